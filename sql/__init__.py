@@ -32,7 +32,7 @@ from psycopg2.errors import FeatureNotSupported, InternalError_, InvalidSqlState
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extras import Json, NamedTupleCursor
 
-from sql.pool import BEGIN, READ_COMMITTED, SIZE, Connection, Pool
+from sql.pool import BEGIN, MESSAGE_WRITTEN, READ_COMMITTED, SIZE, Connection, Pool
 
 DIRECTORY = Path(__file__).parent
 _HEADER = re.compile(
@@ -197,12 +197,18 @@ class Transaction(Runner):
         effect(_Later(self), *args, **given)
 
     def commit(self) -> None:
-        """Run what is held, and commit. The end of the block does."""
+        """Run what is held, commit, and notify of messages that are committed. The end of the block does."""
         if self._begin and not self._held:
             return
         with self._execute(self._connection, after="COMMIT") as cursor:
             if cursor.statusmessage != "COMMIT":
                 raise psycopg2.InternalError("rolled back: the block went on after a statement had failed")
+        notices = self._connection.notices
+        if any(notice.endswith(MESSAGE_WRITTEN) for notice in notices):
+            notices.clear()
+            # The transaction is committed. The delivery process also finds messages without a notification.
+            with suppress(psycopg2.Error), self._connection.cursor() as notification:
+                notification.execute("NOTIFY outbox")
 
     def call(self, function: tuple[str, str], argument: dict[str, Any]) -> str | None:
         """Call a function of the operator, by schema and name, with JSON, and return its result as text. It

@@ -135,15 +135,21 @@ def begin(db: Database, begin: str = _BEGIN) -> Iterator[Act]:
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
     rolled back.
     """
-    with _alone(), db.begin(Act, begin) as act:
-        try:
+    if _running.get():
+        raise RuntimeError("an act cannot begin within another one")
+    token = _running.set(True)
+    act = None
+    try:
+        with db.begin(Act, begin) as act:
             yield act
-        except psycopg2.Error:
-            raise
-        except Exception as error:
-            if act.has_verdict:
-                raise RuntimeError("an act must not raise after a verdict") from error
-            raise
+    except psycopg2.Error:
+        raise
+    except Exception as error:
+        if act and act.has_verdict:
+            raise RuntimeError("an act must not raise after a verdict") from error
+        raise
+    finally:
+        _running.reset(token)
 
 
 @contextmanager
@@ -188,17 +194,6 @@ def on_found(
             yield act, ids
             return
     raise NotInTime("the user of this request has changed three times")
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    if _running.get():
-        raise RuntimeError("an act cannot begin within another one")
-    token = _running.set(True)
-    try:
-        yield
-    finally:
-        _running.reset(token)
 
 
 def _found(find: Find, act: Act) -> list[str]:

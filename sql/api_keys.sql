@@ -18,11 +18,8 @@ RETURNING api_key_object(k) AS object;
 -- Also those that have expired.
 SELECT count(*) AS total FROM api_keys WHERE user_id = :user_id;
 
--- name: remove_api_keys(user_id uuid, ids text[])
+-- name: remove_api_keys(user_id uuid, ids text[]) -> rows
 DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;
-
--- name: list_api_keys_by_id(user_id uuid, ids text[]) -> rows
-SELECT id::text, name FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) ORDER BY id;
 
 -- name: record_api_key_verdict(id uuid, key_macs bytea[], network text, password_failures integer[])
 --   -> row (refused_for?)

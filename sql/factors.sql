@@ -132,7 +132,12 @@ SELECT gen_random_uuid(), :user_id, 'undo', '', to_jsonb(gone) || '{"provider": 
  WHERE gone.verified_at <= :verified_before;
 
 -- name: list_factors(user_id uuid) -> row?
-SELECT id, coalesce(factors_member(id) -> 'factors', '[]')::text AS factors FROM users WHERE id = :user_id;
+SELECT u.id, coalesce(jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id) FILTER (WHERE f.id IS NOT NULL), '[]')::text
+         AS factors
+  FROM users AS u
+  LEFT JOIN factors AS f ON f.user_id = u.id AND f.factor_type <> 'passkey'
+ WHERE u.id = :user_id
+ GROUP BY u.id;
 
 -- name: select_has_recovery_codes(user_id uuid) -> row
 SELECT EXISTS (SELECT FROM recovery_codes WHERE user_id = :user_id) AS has_codes;

@@ -1,15 +1,13 @@
 -- name: select_token(user_id uuid, session_id uuid, audience text)
---   -> row? (banned_until?, converted_at?, aal?)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, aal?)
 -- What the hook is told about a user's next token. The session exists, opens the token's, or is null.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
-       EXISTS (SELECT
-                 FROM factors AS f
-                WHERE f.user_id = u.id AND f.verified_at IS NOT NULL AND f.factor_type <> 'passkey')
-         AS has_second_step,
+       own.oldest AS oldest_factor_at, own.has_second_step,
        s.aal, methods_of(s) AS methods,
        shown.user_object,
        clock_timestamp() AS now
   FROM users AS u
+ CROSS JOIN factors_of(u.id) AS own
  CROSS JOIN user_object_for(u, :audience) AS shown
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
  WHERE u.id = :user_id;

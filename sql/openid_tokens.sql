@@ -13,18 +13,17 @@ SELECT floor(extract(epoch FROM now()))::bigint AS seconds;
 -- name: find_owner_of_code(code_hash bytea) -> rows
 SELECT r.user_id FROM oauth_requests AS r WHERE r.code_hash = :code_hash AND r.user_id IS NOT NULL;
 
--- name: select_oauth_code(code_hash bytea, client_id uuid, is_of_device boolean)
+-- name: select_oauth_code(code_hash bytea, client_id uuid)
 --   -> row? (redirect_uri?, resource?, nonce?, code_challenge?, session_id?, opened_session_id?, decision?,
 --     grant_id?)
 -- Run it with the owner locked, so that a second use sees the session of the first.
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.user_id, r.session_id,
-       r.opened_session_id, r.decision, r.code_expires_at, g.id AS grant_id,
-       c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked, clock_timestamp() AS now
+       r.opened_session_id, r.decision, r.code_expires_at, r.user_code_mac IS NOT NULL AS is_of_device,
+       g.id AS grant_id, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked, clock_timestamp() AS now
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
- WHERE r.code_hash = :code_hash AND r.client_id = :client_id AND r.user_id IS NOT NULL
-   AND (r.user_code_mac IS NOT NULL) = :is_of_device;
+ WHERE r.code_hash = :code_hash AND r.client_id = :client_id AND r.user_id IS NOT NULL;
 
 -- name: list_sessions_of_grant(grant_id uuid) -> rows
 SELECT s.id, s.created_at FROM sessions AS s WHERE s.grant_id = :grant_id AND s.ended_at IS NULL;

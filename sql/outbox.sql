@@ -120,7 +120,6 @@ SELECT total.name, coalesce(f.count, 0) AS count
 SELECT (SELECT count(*)
           FROM webhooks
          WHERE failing_since IS NOT NULL OR disabled_reason IN ('gone', 'failing')) AS failing_webhooks,
-       count_lock_waits() AS lock_waits,
        (SELECT extract(epoch FROM now() - at)::double precision FROM last_done WHERE task = 'backup')
          AS backup_age,
        (SELECT extract(epoch FROM now() - at)::double precision FROM last_done WHERE task = 'verified_backup')

@@ -1,4 +1,4 @@
--- The facts about one person that acts decide about: auth/web/facts.py makes the dataclasses of auth/rules.
+-- The facts about one person that acts decide about: `Person` and `ProvedSession` of auth/rules.
 
 -- name: select_person(user_id uuid, session_id uuid)
 --   -> row? (email?, email_confirmed_at?, new_email?, phone?, phone_confirmed_at?, new_phone?, converted_at?,

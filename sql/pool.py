@@ -55,7 +55,9 @@ _TIMEOUTS = """
 SET statement_timeout = '5s'; SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'
 """
 # PgBouncer may run a statement in a session without the setting.
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL latchkey.notifies_after_commit = on"
+# The end of the INFO that `notify_of_message` sends such a transaction.
+MESSAGE_WRITTEN = "a message was written\n"
 # For a single statement in the same string, which makes both one transaction.
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Adapters for the types that statements return. Other libraries in the process may register theirs for all

@@ -41,11 +41,24 @@ def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
 
 def end_refused_sessions(on: Runner, /, *, user_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
+def plan_with_values(on: Runner, /) -> int: ...
+
+class SampleUsers(NamedTuple):
+    found: int
+
+def sample_users(on: Runner, /, *, q: str | None) -> SampleUsers: ...
+
 class ListUsers(NamedTuple):
     users: str
     total: int
 
 def list_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListUsers: ...
+
+class FindUsers(NamedTuple):
+    users: str
+    total: int
+
+def find_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> FindUsers: ...
 
 def make_administrator(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -82,13 +95,11 @@ class CountOwnApiKeys(NamedTuple):
 
 def count_own_api_keys(on: Runner, /, *, user_id: str | None) -> CountOwnApiKeys: ...
 
-def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> int: ...
-
-class ListApiKeysById(NamedTuple):
+class RemoveApiKeys(NamedTuple):
     id: str
     name: str
 
-def list_api_keys_by_id(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[ListApiKeysById]: ...
+def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[RemoveApiKeys]: ...
 
 class RecordApiKeyVerdict(NamedTuple):
     refused_for: float | None
@@ -790,6 +801,7 @@ class SelectToken(NamedTuple):
     made_by: str
     converted_at: datetime | None
     banned_until: datetime | None
+    oldest_factor_at: datetime | None
     has_second_step: bool
     aal: str | None
     methods: Any
@@ -1700,6 +1712,7 @@ class SelectOauthCode(NamedTuple):
     opened_session_id: str | None
     decision: str | None
     code_expires_at: datetime
+    is_of_device: bool
     grant_id: str | None
     allowed_roles: list[str]
     resources: list[str]
@@ -1707,7 +1720,7 @@ class SelectOauthCode(NamedTuple):
     is_blocked: bool
     now: datetime
 
-def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None, is_of_device: bool | None) -> SelectOauthCode | None: ...
+def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> SelectOauthCode | None: ...
 
 class ListSessionsOfGrant(NamedTuple):
     id: str
@@ -1857,7 +1870,6 @@ def measure_totals(on: Runner, /, *, names: Sequence[str | None] | None, seconds
 
 class MeasureUpkeep(NamedTuple):
     failing_webhooks: int
-    lock_waits: int
     backup_age: float
     backup_verified_age: float
 
@@ -2103,7 +2115,7 @@ def select_sessions(on: Runner, /, *, caller_id: str | None, caller_session_id: 
 
 class SelectEarlierSignIns(NamedTuple):
     sessions: Any
-    networks: Any
+    is_known: bool
 
 def select_earlier_sign_ins(on: Runner, /, *, user_id: str | None, network: str | None, browser: str | None) -> SelectEarlierSignIns: ...
 
@@ -2450,11 +2462,18 @@ class SelectWaysToSignIn(NamedTuple):
 
 def select_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> SelectWaysToSignIn: ...
 
+def lock_webhooks(on: Runner, /) -> int: ...
+
+class CountWebhooks(NamedTuple):
+    total: int
+
+def count_webhooks(on: Runner, /) -> CountWebhooks: ...
+
 class CreateWebhook(NamedTuple):
     webhook_object: str
     recorded: str
 
-def create_webhook(on: Runner, /, *, id: str | None, url: str | None, description: str | None, events: Sequence[str | None] | None, secret: bytes | memoryview | None, most: int | None) -> CreateWebhook | None: ...
+def create_webhook(on: Runner, /, *, id: str | None, url: str | None, description: str | None, events: Sequence[str | None] | None, secret: bytes | memoryview | None) -> CreateWebhook: ...
 
 class ListWebhooks(NamedTuple):
     total: int

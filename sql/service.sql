@@ -7,7 +7,14 @@ SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS
        EXISTS (SELECT FROM pg_locks WHERE waitstart < now() - interval '1 second') AS has_waits;
 
 -- name: count_lock_waits() -> row
-SELECT count_lock_waits() AS total;
+-- Statements on users or sessions that have waited for a lock for a second, whether on the table, or on a row
+-- that another transaction has changed.
+SELECT count(DISTINCT waiting.pid) AS total
+  FROM pg_locks AS waiting
+  JOIN pg_locks AS held ON held.pid = waiting.pid
+   AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND held.relation IN (to_regclass('users'), to_regclass('sessions'))
+ WHERE NOT waiting.granted AND waiting.waitstart < now() - interval '1 second';
 
 -- name: write_to_disk() -> row
 SELECT write_to_disk() AS written;

@@ -35,15 +35,16 @@ SELECT caller.*,
   FROM caller_facts(:caller_id, :caller_session_id) AS caller;
 
 -- name: select_earlier_sign_ins(user_id uuid, network text, browser text) -> row
--- The user's own sessions that no act has ended, and what is known of this network and browser.
+-- The user's own sessions that no act has ended, and whether every step was passed on this network or browser.
 SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'method', s.method, 'aal', s.aal,
                                                      'created_at', s.created_at,
                                                      'refreshed_at', s.refreshed_at)), '[]')
           FROM sessions AS s
          WHERE s.user_id = :user_id AND s.grant_id IS NULL AND s.ended_at IS NULL) AS sessions,
-       (SELECT coalesce(jsonb_agg(jsonb_build_object('name', n.network, 'passed_at', n.passed_at)), '[]')
-          FROM known_networks AS n
-         WHERE n.user_id = :user_id AND n.network IN (:network, :browser)) AS networks;
+       EXISTS (SELECT
+                 FROM known_networks AS n
+                WHERE n.user_id = :user_id AND n.network IN (:network, :browser) AND n.passed_at IS NOT NULL)
+         AS is_known;
 
 -- name: record_sign_in(user_id uuid, identity text, password_hash text, network text, acted_at timestamptz)
 -- Writes the user's row once. `password_hash` is another hash of the same password, and `network` is where

@@ -5,8 +5,8 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO
 
 DRAFT = ".latchkey-draft"
 _NOT_OWNER = stat.S_IRWXG | stat.S_IRWXO
@@ -16,7 +16,7 @@ _ABANDONED_AFTER = 3600
 
 
 @contextmanager
-def replacing(path: Path, publish: Callable[[str, Path], object] = os.replace) -> Iterator[BinaryIO]:
+def replacing(path: Path, publish: Callable[[str, Path], object] = os.replace) -> Iterator[BufferedRandom]:
     """Yield a file, readable only by its owner, that replaces `path` once it is complete.
 
     Raises `OSError`.

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -44,7 +45,7 @@ def decode(body: bytes) -> dict[str, Any]:
     return value
 
 
-def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     """Return an object. Raises `InvalidJson` if it repeats a member, which parsers read differently."""
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -77,3 +78,9 @@ def _bound_work(body: bytes) -> None:
         raise InvalidJson(f"the body must not contain more than {MAX_STRUCTURE:,} brackets and commas")
     if max(accumulate(map(_STEPS.__getitem__, structure)), default=0) > MAX_DEPTH:
         raise InvalidJson(f"the body must not be nested deeper than {MAX_DEPTH}")
+
+
+def encode_with(members: Mapping[str, object], **encoded: str) -> str:
+    """Return an object as JSON, with further members that Postgres has written as JSON."""
+    further = "".join(f', "{name}": {value}' for name, value in encoded.items())
+    return f"{json.dumps(members)[:-1]}{further}}}"

@@ -142,7 +142,7 @@ class _DatabaseMetrics(Collector):
         yield used
         row = queries.measure_upkeep(self._db)
         waits = "Statements on users or sessions that have waited for a lock for a second."
-        yield GaugeMetricFamily("latchkey_lock_waits", waits, row.lock_waits)
+        yield GaugeMetricFamily("latchkey_lock_waits", waits, queries.count_lock_waits(self._db).total)
         yield GaugeMetricFamily("latchkey_webhook_failing", "Webhooks that fail.", row.failing_webhooks)
         for name, text, age in (
             ("backup_age", "Age of the newest backup.", row.backup_age),

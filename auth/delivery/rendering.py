@@ -260,6 +260,6 @@ def load_templates(settings: Settings) -> Templates:
             templates.check()
     except (ValueError, OSError, CannotRender) as error:
         raise SettingsError(
-            f"AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered. Mend it: {error}."
+            f"AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered. Fix it: {error}."
         ) from None
     return templates

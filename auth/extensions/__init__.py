@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from flask import Blueprint, Flask
     from flask.typing import ResponseReturnValue
 
+    from auth.core.checks import Check
     from auth.core.providers.client import Provider
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
-    from auth.flows.checks import Check
-    from sql import Database
+    from sql import Database, queries
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,15 @@ class Extension(Protocol):
         """Return the views of further grants of POST /token, by name."""
         return {}
 
-    def introspect(self, token: str, client: Any) -> dict[str, Any] | None:
-        """Return the claims of a token that is valid now, or None.
-
-        `client` is the row of the asking client, or None for the service role key.
+    def introspect(
+        self, token: str, client: "queries.SelectClientCredentials | None"
+    ) -> dict[str, Any] | None:
+        """Return the claims of a token that is valid now, or None. Without a client, the service role key is
+        asking.
         """
         return None
 
-    def introspection_by_client(self) -> Callable[[], tuple[str, Any]] | None:
+    def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClientCredentials]] | None":
         """Return the function that reads a client's introspection: its token and the client's row."""
         return None
 

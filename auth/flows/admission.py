@@ -7,12 +7,9 @@ answer nor its time reveals which it is. Administrators vouch for addresses, and
 from typing import Any
 
 from auth.core.addresses import is_email, is_possible_phone
-from auth.extensions import AdmissionHook
 from auth.rules import admission
-from auth.rules.admission import Admission
 from auth.rules.refusals import Refusal
 from auth.rules.users import AddressKind
-from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Runner, queries
@@ -25,22 +22,32 @@ def check(
     phone: str | None,
     *,
     data: dict[str, Any] | None = None,
-    provider: str | None = None,
     is_first: bool = True,
-    is_vouched: bool = False,
     doing: str = "Sign-in",
 ) -> None:
-    """Refuse addresses that a user, perhaps a new one, may not get.
+    """Refuse addresses that a user, perhaps a new one, may not get. Without one, the user is anonymous.
 
-    Without an address and a provider, which has given the email, the user is anonymous. `is_first` unless the
-    user has another address; `is_vouched` if an administrator asks. Call it outside any transaction.
+    `is_first` unless the user has another address. Call it outside any transaction.
     """
-    if not (provider or is_vouched):
-        refusal = admission.refusal_of_address(
-            email, phone, _of(asked), is_possible_phone=_is_possible(phone), is_first=is_first
-        )
-        _raise(asked, refusal, doing)
-    for ask in _hooks(asked):
+    is_possible = phone is not None and is_possible_phone(phone)
+    refusal = admission.refusal_of_address(
+        email, phone, asked.settings, is_possible_phone=is_possible, is_first=is_first
+    )
+    _raise(asked, refusal, doing)
+    ask_hook(asked, user_id, email, phone, data=data)
+
+
+def ask_hook(
+    asked: Asked,
+    user_id: str,
+    email: str | None,
+    phone: str | None,
+    *,
+    data: dict[str, Any] | None = None,
+    provider: str | None = None,
+) -> None:
+    """Let the operator's hook refuse, like `check`, addresses that a provider or an administrator gives."""
+    for ask in asked.parts.admission_hooks:
         ask(user_id, email=email, phone=phone, data=data or {}, provider=provider)
 
 
@@ -51,46 +58,23 @@ def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
     if holder is None or holder.id == user_id:
         return
     kind: AddressKind = "email" if is_email(address) else "phone"
-    if refusal := admission.refusal_of_holders(kind, [facts.person_of(holder)], holder.now):
+    if refusal := admission.refusal_of_holders(kind, [holder], holder.now):
         raise ApiError(refusal)
-
-
-def has_hook(asked: Asked) -> bool:
-    return bool(_hooks(asked))
-
-
-def _hooks(asked: Asked) -> list[AdmissionHook]:
-    return [hook for each in asked.parts.extensions if (hook := each.admission_hook())]
 
 
 def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> bool:
     """Whether the lists of domains allow an email, or a user without one."""
-    return admission.is_listed(email, _of(asked), is_proved=is_proved)
+    return admission.is_listed(email, asked.settings, is_proved=is_proved)
 
 
-def check_channel(
-    asked: Asked, email: str | None, phone: str | None, *, doing: str = "Sign-in", sends: bool = True
-) -> None:
-    """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach."""
-    refusal = admission.refusal_of_channel(
-        email, phone, _of(asked), is_possible_phone=_is_possible(phone), sends=sends
+def check_channel(asked: Asked, email: str | None, phone: str | None) -> None:
+    """Refuse a disabled kind of address, and a number that SMS cannot reach."""
+    is_possible = phone is not None and is_possible_phone(phone)
+    _raise(
+        asked,
+        admission.refusal_of_channel(email, phone, asked.settings, is_possible_phone=is_possible),
+        "Sign-in",
     )
-    _raise(asked, refusal, doing)
-
-
-def _of(asked: Asked) -> Admission:
-    settings = asked.settings
-    return Admission(
-        email_enabled=settings.email_enabled,
-        phone_enabled=settings.offers_phone,
-        domains=settings.signup_domains,
-        blocked_domains=settings.signup_blocked_domains,
-        sms_countries=settings.sms_countries,
-    )
-
-
-def _is_possible(phone: str | None) -> bool:
-    return phone is not None and is_possible_phone(phone)
 
 
 def _raise(asked: Asked, refusal: Refusal | None, doing: str) -> None:

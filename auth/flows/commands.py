@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from dotenv import dotenv_values
@@ -35,15 +35,22 @@ def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
 
 
 def _take_settings() -> None:
-    """Set the settings that the running service has and this command lacks, until the command ends."""
+    """Set the settings that the running service has and this command lacks, until the command ends.
+
+    Raises `SettingsError` for secrets in the environment of the service, which no command reads.
+    """
     try:
         own = {**dotenv_values(".env"), **os.environ}
     except (OSError, ValueError):
         return  # which `load` reports
-    for name, value in running.given(state.directory_of(own)).items():
+    state_dir = state.directory_of(own)
+    given = running.given(state_dir)
+    for name, value in given.items():
         if name not in own:
             os.environ[name] = value
             click.get_current_context().call_on_close(partial(os.environ.pop, name, None))
+    if lines := running.withheld(state_dir, own.keys() | given):
+        raise settings.SettingsError("\n".join(lines))
 
 
 def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
@@ -79,6 +86,9 @@ def open_database() -> Database:
     database = make_database(open_parts().settings, audit.of_command, has_timeouts=False)
     click.get_current_context().call_on_close(database.close)
     return database
+
+
+FC = TypeVar("FC", bound=Callable[..., Any])
 
 
 class Unreadable(click.ClickException):
@@ -119,8 +129,23 @@ identity_option = click.option(
     required=True,
     help="Decrypt FILE with the file KEY, which has a key of latchkey backup-key, or a 0.2.0 passphrase.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-yes_option = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+
+
+def _common_option(name: str, help: str) -> Callable[[FC], FC]:
+    """An option for the functions below instead of the command, which finds it in click's context."""
+
+    def keep(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        context.meta[name] = value
+
+    return click.option(name, is_flag=True, expose_value=False, callback=keep, help=help)
+
+
+json_option = _common_option("--json", "Print the result as JSON.")
+yes_option = _common_option("--yes", "Do not ask.")
+
+
+def prints_json() -> bool:
+    return bool(click.get_current_context().meta["--json"])
 
 
 @contextmanager
@@ -138,7 +163,7 @@ class Unusable(click.ClickException):
 @contextmanager
 def acting() -> Iterator["Asked"]:
     """Act with the rights of the service role key, outside of a request."""
-    from auth.web import current_g, g
+    from auth.web import g
     from auth.web.application import Application
     from auth.web.asked import Asked
     from auth.web.context import EXTENSION
@@ -146,11 +171,12 @@ def acting() -> Iterator["Asked"]:
 
     app, parts = Application("auth"), open_parts()
     app.extensions[EXTENSION] = parts
+    client = dict.fromkeys(("ip", "network", "user_agent"))
+    # Hooks and applications look up the parts of the current application.
     with app.app_context():
-        g.actor = "service_role"
-        g.client = dict.fromkeys(("ip", "network", "user_agent"))
+        g.client = client
         try:
-            yield Asked(parts, g.client, g.actor, noted=current_g())
+            yield Asked(parts, client, "service_role")
         except ApiError as error:
             kind = click.BadParameter if error.status == 400 else Unusable
             raise kind(
@@ -165,10 +191,10 @@ def _way_to_find(status: int) -> str:
     return f" Find its ID by: {group.command_path} list"
 
 
-def ask(question: str, *, is_sure: bool) -> None:
+def ask(question: str) -> None:
     """Ask for confirmation of an act for which the console asks for a factor, unless `--yes` was given."""
     try:
-        agreed = is_sure or click.confirm(question, err=True)
+        agreed = click.get_current_context().meta["--yes"] or click.confirm(question, err=True)
     except click.Abort:
         click.echo(err=True)
         raise click.ClickException("Nothing was changed. Without a terminal, add --yes.") from None
@@ -176,9 +202,9 @@ def ask(question: str, *, is_sure: bool) -> None:
         raise click.ClickException("Nothing was changed. To go ahead, answer y, or add --yes.")
 
 
-def show(outcome: Mapping[str, Any], as_json: bool, *lines: str) -> None:
+def show(outcome: Mapping[str, Any], *lines: str) -> None:
     """Print an outcome as a line of JSON or as text."""
-    for line in (json.dumps(outcome),) if as_json else lines:
+    for line in (json.dumps(outcome),) if prints_json() else lines:
         click.echo(line)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from auth.rules.users import is_replaced
-from auth.web import facts
 from sql import Transaction, queries
 
 
@@ -13,5 +12,5 @@ def make_way(tx: Transaction, ids: Iterable[str | None], because: str) -> None:
     """
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
-        if user and is_replaced(facts.person_of(user), user.now):
+        if user and is_replaced(user, user.now):
             queries.delete_user_because(tx, user_id=user.id, because=because)

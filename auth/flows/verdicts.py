@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from auth.core import promises
 from auth.rules import counts
 from auth.rules.counts import Allowance, Limit
-from auth.web import facts
 from sql import Runner, acts, queries
 
 
 def is_known_network(on: Runner, user_id: str | None, network: str) -> bool:
     """Whether wrong ones from a network count for themselves. Runs the same statement without a user."""
     rows = queries.list_known_networks(on, user_id=user_id)
-    return bool(rows) and counts.is_known_network(facts.networks_of(rows), network, rows[0].now)
+    return bool(rows) and counts.is_known_network(rows, network, rows[0].now)
 
 
 def limits_of_code(on: Runner, kind: str, user_id: str, network: str) -> list[Limit]:

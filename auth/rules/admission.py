@@ -1,22 +1,26 @@
 """Whose an address may become (rule 9): what settings, lists and rows say of it. The hook decides too."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from auth.rules.refusals import Refusal
-from auth.rules.users import AddressKind, User, gives_way
+from auth.rules.users import AddressKind, Person, gives_way
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """The settings. Without `domains` all are allowed, without `sms_countries` all numbers."""
+class Admission(Protocol):
+    """The settings. Without `signup_domains` all are allowed, without `sms_countries` all numbers."""
 
-    email_enabled: bool
-    phone_enabled: bool
-    domains: frozenset[str] = frozenset()
-    blocked_domains: frozenset[str] = frozenset()
-    sms_countries: tuple[str, ...] = ()
+    @property
+    def email_enabled(self) -> bool: ...
+    @property
+    def offers_phone(self) -> bool: ...
+    @property
+    def signup_domains(self) -> frozenset[str]: ...
+    @property
+    def signup_blocked_domains(self) -> frozenset[str]: ...
+    @property
+    def sms_countries(self) -> tuple[str, ...]: ...
 
 
 def refusal_of_address(
@@ -33,19 +37,23 @@ def refusal_of_address(
     return refusal
 
 
+def refusal_of_kind(email: str | None, phone: str | None, policy: Admission) -> Refusal | None:
+    """Refuse a disabled kind of address."""
+    if email and not policy.email_enabled:
+        return "email_provider_disabled"
+    return "phone_provider_disabled" if phone and not policy.offers_phone else None
+
+
 def refusal_of_channel(
-    email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool, sends: bool = True
+    email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool
 ) -> Refusal | None:
-    """Refuse a disabled kind of address and, if the act `sends`, a number that SMS cannot reach.
+    """Refuse a disabled kind of address, and a number that SMS cannot reach.
 
     A user with such a number can still sign in with a password.
     """
-    if email and not policy.email_enabled:
-        return "email_provider_disabled"
-    if phone and not policy.phone_enabled:
-        return "phone_provider_disabled"
-    if not (phone and sends):
-        return None
+    refusal = refusal_of_kind(email, phone, policy)
+    if refusal is not None or not phone:
+        return refusal
     if not is_possible_phone:
         return "phone.validation_failed"
     if policy.sms_countries and not phone.startswith(policy.sms_countries):
@@ -61,11 +69,11 @@ def is_listed(email: str | None, policy: Admission, *, is_proved: bool = True) -
     """
     labels = (email or "").rpartition("@")[2].split(".")
     domain, *parents = (".".join(labels[skipped:]) for skipped in range(len(labels)))
-    is_allowed = not policy.domains or (is_proved and domain in policy.domains)
-    return is_allowed and policy.blocked_domains.isdisjoint((domain, *parents))
+    is_allowed = not policy.signup_domains or (is_proved and domain in policy.signup_domains)
+    return is_allowed and policy.signup_blocked_domains.isdisjoint((domain, *parents))
 
 
-def refusal_of_holders(kind: AddressKind, holders: Iterable[User], now: datetime) -> Refusal | None:
+def refusal_of_holders(kind: AddressKind, holders: Iterable[Person], now: datetime) -> Refusal | None:
     """Refuse an address that another user holds, unless that user gives way."""
     if all(gives_way(holder, now) for holder in holders):
         return None

@@ -1,9 +1,16 @@
 """Applications (OAuth clients): which users one admits, and whether its credentials are good."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
-from auth.rules.users import User, is_anonymous
+from auth.rules.users import UserOfToken, is_anonymous
+
+
+class UserOfClient(UserOfToken, Protocol):
+    @property
+    def app_metadata(self) -> Mapping[str, object]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +27,7 @@ class Client:
     grant_types: frozenset[str] = frozenset()
 
 
-def may_use(user: User, client: Client, resource: str | None) -> bool:
+def may_use(user: UserOfClient, client: Client, resource: str | None) -> bool:
     """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 
     Anonymous users may not: an application could not tell who they are. A client that an administrator
@@ -33,7 +40,7 @@ def may_use(user: User, client: Client, resource: str | None) -> bool:
     return not client.allowed_roles or not client.allowed_roles.isdisjoint(_roles_of(user))
 
 
-def _roles_of(user: User) -> set[str]:
+def _roles_of(user: UserOfClient) -> set[str]:
     listed = user.app_metadata.get("roles")
     others = listed if isinstance(listed, list) else []
     return {user.role, *(role for role in others if isinstance(role, str))}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from auth.rules.clients import Client, may_use
+from auth.rules.clients import Client, UserOfClient, may_use
 from auth.rules.levels import lacks_step
 from auth.rules.policy import Policy
-from auth.rules.sessions import Session, authenticated_at
+from auth.rules.sessions import AuthenticatedSession, ProvedSession, authenticated_at
 from auth.rules.tokens import refusal_of_client_session
-from auth.rules.users import User
+from auth.rules.users import UserOfToken
 
 Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
 CodeRefusal = Literal["invalid_grant", "user_banned", "access_denied"]
@@ -68,8 +68,8 @@ def obstacle(
     client: Asking,
     grant: Grant | None,
     user_id: str | None,
-    user: User | None,
-    session: Session | None,
+    user: UserOfClient | None,
+    session: AuthenticatedSession | None,
     policy: Policy,
 ) -> Obstacle | None:
     """The obstacle to approving a request of this user, in this session, without asking; None approves it.
@@ -91,7 +91,9 @@ def obstacle(
     return "consent_required" if {"consent", "select_account"} & request.prompts else None
 
 
-def is_fresh_for(request: Request, user: User | None, session: Session | None, policy: Policy) -> bool:
+def is_fresh_for(
+    request: Request, user: UserOfToken | None, session: AuthenticatedSession | None, policy: Policy
+) -> bool:
     """Whether a session is fresh enough for `prompt` and `max_age`.
 
     A user who takes long to agree need not sign in again. A session that a first passkey has not raised yet
@@ -130,7 +132,12 @@ def _is_outdated(grant: Grant, client: Asking) -> bool:
 
 
 def refusal_of_code(
-    code: Code, user: User, opener: Session | None, client: Client, policy: Policy, now: datetime
+    code: Code,
+    user: UserOfClient,
+    opener: ProvedSession | None,
+    client: Client,
+    policy: Policy,
+    now: datetime,
 ) -> CodeRefusal | None:
     """A code gives what the session that approved it gives now: nothing once that has ended, or the grant is
     gone.
@@ -139,7 +146,8 @@ def refusal_of_code(
         return "invalid_grant"
     if code.is_of_device and code.decision != "approved":
         return "invalid_grant"
-    refusal = refusal_of_client_session(user, opener, client, None, policy, now)
+    resource = None if opener is None else opener.resource
+    refusal = refusal_of_client_session(user, opener, resource, client, None, policy, now)
     if refusal == "user_banned":
         return "user_banned"
     if not may_use(user, client, code.resource):

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from auth.rules.users import User
+from auth.rules.users import Person
 
 # A user's newest networks where every step was passed.
 _KNOWN_NETWORKS = 10
@@ -14,15 +15,26 @@ _MAIL_PROOFS = 3
 _BROWSER = "browser "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
-    """A network of a user, or a browser, whose name begins with `browser `.
+class Network(Protocol):
+    """A row with a network of a user, or with a browser, whose name begins with `browser `.
 
     `passed_at` is when the user last passed every step there, `mail_proved_at` when a mailed link or code to
     the user was last used there.
     """
 
-    name: str
+    @property
+    def network(self) -> str: ...
+    @property
+    def passed_at(self) -> datetime | None: ...
+    @property
+    def mail_proved_at(self) -> datetime | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNetwork:
+    """A network of a user."""
+
+    network: str
     passed_at: datetime | None = None
     mail_proved_at: datetime | None = None
 
@@ -54,14 +66,12 @@ def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> b
     day.
     """
     passed = [
-        (network.passed_at, network.name)
-        for network in networks
-        if network.passed_at is not None and not network.name.startswith(_BROWSER)
+        (known.passed_at, known.network)
+        for known in networks
+        if known.passed_at is not None and not known.network.startswith(_BROWSER)
     ]
     newest = [name for _, name in sorted(passed, reverse=True)[:_KNOWN_NETWORKS]]
-    return here in newest or any(
-        network.name == here and _is_mail_proved(network, now) for network in networks
-    )
+    return here in newest or any(known.network == here and _is_mail_proved(known, now) for known in networks)
 
 
 def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) -> bool:
@@ -70,21 +80,19 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
     A thief of the mailbox can use links from anywhere.
     """
     others = [
-        network
-        for network in networks
-        if network.name != here and network.passed_at is None and _is_mail_proved(network, now)
+        known
+        for known in networks
+        if known.network != here and known.passed_at is None and _is_mail_proved(known, now)
     ]
     return len(others) < _MAIL_PROOFS
 
 
-def is_new_sign_in(user: User, networks: Sequence[Network], here: str | None, browser: str | None) -> bool:
-    """Rule 27: neither the network nor the browser is one where the user passed every step.
+def is_new_sign_in(person: Person, *, is_known: bool) -> bool:
+    """Rule 27: neither the network nor the browser is one where the user passed every step (`is_known`).
 
     A first sign-in is not new.
     """
-    if here is None or user.last_sign_in_at is None:
-        return False
-    return not any(network.name in (here, browser) and network.passed_at is not None for network in networks)
+    return person.last_sign_in_at is not None and not is_known
 
 
 def limits_of(
@@ -108,5 +116,5 @@ def password_limits(
     return of_address + limits_of(holder, holder, subject, here, is_known=is_known, allowance=allowance)
 
 
-def _is_mail_proved(network: Network, now: datetime) -> bool:
-    return network.mail_proved_at is not None and network.mail_proved_at > now - _MAIL_PROOF_AGE
+def _is_mail_proved(known: Network, now: datetime) -> bool:
+    return known.mail_proved_at is not None and known.mail_proved_at > now - _MAIL_PROOF_AGE

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from auth.rules.users import AddressKind, User, address_of, is_proved, is_unused_sign_up
+from auth.rules.users import AddressKind, Person, address_of, is_proved, is_unused_sign_up
 
 # What proved an address: a link or code, by its purpose, a provider's word, or that of an administrator.
 ProvedBy = Literal[
@@ -22,44 +22,44 @@ ProvedBy = Literal[
 OF_SIGN_UPS = ("signup", "sms_signup")
 
 
-def is_first_proof(user: User, kind: AddressKind, value: str, proof: ProvedBy) -> bool:
+def is_first_proof(person: Person, kind: AddressKind, value: str, proof: ProvedBy) -> bool:
     """Whether a proof removes everything else that the user holds.
 
     That of an address which the user does not hold is none, nor that of one which was added when the other
     one was proved already. An administrator's word is one only for a sign-up, whose maker nobody knows.
     """
-    if proof == "administrator" and user.made_by != "signup":
+    if proof == "administrator" and person.made_by != "signup":
         return False
-    own = address_of(user, kind)
+    own = address_of(person, kind)
     if own is None or own.value != value:
-        return proof == "administrator" and not (is_proved(user, "email") or is_proved(user, "phone"))
+        return proof == "administrator" and not (is_proved(person, "email") or is_proved(person, "phone"))
     if own.is_proved:
         return False
-    other = user.phone if kind == "email" else user.email
+    other = address_of(person, "phone" if kind == "email" else "email")
     if other is None or not other.is_proved or other.confirmed_at is None:
         return True
     return other.confirmed_at > own.added_at
 
 
-def keeps_password(user: User, proof: ProvedBy) -> bool:
+def keeps_password(person: Person, proof: ProvedBy) -> bool:
     """Whether a first proof keeps the password: only a sign-up's own link or code does.
 
     It keeps that of the sign-up or of a generated link, or one that is vouched for. Any other proof removes
     the password, vouched for or not.
     """
-    if proof not in OF_SIGN_UPS or not user.has_password:
+    if proof not in OF_SIGN_UPS or person.password_hash is None:
         return False
-    return user.made_by in ("signup", "link") or user.is_password_vouched
+    return person.made_by in ("signup", "link") or person.is_password_vouched
 
 
-def disputes_sign_up(user: User, *, has_same_password: bool, has_same_data: bool, now: datetime) -> bool:
+def disputes_sign_up(person: Person, *, has_same_password: bool, has_same_data: bool, now: datetime) -> bool:
     """Rule 8: until the proof, another password or other data make an address's sign-up nobody's.
 
     Then only a link confirms one of them, whose page shows whose it is: an owner may type the code of a
     stranger who signed up later. Equal ones are one sign-up. A request for another message has neither, and
     disputes the sign-up.
     """
-    return is_unused_sign_up(user, now) and not (has_same_password and has_same_data)
+    return is_unused_sign_up(person, now) and not (has_same_password and has_same_data)
 
 
 def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from auth.rules.refusals import Refusal
-from auth.rules.users import Address, User
+from auth.rules.users import Person, User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ def refusal_of_customer(provider: CustomersProvider | None, email: str | None) -
 
 
 def refusal_of_customers_user(
-    user: User, provider: CustomersProvider, *, is_linked: bool, is_adopted: bool
+    person: Person, provider: CustomersProvider, *, is_linked: bool, is_adopted: bool
 ) -> Refusal | None:
     """Refuse an administrator, and a user who is not the customer's.
 
@@ -36,15 +36,14 @@ def refusal_of_customers_user(
     whom an administrator moved to it (`is_adopted`). The data of a user with another proved address may be a
     stranger's.
     """
-    if user.role == "admin":
+    if person.role == "admin":
         return "admin.user_sso_conflict"
     if is_linked:
-        is_its_address = domain_of(_value(user.email)) in provider.domains
+        is_its_address = domain_of(person.email) in provider.domains
         return None if is_its_address else "customer.email_address_not_authorized"
     if is_adopted:
         return None
-    is_proved = any(address is not None and address.is_proved for address in (user.email, user.phone))
-    return "user_sso_conflict" if is_proved else None
+    return "user_sso_conflict" if person.email_proved or person.phone_proved else None
 
 
 def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Refusal | None:
@@ -67,7 +66,3 @@ def disabled_at(
 
 def domain_of(email: str | None) -> str:
     return (email or "").rpartition("@")[2]
-
-
-def _value(address: Address | None) -> str | None:
-    return None if address is None else address.value

@@ -5,7 +5,7 @@ from typing import Literal
 
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
-from auth.rules.users import User, has_factor, is_anonymous
+from auth.rules.users import User, UserOfToken, has_factor, is_anonymous
 
 # `aal1` or `aal2`. An access token of the audience `second_step`, which lacks a step, has `aal0`. They are
 # compared as words.
@@ -27,17 +27,17 @@ def must_have_step(user: User, policy: Policy) -> bool:
     return policy.mfa_required == "admins" and user.role == "admin"
 
 
-def lacks_step(user: User, aal: Aal, policy: Policy) -> bool:
+def lacks_step(user: UserOfToken, aal: Aal, policy: Policy) -> bool:
     """Whether a session lacks a step that its user has, or must have."""
     return aal < "aal2" and (user.has_second_step or must_have_step(user, policy))
 
 
-def passes_every_step(user: User, aal: Aal) -> bool:
+def passes_every_step(user: UserOfToken, aal: Aal) -> bool:
     """Whether a session needs no further step, so that its network becomes known (rule 29)."""
     return aal >= "aal2" or not user.has_second_step
 
 
-def level_at(user: User, moment: datetime) -> Aal:
+def level_at(user: UserOfToken, moment: datetime) -> Aal:
     """The level of a proof that a session gave at a moment, when its user may not have had a factor yet."""
     return "aal1" if user.oldest_factor_at is None or user.oldest_factor_at > moment else "aal2"
 
@@ -54,7 +54,9 @@ def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
     return min(session.aal, aal)
 
 
-def lacks_level(user: User, session: Session, aal: Aal, level: Level, policy: Policy, now: datetime) -> bool:
+def lacks_level(
+    user: UserOfToken, session: Session, aal: Aal, level: Level, policy: Policy, now: datetime
+) -> bool:
     """Whether a session is below what a route demands.
 
     One whose user has no factor yet may enrol one, even at `aal0`. With any factor, a passkey too, that takes

@@ -1,14 +1,13 @@
 """Which link or code is good, and what a session that it opens is called."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from auth.rules.policy import RECENT_AGE
 from auth.rules.refusals import Refusal
 from auth.rules.users import (
-    User,
+    Person,
     gives_way,
     has_proved,
     is_banned,
@@ -21,22 +20,41 @@ _WORKING_LINKS = 3
 _CHANGES = ("email_change", "phone_change")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A link, a code or both. `is_of_sign_up` if it carries a sign-up's own password and data.
+class Link(Protocol):
+    """A row with a link, a code or both. `is_of_sign_up` if it carries a sign-up's own password and data.
 
-    `newer` is the number of newer links of the same user and purpose, without those of sign-ups. `browser` is
-    that of the page which asked for the code, None for any.
+    `newer` is the number of newer links of the same user and purpose, without those of sign-ups.
+    `browser_hash` is that of the page which asked for the code, None for any.
     """
 
-    purpose: str
-    created_at: datetime
-    expires_at: datetime
-    spent_at: datetime | None = None
-    is_of_sign_up: bool = False
-    newer: int = 0
-    code_expires_at: datetime | None = None
-    browser: bytes | None = None
+    @property
+    def purpose(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def expires_at(self) -> datetime: ...
+    @property
+    def spent_at(self) -> datetime | None: ...
+    @property
+    def is_of_sign_up(self) -> bool: ...
+    @property
+    def newer(self) -> int: ...
+    @property
+    def code_expires_at(self) -> datetime | None: ...
+    @property
+    def browser_hash(self) -> bytes | memoryview | None: ...
+
+
+class ChangingPerson(Person, Protocol):
+    """`new_email` and `new_phone` are those that the user has asked for."""
+
+    @property
+    def new_email(self) -> str | None: ...
+    @property
+    def new_phone(self) -> str | None: ...
+
+
+L = TypeVar("L", bound=Link)
 
 
 def is_good_link(link: Link, now: datetime) -> bool:
@@ -57,13 +75,13 @@ def is_open_code(link: Link, is_right: bool, purposes: Collection[str], now: dat
     return link.code_expires_at is not None and link.code_expires_at > now
 
 
-def code_for_browser(codes: Iterable[Link], browser: bytes | None) -> Link | None:
+def code_for_browser(codes: Iterable[L], browser: bytes | None) -> L | None:
     """The one of a user's codes that works here. A code that a page asked for works in its browser alone.
 
     Of those for this browser or for any only the newest works, whatever the purpose: otherwise a guess could
     hit any.
     """
-    usable = [code for code in codes if code.browser in (None, browser)]
+    usable = [code for code in codes if code.browser_hash is None or bytes(code.browser_hash) == browser]
     return max(usable, key=lambda code: code.created_at, default=None)
 
 
@@ -76,10 +94,10 @@ def ends_everything(purpose: str, *, was_mailed: bool) -> bool:
     """Whether a link ends everything as soon as it is used: a generated recovery link, which takes an account
     back (rule 19). A recovery that we mailed ends everything only with its new password.
     """
-    return purpose == "recovery" and method_of_session(purpose, was_mailed=was_mailed) != "recovery"
+    return purpose == "recovery" and not was_mailed
 
 
-def comes_back(others: Iterable[User], address: str) -> bool:
+def comes_back(others: Iterable[Person], address: str) -> bool:
     """Rule 25: the address of a notice is the user's again, unless another user has proved it since."""
     return not any(has_proved(other, address) for other in others)
 
@@ -97,42 +115,38 @@ def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: da
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
 
 
-def is_due(purpose: str, user: User, holders: Iterable[User], now: datetime) -> bool:
+def is_due(purpose: str, person: Person, holders: Iterable[Person], now: datetime) -> bool:
     """Whether a link or code may still be sent: for a sign-up, until its address is confirmed; for a new
     address, while all users who hold it give way.
     """
-    if is_banned(user, now):
+    if is_banned(person, now):
         return False
     if purpose == "signup":
-        return user.email is None or user.email.confirmed_at is None
+        return person.email_confirmed_at is None
     if purpose == "sms_signup":
-        return user.phone is None or user.phone.confirmed_at is None
+        return person.phone_confirmed_at is None
     if purpose in _CHANGES:
         return all(gives_way(holder, now) for holder in holders)
     return True
 
 
-def can_be_declined(purpose: str, user: User, now: datetime) -> bool:
+def can_be_declined(purpose: str, person: Person, now: datetime) -> bool:
     """Whether the page of a link offers to decline it: a sign-up that was not used, or a first address."""
     if purpose == "signup":
-        return is_unused_sign_up(user, now)
-    return purpose == "email_change" and lacks_address(user)
+        return is_unused_sign_up(person, now)
+    return purpose == "email_change" and lacks_address(person)
 
 
-def refusal_of_use(
-    purpose: str, target: str, user: User, pending: Collection[str | None], now: datetime
-) -> Refusal | None:
-    """Refuse a link or code for an address that is no longer the user's, nor one of the `pending` new ones.
+def refusal_of_use(purpose: str, target: str, person: ChangingPerson, now: datetime) -> Refusal | None:
+    """Refuse a link or code for an address that is no longer the user's, nor the new one.
 
     A new address that the user has proved is not refused: an earlier transaction of the same use has changed
     it, before the token hook was asked.
     """
     if purpose in _CHANGES:
-        is_users = target in pending or has_proved(user, target)
+        is_users = target in (person.new_email, person.new_phone) or has_proved(person, target)
     else:
-        is_users = any(
-            address is not None and address.value == target for address in (user.email, user.phone)
-        )
+        is_users = target in (person.email, person.phone)
     if not is_users:
         return "otp_expired"
-    return "user_banned" if is_banned(user, now) else None
+    return "user_banned" if is_banned(person, now) else None

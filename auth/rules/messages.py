@@ -5,20 +5,20 @@
 from datetime import datetime, timedelta
 from typing import Literal
 
+from auth.rules.users import Person
+
 _PAUSE_OF_MAIL, _PAUSE_OF_SMS = timedelta(minutes=10), timedelta(hours=1)
 Channel = Literal["mail", "sms"]
 
 
-def address_of_notices(
-    email: str | None, phone: str | None, *, email_proved: bool, phone_proved: bool, offers_phone: bool
-) -> str | None:
+def address_of_notices(person: Person, *, offers_phone: bool) -> str | None:
     """The address that notices go to: the email, else the phone, that was proved before the act.
 
     Facts are from before it. `offers_phone` if the service sends SMS.
     """
-    if email is not None and email_proved:
-        return email
-    return phone if phone_proved and offers_phone else None
+    if person.email_proved:
+        return person.email
+    return person.phone if person.phone_proved and offers_phone else None
 
 
 def message_of_sign_up(
@@ -85,13 +85,7 @@ def what_stops_message(
     """
     if is_beyond:
         return "tenth"
-    allowed = _allowed(channel, most, is_proved)
-    if allowed is not None and total > allowed:
+    allowed = (most * 3 + 3) // 4 if channel == "sms" and not is_proved else most
+    if total > allowed and not (channel == "mail" and is_proved):
         return "total"
     return "recipient" if recipient_left is not None and recipient_left < 0 else None
-
-
-def _allowed(channel: Channel, most: int, is_proved: bool) -> int | None:
-    if channel == "mail":
-        return None if is_proved else most
-    return most if is_proved else (most * 3 + 3) // 4

@@ -13,12 +13,23 @@ _LEAST_AGE_ON_PAGES = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """At most `most` refreshes of a session, or uses of an API key, in `age`; any number if it is None."""
+
+    most: int | None
+    age: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """`change_age` is AUTH_REAUTHENTICATION_AGE, zero for `always` and None for `never`. `proof_age`, how
-    long a proof is fresh, is `FRESH_AGE`, or `change_age` if that is shorter.
+    long a proof is fresh, is `FRESH_AGE`, or `change_age` if that is shorter. `reuse_interval` is how long a
+    refresh token gives the same successor.
     """
 
     refresh_token_lifetime: timedelta
+    refresh_window: Window
+    reuse_interval: timedelta
     session_timebox: timedelta | None
     mfa_required: Literal["none", "admins", "all"]
     proof_age: timedelta

@@ -8,8 +8,8 @@ from typing import Literal
 from auth.rules.levels import Aal, Level, lacks_level
 from auth.rules.policy import FRESH_AGE, RECENT_AGE, Policy
 from auth.rules.refusals import Refusal
-from auth.rules.sessions import Session, authenticated_at, proved_at
-from auth.rules.users import User, has_factor, is_anonymous
+from auth.rules.sessions import AuthenticatedSession, ProvedSession, authenticated_at, proved_at
+from auth.rules.users import User, UserOfToken, has_factor, is_anonymous
 
 Verb = Literal["add", "change", "remove"]
 Kind = Literal[
@@ -74,8 +74,8 @@ def is_recent(addition: Addition, now: datetime) -> bool:
 
 def refusal_of_acts(
     acts: Iterable[Act],
-    user: User,
-    session: Session,
+    user: UserOfToken,
+    session: ProvedSession,
     aal: Aal,
     proof: Proof | None,
     policy: Policy,
@@ -87,14 +87,19 @@ def refusal_of_acts(
 
 
 def refusal_of_act(
-    act: Act, user: User, session: Session, aal: Aal, proof: Proof | None, policy: Policy, now: datetime
+    act: Act,
+    user: UserOfToken,
+    session: ProvedSession,
+    aal: Aal,
+    proof: Proof | None,
+    policy: Policy,
+    now: datetime,
 ) -> Refusal | None:
     """Refuse a session that is below the level of the act, then one without the proof that the act takes.
 
     `aal` is the access token's, and `proof` what the request itself brought.
     """
-    takes_back = may_take_back(user, session, act.added_at, now)
-    if not takes_back and lacks_level(user, session, aal, level_of_act(act, user, now), policy, now):
+    if not may_do(act, user, session, aal, policy, now):
         return "insufficient_aal"
     if not takes_proof(act) or proof in ("begun", "factor"):
         return None
@@ -102,7 +107,7 @@ def refusal_of_act(
     if _adds_factor(act) and user.role == "admin" and not has_factor(user):
         has_code = proof == "code" or _is_after(session.code_given_at, now - FRESH_AGE)
         return None if has_code else "code.reauthentication_needed"
-    if has_factor(user) and not takes_back:
+    if has_factor(user) and not may_take_back(user, session, act.added_at, now):
         age = max(policy.proof_age, _LEAST_AGE_OF_FACTOR)
         return None if _is_after(last_proof(user, session), now - age) else "mfa.reauthentication_needed"
     if proof is not None or (act.kind == "password" and is_fresh_recovery(session, now)):
@@ -115,7 +120,16 @@ def refusal_of_act(
     return None if is_fresh(proved_at(session), policy, now) else "reauthentication_needed"
 
 
-def level_of_act(act: Act, user: User, now: datetime) -> Level:
+def may_do(
+    act: Act, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
+) -> bool:
+    """Whether a session may do an act, perhaps after a proof: it has the level, or takes an addition back."""
+    if may_take_back(user, session, act.added_at, now):
+        return True
+    return not lacks_level(user, session, aal, level_of_act(act, user, now), policy, now)
+
+
+def level_of_act(act: Act, user: UserOfToken, now: datetime) -> Level:
     """The level that an act demands of its session.
 
     A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in
@@ -143,28 +157,30 @@ def takes_proof(act: Act) -> bool:
     return not (act.verb == "remove" and act.kind == "api_key")
 
 
-def may_take_back(user: User, session: Session, added_at: datetime | None, now: datetime) -> bool:
+def may_take_back(
+    user: UserOfToken, session: AuthenticatedSession, added_at: datetime | None, now: datetime
+) -> bool:
     """Whether a session of a mailed recovery may remove, without a factor, what a thief may have added.
 
     That was added in the last seven days and before the session. A factor that is older than seven days is
     asked for. In a session that has been raised to `aal2` the user holds a factor, so that one is asked for
     even if the access token is from before.
     """
-    if added_at is None or not now - RECENT_AGE < added_at < session.created_at:
+    if added_at is None or not now - RECENT_AGE < added_at < session.session_created_at:
         return False
     if session.aal != "aal1" or session.opened_by is not None or session.method != "recovery":
         return False
     return user.oldest_factor_at is None or user.oldest_factor_at > now - RECENT_AGE
 
 
-def is_fresh_recovery(session: Session, now: datetime) -> bool:
+def is_fresh_recovery(session: AuthenticatedSession, now: datetime) -> bool:
     """Whether a recovery was just proved: within the time of a code, it is the proof for the new password."""
     if session.method != "recovery" or session.opened_by is not None:
         return False
-    return session.created_at > now - _RECOVERY_AGE
+    return session.session_created_at > now - _RECOVERY_AGE
 
 
-def last_proof(user: User, session: Session) -> datetime | None:
+def last_proof(user: UserOfToken, session: ProvedSession) -> datetime | None:
     """When a session was last proved to be its user's: with a factor, if the user has one.
 
     A thief of an old session may know the password, or read the mail.
@@ -172,7 +188,7 @@ def last_proof(user: User, session: Session) -> datetime | None:
     return session.factor_proved_at if has_factor(user) else proved_at(session)
 
 
-def has_proof(user: User, session: Session, policy: Policy, now: datetime) -> bool:
+def has_proof(user: UserOfToken, session: ProvedSession, policy: Policy, now: datetime) -> bool:
     """Whether a session was proved to be its user's lately enough for a change."""
     return is_fresh(last_proof(user, session), policy, now)
 

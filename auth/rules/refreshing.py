@@ -6,52 +6,67 @@ Refresh tokens of a session are numbered. `sent` is the number of the client's t
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, Protocol
 
-from auth.rules.policy import Policy
+from auth.rules.policy import Policy, Window
 from auth.rules.refusals import Refusal
-from auth.rules.sessions import Session
-from auth.rules.tokens import refusal_of_session
-from auth.rules.users import User
+from auth.rules.sessions import Session, end_of_session
+from auth.rules.users import User, is_banned
+
+# The numbers of used tokens, with the time when each stops being an echo, by the counter of the session. Both
+# numbers and times are texts, as in JSON.
+Echoes = Mapping[str, Mapping[str, str]]
+
+
+class KnownTokens(Protocol):
+    """A row with what a session keeps of its refresh tokens: `counter` is the number of the newest.
+
+    `used_counter` is the newest that was used, and `successor_counter` the token that it gave. If that is not
+    `counter`, a second step has moved it, or release 0.3.0. `echoes` has the tokens that were used before
+    `used_counter`: they count no more once `counter` has moved. `refreshes` counts in a window that ends at
+    `counted_until`.
+    """
+
+    @property
+    def counter(self) -> int: ...
+    @property
+    def used_counter(self) -> int | None: ...
+    @property
+    def successor_counter(self) -> int | None: ...
+    @property
+    def refreshed_at(self) -> datetime: ...
+    @property
+    def refreshes(self) -> int: ...
+    @property
+    def counted_until(self) -> datetime: ...
+    @property
+    def echoes(self) -> Echoes | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshTokens:
-    """What a session keeps of its refresh tokens: `counter` is the number of the newest.
-
-    `used_counter` is the newest that was used, and `successor_counter` the token that it gave. If that is not
-    `counter`, a second step has moved it, or release 0.3.0. `echoes` has, by `counter`, the numbers of tokens
-    that were used before `used_counter`, and when they stop being echoes: it counts no more once `counter`
-    has moved. `refreshes` counts in a window that ends at `counted_until`.
-    """
+    """What a refresh leaves of `KnownTokens`."""
 
     counter: int
+    used_counter: int | None
+    successor_counter: int | None
     refreshed_at: datetime
+    refreshes: int
     counted_until: datetime
-    refreshes: int = 0
-    used_counter: int | None = None
-    successor_counter: int | None = None
-    echoes: Mapping[int, Mapping[int, datetime]] | None = None
+    echoes: Echoes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """At most `most` refreshes in `age`, or any number if it is None."""
+class SessionToRefresh(User, Session, KnownTokens, Protocol):
+    """A row with a session, its user and its tokens."""
 
-    most: int | None
-    age: timedelta
+    @property
+    def is_of_client(self) -> bool: ...
+    @property
+    def now(self) -> datetime: ...
 
 
 def refusal_of_refresh_token(
-    user: User,
-    session: Session,
-    tokens: RefreshTokens,
-    sent: int,
-    *,
-    is_of_client: bool,
-    window: Window | None,
-    policy: Policy,
-    now: datetime,
+    row: SessionToRefresh, sent: int, window: Window | None, policy: Policy
 ) -> Refusal | None:
     """Refuse what gives no token now, then a dead token, then one too many.
 
@@ -59,18 +74,18 @@ def refusal_of_refresh_token(
     application (`is_of_client`) is not refreshed like one of the user's: `refusal_of_client_session` refuses
     it, then `refusal_of_refresh`.
     """
-    refusal = refusal_of_session(user, session, None, session.aal, "session", policy, now)
-    if refusal == "user_banned":
+    if is_banned(row, row.now):
         return "refresh.user_banned"
-    if refusal == "session_expired":
+    end = end_of_session(row, row, policy, row.now)
+    if end == "session_expired":
         return "refresh.session_expired"
-    if refusal is not None or is_of_client:
+    if end is not None or row.is_of_client:
         return "refresh.refresh_token_not_found"
-    return refusal_of_refresh(tokens, sent, window, now)
+    return refusal_of_refresh(row, sent, window, row.now)
 
 
 def refusal_of_refresh(
-    tokens: RefreshTokens, sent: int, window: Window | None, now: datetime
+    tokens: KnownTokens, sent: int, window: Window | None, now: datetime
 ) -> Refusal | None:
     """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse one too many.
 
@@ -78,7 +93,9 @@ def refusal_of_refresh(
     limit, or a thief could hide the theft by using it up; `window` is None for a refresh that is counted
     already. A token ahead of the session is good: the database was restored from a backup.
     """
-    if sent < tokens.counter and sent != _last_used(tokens) and not is_echo(tokens, sent, now):
+    is_successor_newest = tokens.successor_counter == tokens.counter
+    last_used = tokens.used_counter if is_successor_newest else tokens.counter - 1
+    if sent < tokens.counter and sent != last_used and not is_echo(tokens, sent, now):
         return "refresh.refresh_token_already_used"
     if window is None or window.most is None:
         return None
@@ -86,14 +103,14 @@ def refusal_of_refresh(
     return "over_request_rate_limit" if is_used_up else None
 
 
-def is_echo(tokens: RefreshTokens, sent: int, now: datetime) -> bool:
+def is_echo(tokens: KnownTokens, sent: int, now: datetime) -> bool:
     """Whether a token was used before the last one, and within the reuse interval: a late tab shows it."""
-    until = ((tokens.echoes or {}).get(tokens.counter) or {}).get(sent)
-    return until is not None and until > now
+    until = (tokens.echoes or {}).get(str(tokens.counter), {}).get(str(sent))
+    return until is not None and datetime.fromisoformat(until) > now
 
 
 def refreshed(
-    tokens: RefreshTokens,
+    tokens: KnownTokens,
     sent: int,
     *,
     rotates: bool,
@@ -144,20 +161,15 @@ def act_of_refresh(
     return None if is_same_client else "refresh_token_repeated"
 
 
-def _last_used(tokens: RefreshTokens) -> int | None:
-    is_present = tokens.successor_counter == tokens.counter
-    return tokens.used_counter if is_present else tokens.counter - 1
-
-
 def _echoes_after(
-    tokens: RefreshTokens, sent: int, rotates: bool, reuse_interval: timedelta, now: datetime
-) -> Mapping[int, Mapping[int, datetime]] | None:
+    tokens: KnownTokens, sent: int, rotates: bool, reuse_interval: timedelta, now: datetime
+) -> Echoes | None:
     """Those that still are echoes, and the token that was used before this one."""
     if sent < tokens.counter:
         return tokens.echoes
-    earlier = (tokens.echoes or {}).get(tokens.counter) or {}
-    echoes = {used: until for used, until in earlier.items() if until > now}
+    earlier = (tokens.echoes or {}).get(str(tokens.counter), {})
+    echoes = {used: until for used, until in earlier.items() if datetime.fromisoformat(until) > now}
     until = tokens.refreshed_at + reuse_interval
     if tokens.successor_counter == tokens.counter and tokens.used_counter is not None and until > now:
-        echoes[tokens.used_counter] = until
-    return {sent + rotates: echoes} if echoes else None
+        echoes[str(tokens.used_counter)] = until.isoformat()
+    return {str(sent + rotates): echoes} if echoes else None

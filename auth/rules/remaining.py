@@ -3,17 +3,19 @@
 from collections.abc import Collection
 
 from auth.rules.refusals import Refusal
-from auth.rules.users import Address, User
+from auth.rules.users import Address, Person, User, address_of
 
 
 def refusal_of_removal(
-    user: User, providers: Collection[str], has_passkey: bool, usable: Collection[str]
+    person: Person, providers: Collection[str], has_passkey: bool, usable: Collection[str]
 ) -> Refusal | None:
     """Refuse to remove the last way to sign in. The facts are those that the removal would leave."""
-    return None if can_sign_in(user, providers, has_passkey, usable) else "single_identity_not_deletable"
+    return None if can_sign_in(person, providers, has_passkey, usable) else "single_identity_not_deletable"
 
 
-def can_sign_in(user: User, providers: Collection[str], has_passkey: bool, usable: Collection[str]) -> bool:
+def can_sign_in(
+    person: Person, providers: Collection[str], has_passkey: bool, usable: Collection[str]
+) -> bool:
     """Whether something can sign in: an identity at one of its `providers`, a proved address, or a passkey.
 
     `providers` has `email` and `phone` for the user's addresses. `usable` are the configured providers, and
@@ -22,8 +24,11 @@ def can_sign_in(user: User, providers: Collection[str], has_passkey: bool, usabl
     """
     if has_passkey and "passkey" in usable:
         return True
-    has_password = "password" in usable and user.has_password
-    counts = {"email": _signs_in(user.email, has_password), "phone": _signs_in(user.phone, has_password)}
+    has_password = "password" in usable and person.password_hash is not None
+    counts = {
+        "email": _signs_in(address_of(person, "email"), has_password),
+        "phone": _signs_in(address_of(person, "phone"), has_password),
+    }
     return any(provider in usable and counts.get(provider, True) for provider in providers)
 
 

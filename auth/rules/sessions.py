@@ -1,8 +1,9 @@
 """Sessions: when one has ended, and when its user authenticated and proved who they are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
@@ -11,28 +12,62 @@ from auth.rules.users import User
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """`method` is how the user signed in: password, otp, oauth, webauthn, anonymous, recovery (a mailed one),
-    sign_up (one that goes on in the window where the password was typed). `aal` is `aal1` or `aal2`.
-
-    `reauthenticated_at` is when the user last authenticated again in the session, `factor_proved_at` when
-    with a factor, `code_given_at` when with a code from the mailbox. `first_passkey_at` is when the session
-    registered its user's first factor, a passkey. `opened_by` is the session that gave an application this
-    one, `resource` the audience of an application's.
+class Session(Protocol):
+    """A row with a session of its user. `method` is how the user signed in: password, otp, oauth, webauthn,
+    anonymous, recovery (a mailed one), sign_up (one that goes on in the window where the password was typed).
+    `aal` is `aal1` or `aal2`. `first_passkey_at` is when the session registered its user's first factor, a
+    passkey.
     """
 
+    @property
+    def method(self) -> str: ...
+    @property
+    def aal(self) -> str: ...
+    @property
+    def session_created_at(self) -> datetime: ...
+    @property
+    def refreshed_at(self) -> datetime: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+    @property
+    def first_passkey_at(self) -> datetime | None: ...
+
+
+class AuthenticatedSession(Session, Protocol):
+    """`reauthenticated_at` is when the user last authenticated again in the session. `opened_by` is the
+    session that gave an application this one.
+    """
+
+    @property
+    def reauthenticated_at(self) -> datetime | None: ...
+    @property
+    def opened_by(self) -> str | None: ...
+
+
+class ProvedSession(AuthenticatedSession, Protocol):
+    """`factor_proved_at` is when the user last authenticated again with a factor, `code_given_at` when with a
+    code from the mailbox. `resource` is the audience of an application's session.
+    """
+
+    @property
+    def factor_proved_at(self) -> datetime | None: ...
+    @property
+    def code_given_at(self) -> datetime | None: ...
+    @property
+    def resource(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSession:
+    """One of the sessions of a user that no act has ended."""
+
+    id: str
     method: str
     aal: str
-    created_at: datetime
+    session_created_at: datetime
     refreshed_at: datetime
-    ended_at: datetime | None = None
-    reauthenticated_at: datetime | None = None
-    factor_proved_at: datetime | None = None
-    code_given_at: datetime | None = None
-    first_passkey_at: datetime | None = None
-    opened_by: str | None = None
-    resource: str | None = None
+    ended_at: None = None
+    first_passkey_at: None = None
 
 
 def end_of_session(user: User, session: Session | None, policy: Policy, now: datetime) -> Refusal | None:
@@ -47,7 +82,7 @@ def end_of_session(user: User, session: Session | None, policy: Policy, now: dat
         return "session_expired"
     if policy.session_timebox is None:
         return None
-    begins = [session.created_at]
+    begins = [session.session_created_at]
     if session.method == "anonymous":
         if user.converted_at is None:
             return None
@@ -55,7 +90,7 @@ def end_of_session(user: User, session: Session | None, policy: Policy, now: dat
     return "session_expired" if max(begins) <= now - policy.session_timebox else None
 
 
-def authenticated_at(session: Session) -> datetime:
+def authenticated_at(session: AuthenticatedSession) -> datetime:
     """When the session's user last authenticated.
 
     An application's session is as old as the proof of the browser that opened it, or a stolen cookie could
@@ -66,11 +101,11 @@ def authenticated_at(session: Session) -> datetime:
     if session.opened_by is not None or session.method == "sign_up":
         return again or EPOCH
     if session.method == "oauth":
-        return again or session.created_at
-    return max(session.created_at, again or session.created_at)
+        return again or session.session_created_at
+    return max(session.session_created_at, again or session.session_created_at)
 
 
-def proved_at(session: Session) -> datetime | None:
+def proved_at(session: AuthenticatedSession) -> datetime | None:
     """When the session's user last proved who they are. An anonymous sign-in proves nothing."""
     return session.reauthenticated_at if session.method == "anonymous" else authenticated_at(session)
 
@@ -81,12 +116,12 @@ def surplus(created_at: Mapping[str, datetime], most: int) -> list[str]:
 
 
 def sessions_beyond(
-    user: User, sessions: Mapping[str, Session], most: int, policy: Policy, now: datetime
+    user: User, sessions: Iterable[OpenSession], most: int, policy: Policy, now: datetime
 ) -> list[str]:
     """The ids of those that end when one more begins: a user has `most` live ones, the newest."""
     live = {
-        id: session.created_at
-        for id, session in sessions.items()
+        session.id: session.session_created_at
+        for session in sessions
         if end_of_session(user, session, policy, now) is None
     }
     return surplus(live, most)

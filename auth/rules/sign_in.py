@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
-from auth.rules.users import Address, AddressKind, User, is_banned
+from auth.rules.users import Person, User, is_banned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,42 +19,41 @@ class AuthorizationCode:
     is_handed_on: bool = False
 
 
+class Confirmation(Protocol):
+    """The settings: which kinds of address sign in only once they are confirmed."""
+
+    @property
+    def email_confirm_required(self) -> bool: ...
+    @property
+    def phone_confirm_required(self) -> bool: ...
+
+
 def refusal_of_password(
-    user: User | None,
+    person: Person | None,
     *,
     is_right: bool,
     provider: str,
-    confirmed_kinds: frozenset[AddressKind],
+    settings: Confirmation,
     admin_only: bool,
     now: datetime,
 ) -> Refusal | None:
-    """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason.
+    """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason: a
+    ban, an address to be confirmed first, or at the console (`admin_only`) that the user is no administrator.
 
     Of several sign-ups for one address no password counts before its proof (rule 8): such a user has none,
     also if `is_right` says that the newest one was given.
     """
-    if user is None or not is_right:
+    if person is None or not is_right:
         return "invalid_credentials"
-    refusal = refusal_of_sign_in(user, provider, confirmed_kinds, admin_only=admin_only, now=now)
-    if refusal is None and not user.has_password:
-        return "invalid_credentials"
-    return refusal
-
-
-def refusal_of_sign_in(
-    user: User, provider: str, confirmed_kinds: frozenset[AddressKind], *, admin_only: bool, now: datetime
-) -> Refusal | None:
-    """Refuse banned users, addresses to be confirmed first, and at the console all but administrators.
-
-    `confirmed_kinds` are the kinds of address that sign in only once they are confirmed.
-    """
-    if is_banned(user, now):
+    if is_banned(person, now):
         return "user_banned"
-    if provider == "email" and "email" in confirmed_kinds and not _is_confirmed(user.email):
+    if provider == "email" and settings.email_confirm_required and person.email_confirmed_at is None:
         return "email_not_confirmed"
-    if provider == "phone" and "phone" in confirmed_kinds and not _is_confirmed(user.phone):
+    if provider == "phone" and settings.phone_confirm_required and person.phone_confirmed_at is None:
         return "phone_not_confirmed"
-    return "not_admin" if admin_only and user.role != "admin" else None
+    if admin_only and person.role != "admin":
+        return "not_admin"
+    return "invalid_credentials" if person.password_hash is None else None
 
 
 def verdict_on_code(
@@ -79,7 +78,3 @@ def verdict_on_code(
     if code.is_used:
         return "reused"
     return "user_banned" if is_banned(user, now) else None
-
-
-def _is_confirmed(address: Address | None) -> bool:
-    return address is not None and address.confirmed_at is not None

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from auth.rules.clients import Client, may_use
+from auth.rules.clients import Client, UserOfClient, may_use
 from auth.rules.levels import Aal, Level, lacks_level, lacks_step
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
-from auth.rules.users import User, is_banned
+from auth.rules.users import User, UserOfToken, is_banned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def gives_token(
 
 
 def refusal_of_session(
-    user: User,
+    user: UserOfToken,
     session: Session | None,
     expires_at: datetime | None,
     aal: Aal,
@@ -52,16 +52,20 @@ def refusal_of_session(
 
 
 def refusal_of_client_session(
-    user: User,
+    user: UserOfClient,
     session: Session | None,
+    resource: str | None,
     client: Client | None,
     expires_at: datetime | None,
     policy: Policy,
     now: datetime,
 ) -> Refusal | None:
-    """Refuse a session of an application. One that the user may no longer use counts as ended (rule 20)."""
+    """Refuse a session of an application. One that the user may no longer use counts as ended (rule 20).
+
+    `resource` is the audience of its tokens.
+    """
     end = end_of_session(user, session, policy, now)
-    if session is None or client is None or not may_use(user, client, session.resource):
+    if session is None or client is None or not may_use(user, client, resource):
         end = "session_not_found"
     is_below = session is not None and lacks_step(user, session.aal, policy)
     return gives_token(user, expires_at, end, is_below, now)
@@ -81,7 +85,7 @@ def end_of_key(key: ApiKey | None, now: datetime) -> Refusal | None:
 
 
 def refusal_of_api_key(
-    user: User, key: ApiKey | None, expires_at: datetime | None, policy: Policy, now: datetime
+    user: UserOfToken, key: ApiKey | None, expires_at: datetime | None, policy: Policy, now: datetime
 ) -> Refusal | None:
     """Refuse an API key, or an access token from one. Its level is that of its session (rule 3)."""
     is_below = key is not None and lacks_step(user, key.aal, policy)

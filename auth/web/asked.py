@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
@@ -17,6 +17,11 @@ from sql import Database, Runner, queries
 
 _LONGEST_LANGUAGES = 200
 F = TypeVar("F", bound="facts.CallerFacts")
+
+
+class Device(TypedDict):
+    ip: str | None
+    user_agent: str
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class Asked:
     def browser_hash(self) -> bytes | None:
         """What the links and codes that the browser asked for are bound to."""
         return one_time.hash_token(self.cookie(cookies.WAITING))
+
+    @property
+    def device(self) -> Device:
+        """What asks, as sessions and links show it."""
+        return {"ip": self.client["ip"], "user_agent": self.client["user_agent"]}
 
     @property
     def caller_ids(self) -> CallerIds:

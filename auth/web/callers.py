@@ -59,7 +59,7 @@ def admit_key(row: K | None, known: KeyCaller, policy: Policy) -> K:
 def refusal_of(row: "facts.CallerFacts", known: Caller, level: Level, policy: Policy) -> Refusal | None:
     """Return why a session, a row with `caller_facts`, may not do what demands a level."""
     return tokens.refusal_of_session(
-        facts.user_of(row),
+        row,
         facts.session_of(row),
         None if known.expires_at is None else facts.moment_of(known.expires_at),
         known.aal,
@@ -72,7 +72,7 @@ def refusal_of(row: "facts.CallerFacts", known: Caller, level: Level, policy: Po
 def refusal_of_key(row: "facts.KeyFacts", expires_at: int | None, policy: Policy) -> Refusal | None:
     """Return why an API key, or its access token, which expires at a Unix time, gives nothing."""
     token_end = None if expires_at is None else facts.moment_of(expires_at)
-    return tokens.refusal_of_api_key(facts.user_of(row), facts.key_of(row), token_end, policy, row.now)
+    return tokens.refusal_of_api_key(row, facts.key_of(row), token_end, policy, row.now)
 
 
 def error_of(refusal: Refusal) -> ApiError:

@@ -25,7 +25,7 @@ from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.one_time import Codes, RecoveryCodes, UserCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
-from auth.extensions import Extension
+from auth.extensions import AdmissionHook, Extension, TokenHook
 from auth.rules.policy import Policy
 from auth.web.facts import policy_of
 from sql import Database
@@ -59,6 +59,8 @@ class Latchkey:
     providers: Mapping[str, Provider]
     relying_party: RelyingParty
     extensions: tuple[Extension, ...]
+    token_hook: TokenHook | None
+    admission_hooks: tuple[AdmissionHook, ...]
 
 
 def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]]) -> Latchkey:
@@ -69,6 +71,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
     key_ring, db = KeyRing(settings), make_database(settings, origin, size=SIZE - 1)
     openid_keys = OpenIdKeys(db, key_ring.sealer)
     passwords = Passwords(settings, key_ring.sign_up_salts)
+    enabled = extensions.on(settings)
     return Latchkey(
         settings=settings,
         policy=policy_of(settings),
@@ -101,7 +104,9 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },
         relying_party=RelyingParty(settings),
-        extensions=extensions.on(settings),
+        extensions=enabled,
+        token_hook=next((hook for each in enabled if (hook := each.token_hook())), None),
+        admission_hooks=tuple(each_hook for each in enabled if (each_hook := each.admission_hook())),
     )
 
 

@@ -1,39 +1,46 @@
 """Counts of wrong passwords, wrong codes and messages per address, for administrators."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from limits import RateLimitItem
 
 from auth.core import promises
 from auth.core.settings import Settings
+from auth.core.text.labels import label
+from auth.core.text.moments import minute
 from sql import Database, queries
 
+# What a kind of count limits.
 KINDS = {
-    "login": ("passwords", "wrong passwords"),
-    "account": ("passwords", "wrong passwords"),
-    "user": ("passwords", "wrong passwords"),
-    "code": ("codes", "wrong codes"),
-    "totp": ("factors", "wrong authenticator codes"),
-    "recovery": ("factors", "wrong recovery codes"),
-    "device": ("devices", "wrong codes of devices"),
-    "message": ("messages", "messages"),
-    "invite": ("invitations", "invitations"),
-    "mail": ("messages", "emails"),
-    "sms": ("messages", "SMS"),
-}
-_USED_UP = {
-    "passwords": "; further attempts are refused",
-    "codes": "; further codes are refused, links still work",
-    "factors": "; further codes are refused",
-    "devices": "; further ones are refused",
-    "messages": "; no more are sent",
-    "invitations": "; further ones are refused",
-    "strangers": "; no more are sent to addresses that nobody has proved",
+    "login": "passwords",
+    "account": "passwords",
+    "user": "passwords",
+    "code": "codes",
+    "totp": "factors",
+    "recovery": "factors",
+    "device": "devices",
+    "message": "messages",
+    "invite": "invitations",
+    "mail": "messages",
+    "sms": "messages",
 }
 
 
-def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[dict[str, Any]]:
+class Count(TypedDict):
+    """`what` is a value of `KINDS`; `text` says all of it, for administrators."""
+
+    text: str
+    what: str
+    address: str | None
+    network: str | None
+    count: int
+    amount: int
+    until: str
+    is_used_up: bool
+
+
+def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[Count]:
     """Return the counts of wrong passwords and codes for addresses, and the used-up limits of messages.
 
     `subjects` are addresses, and perhaps the id of a user, whose wrong passwords are also counted in total.
@@ -69,33 +76,26 @@ def window(
     return name | {"amount": limit.amount, "seconds": limit.get_expiry()}
 
 
-def _count(settings: Settings, row: "queries.SelectFailureCounts") -> dict[str, Any] | None:
+def _count(settings: Settings, row: "queries.SelectFailureCounts") -> Count | None:
     amount = _amount(settings, row) if row.kind in KINDS else None
     if amount is None:
         return None
-    what, noun = KINDS[row.kind]
+    what, count = KINDS[row.kind], min(row.count, amount)
     # Beyond three quarters of the SMS total, unproved numbers get none.
     is_used_up = row.count >= (max(1, amount * 3 // 4) if row.kind == "sms" else amount)
-    count = min(row.count, amount)
-    is_of_factors = what in ("factors", "devices")
-    is_of_user = row.kind == "user" or is_of_factors
-    subject = "for any of the user's addresses" if is_of_user else f"for {row.subject}"
-    text = f"{count} of {amount} {noun}" + (
-        "" if is_of_factors else f" {subject if row.subject else 'in total'}"
-    )
-    if row.network:
-        text += f" from {row.network}"
-    elif row.kind in ("account", "user", "code"):
-        text += ", from networks that are not known"
-    elif is_of_factors:
-        text += ", from networks where the user has neither passed the second step nor used an emailed link"
-    # "2026-01-02T03:04:05.678901Z"
-    text += f", until {row.until[:10]} {row.until[11:16]}"
-    if is_used_up:
-        is_for_strangers = row.kind == "mail" or (row.kind == "sms" and count < amount)
-        text += _USED_UP["strangers" if is_for_strangers else what]
+    is_of_user = row.kind == "user" or what in ("factors", "devices")
+    is_for_strangers = row.kind == "mail" or (row.kind == "sms" and count < amount)
+    numbers = {"count": str(count), "amount": str(amount), "subject": row.subject or ""}
     return {
-        "text": text,
+        "text": label(
+            "limits",
+            "sentence",
+            counted=label("counts", row.kind, **numbers),
+            network=row.network or "",
+            elsewhere="" if what in ("messages", "invitations") else label("elsewhere", what),
+            until=minute(row.until),
+            then=label("used_up", "strangers" if is_for_strangers else what) if is_used_up else "",
+        ),
         "what": what,
         "address": None if is_of_user else row.subject,
         "network": row.network,

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 from flask import Response, after_this_request, json, request
 
 from auth.core.settings.presets import ALIASES, PRESETS
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import View, g
 from auth.web.context import latchkey
 from auth.web.declarations import Body, says
@@ -20,7 +21,6 @@ _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
 _PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
-_ADDRESSES = ("email", "phone")
 
 
 def translated(
@@ -121,7 +121,7 @@ def _user(user: Body) -> Body:
     """Return a user object in the form of the dialect, and any other object as it is."""
     if "app_metadata" not in user:
         return user
-    user = user | {name: user[name] or "" for name in _ADDRESSES}
+    user = user | {name: user[name] or "" for name in ADDRESS_KINDS}
     for name in ("phone", "new_phone"):
         user[name] = _digits(user.get(name))
     if "identities" in user:
@@ -136,7 +136,7 @@ def _identity(identity: Body, user: Body) -> Body:
     if provider == "phone":
         data = data | {"phone": _digits(data["phone"])}
     verified = {
-        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in _ADDRESSES
+        f"{name}_verified": provider == name and bool(user[f"{name}_confirmed_at"]) for name in ADDRESS_KINDS
     }
     signed_in = identity["last_sign_in_at"] or identity["created_at"]
     return _without_null(identity | {"identity_data": verified | data, "last_sign_in_at": signed_in})

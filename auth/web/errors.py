@@ -181,6 +181,7 @@ ERRORS = {
         "Too many failed sign-ins; try again later, or sign in with a link",
     ),
     "over_email_send_rate_limit": (429, "Too many messages; try again later"),
+    "invited.over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
     "captcha_failed": (400, "captcha protection: request disallowed ({codes})"),
     "hook_refused": (500, "{message}"),

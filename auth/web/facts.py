@@ -2,23 +2,18 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
-from auth.rules.counts import Network
+from auth.rules.counts import KnownNetwork
 from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
-from auth.rules.links import Link
-from auth.rules.policy import FRESH_AGE, Policy
+from auth.rules.policy import FRESH_AGE, Policy, Window
 from auth.rules.proofs import Addition, Kind
-from auth.rules.refreshing import RefreshTokens, Window
-from auth.rules.sessions import Session
+from auth.rules.sessions import OpenSession, ProvedSession, Session
 from auth.rules.tokens import ApiKey
-from auth.rules.users import Address, User, is_anonymous, is_banned
+from auth.rules.users import is_anonymous, is_banned
 from sql import queries
-
-_NONE: Mapping[str, object] = MappingProxyType({})
 
 # The rows with the columns of `caller_facts`.
 CallerFacts: TypeAlias = (
@@ -65,20 +60,18 @@ class CredentialFacts(Protocol):
 
 def policy_of(settings: Settings) -> Policy:
     timebox, change_age = settings.session_timebox, settings.reauthentication_age
+    refreshes = settings.rate_limit_refresh
     return Policy(
         refresh_token_lifetime=timedelta(seconds=settings.refresh_token_lifetime),
+        refresh_window=Window(
+            most=refreshes.amount if settings.rate_limits_enabled else None,
+            age=timedelta(seconds=refreshes.get_expiry()),
+        ),
+        reuse_interval=timedelta(seconds=settings.refresh_reuse_interval),
         session_timebox=None if timebox is None else timedelta(seconds=timebox),
         mfa_required=cast(Literal["none", "admins", "all"], settings.mfa_required),
         proof_age=FRESH_AGE if change_age is None else min(timedelta(seconds=change_age), FRESH_AGE),
         change_age=None if change_age is None else timedelta(seconds=change_age),
-    )
-
-
-def refresh_window_of(settings: Settings) -> Window:
-    """Return the window that counts the refreshes of a session, and the uses of an API key."""
-    limit = settings.rate_limit_refresh
-    return Window(
-        most=limit.amount if settings.rate_limits_enabled else None, age=timedelta(seconds=limit.get_expiry())
     )
 
 
@@ -87,126 +80,14 @@ def moment_of(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def user_of(
-    row: "CallerFacts | KeyFacts | RefreshFacts | queries.SelectBrowserSession",
-    app_metadata: Mapping[str, object] = _NONE,
-) -> User:
-    """Return the user without the addresses and the password, which no token depends on. Tokens of clients
-    alone depend on the app metadata.
-    """
-    return User(
-        role=row.role,
-        made_by=row.made_by,
-        converted_at=row.converted_at,
-        banned_until=row.banned_until,
-        oldest_factor_at=row.oldest_factor_at,
-        has_second_step=row.has_second_step,
-        app_metadata=app_metadata,
-    )
-
-
-def person_of(row: "queries.SelectPerson") -> User:
-    """Return the user, with all facts."""
-    return User(
-        role=row.role,
-        made_by=row.made_by,
-        email=_address(row.email, row.email_added_at, row.email_confirmed_at, row.email_proved),
-        phone=_address(row.phone, row.phone_added_at, row.phone_confirmed_at, row.phone_proved),
-        converted_at=row.converted_at,
-        banned_until=row.banned_until,
-        last_sign_in_at=row.last_sign_in_at,
-        has_password=row.password_hash is not None,
-        is_password_vouched=row.is_password_vouched,
-        invited_at=row.invited_at,
-        oldest_factor_at=row.oldest_factor_at,
-        has_second_step=row.has_second_step,
-        app_metadata=row.app_metadata,
-    )
-
-
-def _address(
-    value: str | None, added_at: datetime, confirmed_at: datetime | None, is_proved: bool
-) -> Address | None:
-    if value is None:
-        return None
-    return Address(value=value, added_at=added_at, confirmed_at=confirmed_at, is_proved=is_proved)
-
-
-def own_session_of(row: "queries.SelectPerson") -> Session | None:
-    """Return the session with all facts, if the user has it."""
-    if row.method is None or row.aal is None or row.session_created_at is None or row.refreshed_at is None:
-        return None
-    return Session(
-        method=row.method,
-        aal=row.aal,
-        created_at=row.session_created_at,
-        refreshed_at=row.refreshed_at,
-        ended_at=row.ended_at,
-        reauthenticated_at=row.reauthenticated_at,
-        factor_proved_at=row.factor_proved_at,
-        code_given_at=row.code_given_at,
-        first_passkey_at=row.first_passkey_at,
-        opened_by=row.opened_by,
-        resource=row.resource,
-    )
-
-
-def session_of_browser(row: "queries.SelectBrowserSession") -> Session:
-    """Return the session of a browser, without what only acts depend on."""
-    return Session(
-        method=row.method,
-        aal=row.aal,
-        created_at=row.session_created_at,
-        refreshed_at=row.refreshed_at,
-        ended_at=row.ended_at,
-        reauthenticated_at=row.reauthenticated_at,
-        first_passkey_at=row.first_passkey_at,
-        opened_by=row.opened_by,
-    )
-
-
 def session_of(row: "CallerFacts") -> Session | None:
-    """Return the session, if the user has it."""
-    if row.method is None or row.aal is None or row.session_created_at is None or row.refreshed_at is None:
-        return None
-    return Session(
-        method=row.method,
-        aal=row.aal,
-        created_at=row.session_created_at,
-        refreshed_at=row.refreshed_at,
-        ended_at=row.ended_at,
-        first_passkey_at=row.first_passkey_at,
-    )
+    """Return the row as a session, if the user has it."""
+    return None if row.session_created_at is None else cast(Session, row)
 
 
-def locked_session_of(row: "RefreshFacts") -> Session:
-    """Return the session that is locked to be refreshed."""
-    return Session(
-        method=row.method,
-        aal=row.aal,
-        created_at=row.session_created_at,
-        refreshed_at=row.refreshed_at,
-        ended_at=row.ended_at,
-        first_passkey_at=row.first_passkey_at,
-        resource=row.resource,
-    )
-
-
-def refresh_tokens_of(row: "RefreshFacts") -> RefreshTokens:
-    """Return what a session keeps of its refresh tokens."""
-    return RefreshTokens(
-        counter=row.counter,
-        refreshed_at=row.refreshed_at,
-        counted_until=row.counted_until,
-        refreshes=row.refreshes,
-        used_counter=row.used_counter,
-        successor_counter=row.successor_counter,
-        echoes=row.echoes
-        and {
-            int(counter): {int(used): datetime.fromisoformat(until) for used, until in uses.items()}
-            for counter, uses in row.echoes.items()
-        },
-    )
+def own_session_of(row: "Person") -> ProvedSession | None:
+    """Return the row as a session, if the user has it."""
+    return None if row.session_created_at is None else cast(ProvedSession, row)
 
 
 def key_of(row: "KeyFacts") -> ApiKey | None:
@@ -242,58 +123,34 @@ def _bytes(value: memoryview | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def networks_of(rows: "Iterable[queries.ListKnownNetworks]") -> list[Network]:
-    """Return the networks and browsers of a user."""
-    return [
-        Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at) for row in rows
-    ]
-
-
-def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[Network]:
+def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[KnownNetwork]:
     """Return the networks and browsers of a user from a column of JSON."""
     return [
-        Network(
-            name=each["name"],
-            passed_at=moment_of_json(each["passed_at"]),
-            mail_proved_at=moment_of_json(each.get("mail_proved_at")),
+        KnownNetwork(
+            network=each["name"],
+            passed_at=each["passed_at"] and datetime.fromisoformat(each["passed_at"]),
+            mail_proved_at=each["mail_proved_at"] and datetime.fromisoformat(each["mail_proved_at"]),
         )
         for each in objects
     ]
 
 
-def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> dict[str, Session]:
-    """Return the sessions of a user that no act has ended, by their ids, from a column of JSON."""
-    return {
-        each["id"]: Session(
+def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:
+    """Return the sessions of a user that no act has ended from a column of JSON."""
+    return [
+        OpenSession(
+            id=each["id"],
             method=each["method"],
             aal=each["aal"],
-            created_at=datetime.fromisoformat(each["created_at"]),
+            session_created_at=datetime.fromisoformat(each["created_at"]),
             refreshed_at=datetime.fromisoformat(each["refreshed_at"]),
         )
         for each in objects
-    }
-
-
-def moment_of_json(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def user_of_token(
-    row: "queries.SelectToken | queries.SelectDeciding", *, has_second_step: bool = False
-) -> User:
-    """Return the user with what the token hook is told about."""
-    return User(
-        role=row.role,
-        made_by=row.made_by,
-        converted_at=row.converted_at,
-        banned_until=row.banned_until,
-        has_second_step=has_second_step,
-    )
+    ]
 
 
 def deciding_of(row: "queries.SelectDeciding") -> Deciding:
     """Return what decides about a token. A ban that is over does not."""
-    user = user_of_token(row)
     session = None
     if row.session_id is not None and row.aal is not None:
         session = DecidingSession(
@@ -307,8 +164,8 @@ def deciding_of(row: "queries.SelectDeciding") -> Deciding:
         phone=row.phone,
         phone_confirmed_at=row.phone_confirmed_at,
         app_metadata=row.app_metadata,
-        banned_until=row.banned_until if is_banned(user, row.now) else None,
-        is_anonymous=is_anonymous(user),
+        banned_until=row.banned_until if is_banned(row, row.now) else None,
+        is_anonymous=is_anonymous(row),
         created_at=row.created_at,
         providers=tuple(row.providers),
         factors=tuple(
@@ -331,16 +188,3 @@ def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:
         )
         for row in rows
     ]
-
-
-def link_of(row: "queries.SelectLink | queries.ListCodes") -> Link:
-    return Link(
-        purpose=row.purpose,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        spent_at=row.spent_at,
-        is_of_sign_up=row.is_of_sign_up,
-        newer=row.newer,
-        code_expires_at=row.code_expires_at,
-        browser=None if row.browser_hash is None else bytes(row.browser_hash),
-    )

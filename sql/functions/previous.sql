@@ -422,6 +422,18 @@ AS $$
                      lacks_step(u, k.aal, required, has_second_step(u.id)))
 $$;
 
+-- Statements on users or sessions that have waited for a lock for a second, whether on the table, or on a row
+-- that another transaction has changed.
+CREATE OR REPLACE FUNCTION count_lock_waits() RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT count(DISTINCT waiting.pid)
+    FROM pg_locks AS waiting
+    JOIN pg_locks AS held ON held.pid = waiting.pid
+     AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+     AND held.relation IN (to_regclass('users'), to_regclass('sessions'))
+   WHERE NOT waiting.granted AND waiting.waitstart < now() - interval '1 second'
+$$;
+
 -- The beginning of a statement without its quoted values, which may be tokens and addresses, and without the
 -- isolation level with which those begin that are not prepared.
 CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
@@ -1051,6 +1063,85 @@ AS $$
   SELECT u.made_by = 'signup' AND gives_way(u)
 $$;
 
+-- How many of a thousand users a search finds; 0 in a small table. Ids are random. The two functions below
+-- plan by this: Postgres guesses the same for every beginning of a word, and new rows have no statistics.
+CREATE OR REPLACE FUNCTION found_in_sample(prefix text) RETURNS bigint
+  LANGUAGE plpgsql STABLE
+  SET plan_cache_mode = force_custom_plan
+  SET enable_indexscan = on
+AS $$
+BEGIN
+  IF prefix IS NULL OR pg_relation_size('users') < 16 * 1024 * 1024 THEN
+    RETURN 0;
+  END IF;
+  RETURN (SELECT count(*)
+            FROM (SELECT * FROM users ORDER BY id LIMIT 1000) AS u
+           WHERE is_listed(u, NULL, NULL, prefix));
+END
+$$;
+
+-- Up to `most`. To collect the users with a common word from the index takes longer than to read some of all.
+CREATE OR REPLACE FUNCTION total_of_users(
+  wanted_email text, wanted_role text, prefix text, anonymous boolean, most integer
+) RETURNS bigint
+  LANGUAGE plpgsql STABLE
+  SET plan_cache_mode = force_custom_plan
+  SET enable_seqscan = on
+  SET enable_indexscan = on
+  SET enable_bitmapscan = on
+AS $$
+BEGIN
+  IF prefix IS NOT NULL THEN
+    PERFORM set_config('enable_indexscan', 'off', true),
+            set_config(CASE WHEN most IS NOT NULL AND found_in_sample(prefix) > 50
+                            THEN 'enable_bitmapscan' ELSE 'enable_seqscan' END, 'off', true);
+  END IF;
+  RETURN (SELECT count(*)
+            FROM (SELECT
+                    FROM users
+                   WHERE is_listed(users, wanted_email, wanted_role, prefix)
+                     AND (anonymous IS NULL OR is_anonymous(users) = anonymous)
+                   LIMIT most) AS found);
+END
+$$;
+
+-- plpgsql plans with the parameters' values: each CASE becomes a column, which an index may sort, or nothing.
+CREATE OR REPLACE FUNCTION page_of_users(
+  wanted_email text, wanted_role text, prefix text, sort text, descending boolean, page_size integer,
+  page_offset bigint, anonymous boolean
+) RETURNS SETOF uuid
+  LANGUAGE plpgsql STABLE ROWS 20
+  SET plan_cache_mode = force_custom_plan
+  SET enable_seqscan = on
+  SET enable_indexscan = on
+  SET enable_bitmapscan = on
+AS $$
+BEGIN
+  IF prefix IS NOT NULL THEN
+    -- Either read users in the order of the page, or sort all that the index of words finds.
+    PERFORM set_config('enable_seqscan', 'off', true),
+            set_config(CASE WHEN sort = 'created_at' AND found_in_sample(prefix) >= 5
+                            THEN 'enable_bitmapscan' ELSE 'enable_indexscan' END, 'off', true);
+  END IF;
+  RETURN QUERY
+    SELECT id
+      FROM users
+     WHERE is_listed(users, wanted_email, wanted_role, prefix)
+       AND (anonymous IS NULL OR is_anonymous(users) = anonymous)
+     ORDER BY CASE WHEN sort = 'created_at' AND NOT descending THEN created_at
+                   WHEN sort = 'updated_at' AND NOT descending THEN updated_at END,
+              CASE WHEN sort = 'created_at' AND descending THEN created_at
+                   WHEN sort = 'updated_at' AND descending THEN updated_at END DESC,
+              CASE WHEN sort = 'last_sign_in_at' AND NOT descending THEN last_sign_in_at END,
+              CASE WHEN sort = 'last_sign_in_at' AND descending THEN last_sign_in_at END DESC NULLS LAST,
+              CASE WHEN sort = 'email' AND NOT descending THEN email END,
+              CASE WHEN sort = 'email' AND descending THEN email END DESC NULLS LAST,
+              CASE WHEN NOT descending THEN id END,
+              CASE WHEN descending THEN id END DESC
+     LIMIT page_size OFFSET page_offset;
+END
+$$;
+
 -- Call it with the user's row locked. It is VOLATILE, to see what earlier transactions committed.
 CREATE OR REPLACE FUNCTION write_user_object(owner uuid) RETURNS void
   LANGUAGE sql VOLATILE
@@ -1169,6 +1260,14 @@ BEGIN
                       WHERE other.role = 'admin' AND other.id <> u.id
                         AND NOT is_banned(other));
 END
+$$;
+
+-- The lock makes concurrent requests count correctly.
+CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT pg_advisory_xact_lock(7239004118);
+  SELECT count(*) < most FROM webhooks
 $$;
 
 CREATE OR REPLACE FUNCTION tell_administrators(webhook_url text, most integer) RETURNS void

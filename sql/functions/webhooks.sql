@@ -40,11 +40,3 @@ AS $$
     'finished_at', iso_8601(m.finished_at)
   )
 $$;
-
--- With the lock, concurrent requests count correctly.
-CREATE OR REPLACE FUNCTION has_room_for_webhook(most integer) RETURNS boolean
-  LANGUAGE sql VOLATILE
-AS $$
-  SELECT pg_advisory_xact_lock(7239004118);
-  SELECT count(*) < most FROM webhooks
-$$;

@@ -120,6 +120,24 @@ class TestWaking:
         id = outbox.write()
         wait_until(partial(is_sent, outbox, id))
 
+    def test_act_wakes_it(self, client, alice, deliver, listens, monkeypatch):
+        monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
+        target = Target()
+        deliver(email=target)
+        wait_until(listens)
+        assert client.post("/otp", json={"email": "alice@example.com"}).status_code == 200
+        target.await_sent("alice")
+
+    def test_next_look_finds_a_message_whose_notification_was_lost(self, outbox, deliver, listens, database):
+        target = Target()
+        deliver(email=target)
+        wait_until(listens)
+        # As if the worker had died between the commit and the notification.
+        database.run("SET latchkey.notifies_after_commit = on")
+        id = outbox.write()
+        database.run("RESET latchkey.notifies_after_commit")
+        wait_until(partial(is_sent, outbox, id))
+
     def test_strangers_message_is_due_within_a_second(self, client, alice, deliver, database, monkeypatch):
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         monkeypatch.setattr(outgoing, "_LONGEST_DELAY", LONGEST_DELAY)

@@ -222,7 +222,7 @@ class TestTemplates:
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
         assert self.refused(load, tmp_path) == (
-            "AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered. Mend it: en/signup: UndefinedError:"
+            "AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered. Fix it: en/signup: UndefinedError:"
             " 'lnik' is undefined."
         )
         (tmp_path / "de.toml").write_text("[email.signup")

@@ -186,7 +186,7 @@ class TestMails:
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
         assert "Signed up on May 6, 2026, 06:30 UTC with Firefox on Linux." in text
-        assert "Valid for 1 hour (until May 6, 2026, 08:08 UTC). Works only once." in text
+        assert "Expires in 1 hour (May 6, 2026, 08:08 UTC). Can be used once." in text
 
     @cases(
         ("language", "time"),
@@ -509,7 +509,7 @@ class TestDocumentation:
         for kind, message in samples.items():
             found = "/verify?token=" in message.text, bool(re.search(r"^\d{6}$", message.text, re.M))
             assert (kind, found) == (kind, carried[kind])
-        assert "Valid for 1 week" in samples["invite"].text
+        assert "Expires in 1 week" in samples["invite"].text
 
     def test_documentation_lists_every_variable(self):
         texts = [path.read_text() for path in LAYOUTS.glob("layout*")]

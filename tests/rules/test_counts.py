@@ -23,12 +23,11 @@ FAILURES = [3, 600, 5, 3600]
 ADDRESS = "user@example.com"
 MUTANTS_OF_NETWORKS = [
     ("_KNOWN_NETWORKS = 10", "_KNOWN_NETWORKS = 11"),
-    ("network.mail_proved_at > now", "network.mail_proved_at >= now"),
-    (" and not network.name.startswith(_BROWSER)", ""),
-    ("network.name != here and network.passed_at is None and", "network.name != here and"),
+    ("known.mail_proved_at > now", "known.mail_proved_at >= now"),
+    (" and not known.network.startswith(_BROWSER)", ""),
+    ("known.network != here and known.passed_at is None and", "known.network != here and"),
     ("len(others) < _MAIL_PROOFS", "len(others) <= _MAIL_PROOFS"),
-    ("network.name in (here, browser)", "network.name == here"),
-    ("here is None or user.last_sign_in_at is None", "here is None"),
+    ("person.last_sign_in_at is not None and not is_known", "not is_known"),
     ("return limits if is_known else", "return limits if False else"),
     ('("nobody", address) if owner is None else', '("user", address) if owner is None else'),
 ]
@@ -83,18 +82,25 @@ def network(tables: Tables, owner: str, name: str) -> dict[str, Any]:
 def decide_networks(rules, each) -> list[object]:
     case, id, rows = each
     networks = [
-        rules.Network(name=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at)
+        rules.KnownNetwork(network=row.network, passed_at=row.passed_at, mail_proved_at=row.mail_proved_at)
         for row in rows
     ]
     is_known = rules.is_known_network(networks, HERE, case.now)
     allowance = rules.Allowance((FAILURES[0], FAILURES[1]), (FAILURES[2], FAILURES[3]))
     return [
         is_known,
-        rules.is_new_sign_in(case.user, networks, case.asked["here"], BROWSER),
+        is_new_sign_in(rules, case, rows),
         as_rows(rules.password_limits(ADDRESS, id, HERE, is_known=is_known, allowance=allowance)),
         as_rows(rules.password_limits(ADDRESS, None, HERE, is_known=False, allowance=allowance)),
         rules.records_mail_proof(networks, HERE, case.now),
     ]
+
+
+def is_new_sign_in(rules, case, rows) -> bool:
+    """A browser's session, which has no network here, is never new."""
+    here = case.asked["here"]
+    is_known = any(row.network in (here, BROWSER) and row.passed_at is not None for row in rows)
+    return here is not None and rules.is_new_sign_in(case.user, is_known=is_known)
 
 
 def as_rows(limits) -> list[dict[str, Any]]:

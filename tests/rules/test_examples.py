@@ -1,7 +1,7 @@
 """What the rules say, a sentence and an example each. The other files compare them with SQL."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,27 +21,27 @@ from auth.rules import (
     tokens,
     users,
 )
-from auth.rules.admission import Admission
 from auth.rules.clients import Client
-from auth.rules.counts import Allowance, Limit, Network
+from auth.rules.counts import Allowance, KnownNetwork, Limit
 from auth.rules.deciding import Deciding, DecidingSession, still_decides
 from auth.rules.devices import DeviceRequest, is_open_to
-from auth.rules.links import Link
-from auth.rules.policy import Policy
+from auth.rules.policy import Policy, Window
 from auth.rules.proofs import Act
-from auth.rules.refreshing import RefreshTokens, Window
-from auth.rules.sessions import Session
+from auth.rules.refreshing import RefreshTokens
 from auth.rules.tokens import ApiKey
-from auth.rules.users import Address, User
 from tests.support import counting
 from tests.support.cases import cases
 from tests.support.counting import Count
+from tests.support.rule_rows import Confirmation, Link, Person, Session, row_to_refresh
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+WINDOW = Window(most=3, age=HOUR)
 POLICY = Policy(
     refresh_token_lifetime=30 * DAY,
+    refresh_window=WINDOW,
+    reuse_interval=10 * SECOND,
     session_timebox=None,
     mfa_required="none",
     proof_age=15 * MINUTE,
@@ -50,44 +50,47 @@ POLICY = Policy(
 FACTOR_FOR_ALL = replace(POLICY, mfa_required="all")
 FACTOR_FOR_ADMINISTRATORS = replace(POLICY, mfa_required="admins")
 TIMEBOX = replace(POLICY, session_timebox=DAY)
-PROVED = Address(
-    value="alice@example.com", added_at=NOW - 90 * DAY, confirmed_at=NOW - 90 * DAY, is_proved=True
+ALICE = Person(
+    email="alice@example.com",
+    email_added_at=NOW - 90 * DAY,
+    email_confirmed_at=NOW - 90 * DAY,
+    email_proved=True,
+    last_sign_in_at=NOW - DAY,
+    password_hash="a hash",
 )
-CONFIRMED, UNCONFIRMED = replace(PROVED, is_proved=False), replace(PROVED, is_proved=False, confirmed_at=None)
-ALICE = User(
-    role="authenticated", made_by="signup", email=PROVED, last_sign_in_at=NOW - DAY, has_password=True
-)
+CONFIRMED = replace(ALICE, email_proved=False)
+UNCONFIRMED = replace(CONFIRMED, email_confirmed_at=None)
 CAROL = replace(ALICE, role="admin")
 BANNED = replace(ALICE, banned_until=NOW + SECOND)
-ANONYMOUS = User(role="authenticated", made_by="anonymous")
+ANONYMOUS = Person(made_by="anonymous")
 CONVERTED = replace(ALICE, made_by="anonymous", converted_at=NOW - HOUR)
-UNUSED = User(role="authenticated", made_by="signup", email=UNCONFIRMED, has_password=True)
+UNUSED = replace(UNCONFIRMED, last_sign_in_at=None)
 WITH_APP = replace(ALICE, oldest_factor_at=NOW - 8 * DAY, has_second_step=True)
 WITH_NEW_APP = replace(WITH_APP, oldest_factor_at=NOW - DAY)
 WITH_PASSKEY = replace(ALICE, oldest_factor_at=NOW - 8 * DAY)
-FRESH = Session(method="password", aal="aal1", created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
-STALE = replace(FRESH, created_at=NOW - HOUR)
-ANCIENT = replace(FRESH, created_at=NOW - 2 * DAY)
+FRESH = Session(method="password", aal="aal1", session_created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
+STALE = replace(FRESH, session_created_at=NOW - HOUR)
+ANCIENT = replace(FRESH, session_created_at=NOW - 2 * DAY)
 RAISED = replace(FRESH, aal="aal2", factor_proved_at=NOW - MINUTE)
 RECOVERY = replace(FRESH, method="recovery")
 OF_APPLICATION = replace(FRESH, opened_by="a session")
 
 
 def token(
-    user: User, session: Session | None, level: Any = "aal1", policy: Policy = POLICY, aal: str = ""
+    user: Person, session: Session | None, level: Any = "aal1", policy: Policy = POLICY, aal: str = ""
 ) -> Any:
     aal = aal or (session.aal if session else "aal1")
     return tokens.refusal_of_session(user, session, NOW + HOUR, aal, level, policy, NOW)
 
 
-def act(user: User, session: Session, verb: Any, kind: Any, proof: Any = None, added: Any = None) -> Any:
+def act(user: Person, session: Session, verb: Any, kind: Any, proof: Any = None, added: Any = None) -> Any:
     added_at = None if added is None else NOW - added
     asked = Act(verb=verb, kind=kind, added_at=added_at)
     return proofs.refusal_of_act(asked, user, session, session.aal, proof, POLICY, NOW)
 
 
-def of_client(user: User, client: Client | None) -> Any:
-    return tokens.refusal_of_client_session(user, OF_APPLICATION, client, None, POLICY, NOW)
+def of_client(user: Person, client: Client | None) -> Any:
+    return tokens.refusal_of_client_session(user, OF_APPLICATION, None, client, None, POLICY, NOW)
 
 
 NUMBER = "+4915100000000"
@@ -98,10 +101,19 @@ def of_sign_up(**facts: bool) -> Any:
     return messages.message_of_sign_up(**known | {"is_mail": True, "is_hidden": True} | facts)
 
 
-ALL_ADMITTED = Admission(email_enabled=True, phone_enabled=True)
+@dataclass(frozen=True)
+class AdmissionSettings:
+    email_enabled: bool = True
+    offers_phone: bool = True
+    signup_domains: frozenset[str] = frozenset()
+    signup_blocked_domains: frozenset[str] = frozenset()
+    sms_countries: tuple[str, ...] = ()
 
 
-def admitted(address: str, settings: Admission = ALL_ADMITTED) -> Any:
+ALL_ADMITTED = AdmissionSettings()
+
+
+def admitted(address: str, settings: AdmissionSettings = ALL_ADMITTED) -> Any:
     email, phone = (address, None) if "@" in address else (None, address)
     is_possible = phone is not None and len(phone) > 10
     return admission.refusal_of_address(email, phone, settings, is_possible_phone=is_possible, is_first=True)
@@ -115,13 +127,18 @@ def for_itself(client: Client, expires_at: datetime = NOW + SECOND) -> Any:
 
 
 USED = RefreshTokens(
-    counter=7, used_counter=6, successor_counter=7, refreshed_at=NOW - 5 * SECOND, counted_until=NOW
+    counter=7,
+    used_counter=6,
+    successor_counter=7,
+    refreshed_at=NOW - 5 * SECOND,
+    refreshes=0,
+    counted_until=NOW,
+    echoes=None,
 )
 LATER = replace(USED, refreshed_at=NOW - HOUR)
-ECHOING = replace(USED, echoes={7: {5: NOW + SECOND}})
+ECHOING = replace(USED, echoes={"7": {"5": (NOW + SECOND).isoformat()}})
 RAISED_SINCE = replace(USED, counter=8)
 OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
-WINDOW = Window(most=3, age=HOUR)
 
 
 def refused(known: RefreshTokens, sent: int) -> Any:
@@ -150,33 +167,36 @@ def limits(is_known: bool) -> list[str]:
     return [limit.kind for limit in limited]
 
 
-def passed(*names: str) -> list[Network]:
-    return [Network(name=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
+def passed(*names: str) -> list[KnownNetwork]:
+    return [KnownNetwork(network=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
 
 
-def first(user: User, value: str = "alice@example.com", proof: Any = "signup") -> bool:
+def with_phone(user: Person) -> Person:
+    moment = NOW - DAY
+    return replace(user, phone=NUMBER, phone_added_at=moment, phone_confirmed_at=moment, phone_proved=True)
+
+
+def first(user: Person, value: str = "alice@example.com", proof: Any = "signup") -> bool:
     return first_proof.is_first_proof(user, "email", value, proof)
 
 
-PHONE = Address(value="+4915112345678", added_at=NOW - DAY, confirmed_at=NOW - DAY, is_proved=True)
 Example = tuple[str, Callable[[], Any], Any]
 
 
-def signed_in(user: User | None, is_right: bool = True) -> Any:
+def signed_in(user: Person | None, is_right: bool = True, admin_only: bool = False) -> Any:
     return sign_in.refusal_of_password(
         user,
         is_right=is_right,
         provider="email",
-        confirmed_kinds=frozenset({"email"}),
-        admin_only=False,
+        settings=Confirmation(),
+        admin_only=admin_only,
         now=NOW,
     )
 
 
-def refreshed_by(user: User, session: Session, is_of_client: bool = False) -> Any:
-    return refreshing.refusal_of_refresh_token(
-        user, session, USED, 7, is_of_client=is_of_client, window=WINDOW, policy=POLICY, now=NOW
-    )
+def refreshed_by(user: Person, session: Session, is_of_client: bool = False) -> Any:
+    row = row_to_refresh(user, session, asdict(USED), is_of_client=is_of_client, now=NOW)
+    return refreshing.refusal_of_refresh_token(row, 7, WINDOW, POLICY)
 
 
 def stopped(channel: Any, total: int, is_proved: bool, left: int | None = 1, is_beyond: bool = False) -> Any:
@@ -214,7 +234,7 @@ SIGN_INS: list[Example] = [
     ("And of an address that is not confirmed.", lambda: signed_in(UNUSED), "email_not_confirmed"),
     (
         "Of several sign-ups none counts.",
-        lambda: signed_in(replace(ALICE, has_password=False)),
+        lambda: signed_in(replace(ALICE, password_hash=None)),
         "invalid_credentials",
     ),
     ("A session is refreshed.", lambda: refreshed_by(ALICE, FRESH), None),
@@ -260,7 +280,7 @@ MESSAGES: list[Example] = [
         "A notice goes to the address that was proved, the email first.",
         lambda: [
             messages.address_of_notices(
-                "alice@example.com", NUMBER, email_proved=email, phone_proved=phone, offers_phone=offers
+                replace(ALICE, email_proved=email, phone=NUMBER, phone_proved=phone), offers_phone=offers
             )
             for email, phone, offers in (
                 (True, True, True),
@@ -349,22 +369,22 @@ USERS: list[Example] = [
     ),
     (
         "An address that is only confirmed is not proved.",
-        lambda: users.is_proved(replace(ALICE, email=CONFIRMED), "email"),
+        lambda: users.is_proved(CONFIRMED, "email"),
         False,
     ),
     (
         "A banned user cannot sign in.",
-        lambda: sign_in.refusal_of_sign_in(BANNED, "email", frozenset(), admin_only=False, now=NOW),
+        lambda: signed_in(BANNED),
         "user_banned",
     ),
     (
         "An address may have to be confirmed first.",
-        lambda: sign_in.refusal_of_sign_in(UNUSED, "email", frozenset({"email"}), admin_only=False, now=NOW),
+        lambda: signed_in(UNUSED),
         "email_not_confirmed",
     ),
     (
         "The console admits administrators alone.",
-        lambda: sign_in.refusal_of_sign_in(ALICE, "email", frozenset(), admin_only=True, now=NOW),
+        lambda: signed_in(ALICE, admin_only=True),
         "not_admin",
     ),
 ]
@@ -601,21 +621,21 @@ PROOFS: list[Example] = [
     ),
 ]
 FIRST_PROOFS: list[Example] = [
-    ("The first proof removes everything else.", lambda: first(replace(ALICE, email=UNCONFIRMED)), True),
+    ("The first proof removes everything else.", lambda: first(UNCONFIRMED), True),
     ("The second one nothing.", lambda: first(ALICE), False),
     (
         "An address that was added by a proved user is no first one.",
-        lambda: first(replace(ALICE, phone=PHONE), "new@example.com"),
+        lambda: first(with_phone(ALICE), "new@example.com"),
         False,
     ),
     (
         "Nor is one that is younger than the other proof.",
-        lambda: first(replace(ALICE, email=replace(UNCONFIRMED, added_at=NOW), phone=PHONE)),
+        lambda: first(with_phone(replace(UNCONFIRMED, email_added_at=NOW))),
         False,
     ),
     (
         "An administrator vouches for their own user.",
-        lambda: first(replace(ALICE, made_by="administrator", email=UNCONFIRMED), proof="administrator"),
+        lambda: first(replace(UNCONFIRMED, made_by="administrator"), proof="administrator"),
         False,
     ),
     ("A sign-up's code keeps its password.", lambda: first_proof.keeps_password(UNUSED, "signup"), True),
@@ -669,13 +689,13 @@ LINKS: list[Example] = [
     ("A code is for its purpose.", lambda: links.is_open_code(LINK, True, ["signup"], NOW), False),
     (
         "A page's code works in its browser alone.",
-        lambda: links.code_for_browser([replace(LINK, browser=b"a")], b"b"),
+        lambda: links.code_for_browser([replace(LINK, browser_hash=memoryview(b"a"))], b"b"),
         None,
     ),
     (
         "A link is for the user's own address, and a new one while it is pending.",
         lambda: [
-            links.refusal_of_use(purpose, target, ALICE, [pending], NOW)
+            links.refusal_of_use(purpose, target, replace(ALICE, new_email=pending), NOW)
             for purpose, target, pending in (
                 ("recovery", "alice@example.com", None),
                 ("recovery", "other@example.com", "other@example.com"),
@@ -689,7 +709,7 @@ LINKS: list[Example] = [
     (
         "Not for a banned user.",
         lambda: links.refusal_of_use(
-            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), [], NOW
+            "recovery", "alice@example.com", replace(ALICE, banned_until=NOW + MICROSECOND), NOW
         ),
         "user_banned",
     ),
@@ -720,7 +740,7 @@ REMAINING: list[Example] = [
     (
         "An address that is only confirmed does with a password.",
         lambda: [
-            remaining.can_sign_in(replace(ALICE, email=CONFIRMED), ["email"], False, usable)
+            remaining.can_sign_in(CONFIRMED, ["email"], False, usable)
             for usable in (["email"], ["email", "password"])
         ],
         [False, True],
@@ -759,22 +779,22 @@ COUNTS: list[Example] = [
     (
         "For a day, where a mailed link was used.",
         lambda: [
-            counts.is_known_network([Network(name=HERE, mail_proved_at=NOW - age)], HERE, NOW)
+            counts.is_known_network([KnownNetwork(network=HERE, mail_proved_at=NOW - age)], HERE, NOW)
             for age in (DAY - SECOND, DAY)
         ],
         [True, False],
     ),
     (
         "A network and a browser that are new are told of.",
-        lambda: counts.is_new_sign_in(ALICE, passed(ELSEWHERE), HERE, "browser 1"),
+        lambda: counts.is_new_sign_in(ALICE, is_known=False),
         True,
     ),
     (
         "A browser that is known is not.",
-        lambda: counts.is_new_sign_in(ALICE, passed("browser 1"), HERE, "browser 1"),
+        lambda: counts.is_new_sign_in(ALICE, is_known=True),
         False,
     ),
-    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, [], HERE, "browser 1"), False),
+    ("Nor is a first sign-in.", lambda: counts.is_new_sign_in(UNUSED, is_known=False), False),
 ]
 ADMISSIONS: list[Example] = [
     ("A free address is whose it is given to.", lambda: admitted("bob@example.com"), None),
@@ -785,7 +805,7 @@ ADMISSIONS: list[Example] = [
     ),
     (
         "SMS can be disabled.",
-        lambda: admitted("+4915100000000", replace(ALL_ADMITTED, phone_enabled=False)),
+        lambda: admitted("+4915100000000", replace(ALL_ADMITTED, offers_phone=False)),
         "phone_provider_disabled",
     ),
     ("A number must be a possible one.", lambda: admitted("+49151"), "phone.validation_failed"),
@@ -799,15 +819,13 @@ ADMISSIONS: list[Example] = [
     ),
     (
         "One that gets none can still sign in with a password.",
-        lambda: admission.refusal_of_channel(
-            None, "+49151", ALL_ADMITTED, is_possible_phone=False, sends=False
-        ),
+        lambda: admission.refusal_of_kind(None, "+49151", ALL_ADMITTED),
         None,
     ),
     (
         "An allowed domain is exact.",
         lambda: [
-            admitted(email, replace(ALL_ADMITTED, domains=frozenset({"example.com"})))
+            admitted(email, replace(ALL_ADMITTED, signup_domains=frozenset({"example.com"})))
             for email in ("bob@example.com", "bob@mail.example.com")
         ],
         [None, "email_address_not_authorized"],
@@ -815,14 +833,16 @@ ADMISSIONS: list[Example] = [
     (
         "It needs an email that will be proved.",
         lambda: admission.is_listed(
-            "bob@example.com", replace(ALL_ADMITTED, domains=frozenset({"example.com"})), is_proved=False
+            "bob@example.com",
+            replace(ALL_ADMITTED, signup_domains=frozenset({"example.com"})),
+            is_proved=False,
         ),
         False,
     ),
     (
         "A blocked domain has its subdomains.",
         lambda: [
-            admitted(email, replace(ALL_ADMITTED, blocked_domains=frozenset({"example.com"})))
+            admitted(email, replace(ALL_ADMITTED, signup_blocked_domains=frozenset({"example.com"})))
             for email in ("bob@example.com", "bob@mail.example.com", "bob@notexample.com")
         ],
         ["email_address_not_authorized", "email_address_not_authorized", None],
@@ -833,7 +853,7 @@ ADMISSIONS: list[Example] = [
             admission.refusal_of_address(
                 None,
                 phone,
-                replace(ALL_ADMITTED, domains=frozenset({"example.com"})),
+                replace(ALL_ADMITTED, signup_domains=frozenset({"example.com"})),
                 is_possible_phone=True,
                 is_first=is_first,
             )

@@ -10,13 +10,13 @@ HERE = "203.0.113.7"
 PROOFS = ("signup", "sms_signup", "invite", "magiclink", "recovery", "provider", "administrator", "undo")
 PURPOSES = ("signup", "sms_signup", "invite", "magiclink", "recovery", "sms")
 MUTANTS = [
-    ('proof == "administrator" and user.made_by != "signup"', "False"),
+    ('proof == "administrator" and person.made_by != "signup"', "False"),
     ("other.confirmed_at > own.added_at", "other.confirmed_at >= own.added_at"),
     ("    if own.is_proved:\n        return False\n", ""),
     ('return proof == "administrator" and not', "return not"),
     ('("signup", "link") or', '("signup", "link", "import") or'),
-    ("or user.is_password_vouched", ""),
-    ("proof not in OF_SIGN_UPS or not user", "not user"),
+    ("or person.is_password_vouched", ""),
+    ("proof not in OF_SIGN_UPS or person", "person"),
 ]
 MUTANTS_OF_LINKS = [
     ("is_first and is_shown and", "is_first and"),
@@ -24,7 +24,7 @@ MUTANTS_OF_LINKS = [
     ("is_own or proof not in OF_SIGN_UPS", "is_own"),
 ]
 MUTANTS_OF_DISPUTES = [
-    ("is_unused_sign_up(user, now) and not", "not"),
+    ("is_unused_sign_up(person, now) and not", "not"),
     ("not (has_same_password and has_same_data)", "not has_same_password"),
     ("not (has_same_password and has_same_data)", "not has_same_data"),
 ]

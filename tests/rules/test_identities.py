@@ -1,19 +1,15 @@
 """Which provider signs in which user, an example for each sentence of the rule."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from auth.rules.identities import CustomersProvider, refusal_of_customer, refusal_of_customers_user
-from auth.rules.users import Address, User
+from tests.support.rule_rows import Person
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXAMPLE = CustomersProvider(is_enabled=True, domains=frozenset({"example.com"}))
-ADDRESS = Address(value="alice@example.com", added_at=NOW, confirmed_at=NOW, is_proved=True)
-ALICE = User(role="authenticated", made_by="signup", email=ADDRESS)
-UNPROVED = replace(ALICE, email=replace(ADDRESS, is_proved=False))
-PHONE = Address(value="+15550100", added_at=NOW, confirmed_at=NOW, is_proved=True)
+ALICE = Person(email="alice@example.com", email_proved=True)
+UNPROVED = replace(ALICE, email_proved=False)
 OF_OTHERS = "customer.email_address_not_authorized"
 
 
@@ -36,12 +32,12 @@ def test_customers_provider_speaks_of_its_domains_while_it_is_enabled(provider, 
     [
         (replace(ALICE, role="admin"), True, True, "admin.user_sso_conflict"),
         (ALICE, True, False, None),
-        (replace(ALICE, email=replace(ADDRESS, value="alice@example.org")), True, True, OF_OTHERS),
-        (replace(ALICE, email=None), True, False, OF_OTHERS),
+        (replace(ALICE, email="alice@example.org"), True, True, OF_OTHERS),
+        (replace(UNPROVED, email=None), True, False, OF_OTHERS),
         (ALICE, False, True, None),
         (ALICE, False, False, "user_sso_conflict"),
         (UNPROVED, False, False, None),
-        (replace(UNPROVED, phone=PHONE), False, False, "user_sso_conflict"),
+        (replace(UNPROVED, phone="+15550100", phone_proved=True), False, False, "user_sso_conflict"),
     ],
 )
 def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refusal):

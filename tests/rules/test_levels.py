@@ -45,7 +45,7 @@ def decide(rules, case: Case) -> list[object]:
         rules.lacks_step(user, session.aal, policy),
         rules.lacks_level(user, session, asked["aal"], asked["level"], policy, now),
         rules.passes_every_step(user, session.aal),
-        rules.level_at(user, session.created_at),
+        rules.level_at(user, session.session_created_at),
     ]
 
 

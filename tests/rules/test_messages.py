@@ -16,7 +16,7 @@ MUTANTS_OF_TOTALS = [
     ("not is_proved or (recipient_left", "(recipient_left"),
     ("total > allowed", "total >= allowed"),
     ("(most * 3 + 3) // 4", "most"),
-    ("return None if is_proved else most", "return most"),
+    (' and not (channel == "mail" and is_proved)', ""),
     ('if is_beyond:\n        return "tenth"\n', "if False:\n        pass\n"),
 ]
 

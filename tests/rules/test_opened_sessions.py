@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from auth.rules import levels, sessions
-from tests.support.rule_rows import DAY, HOUR, MINUTE, Compared, Tables, ask, check, insert_users, session_of
+from tests.support.rule_rows import DAY, HOUR, MINUTE, Compared, Tables, ask, check, insert_users
 
 HERE = "203.0.113.7"
 MUTANTS = [
@@ -20,9 +20,12 @@ def compare(tables: Tables) -> Compared:
     asked = ask(tables, ids, lambda: {"most": tables.one_of(1, 2, 3)})
     others = [session(tables, id, place) for id in ids for place in range(tables.one_of(0, 2, 4))]
     tables.insert("sessions", others)
-    held: dict[str, dict[str, Any]] = {id: {} for id in ids}
-    for row in tables.all("SELECT * FROM sessions WHERE ended_at IS NULL"):
-        held[row.user_id][row.id] = session_of(row)
+    held: dict[str, list[sessions.OpenSession]] = {id: [] for id in ids}
+    for row in tables.all("SELECT *, created_at AS session_created_at FROM sessions WHERE ended_at IS NULL"):
+        known = {
+            name: getattr(row, name) for name in ("id", "method", "aal", "session_created_at", "refreshed_at")
+        }
+        held[row.user_id].append(sessions.OpenSession(**known))
     tables.all(
         f"""SELECT begun.id
               FROM (SELECT * FROM cases ORDER BY n OFFSET 0) AS c,

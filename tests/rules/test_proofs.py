@@ -24,10 +24,13 @@ KINDS = (
 )
 MUTANTS = [
     ("moment > limit", "moment >= limit"),
-    ("now - RECENT_AGE < added_at < session.created_at", "now - RECENT_AGE <= added_at < session.created_at"),
-    ("< added_at < session.created_at", "< added_at <= session.created_at"),
+    (
+        "now - RECENT_AGE < added_at < session.session_created_at",
+        "now - RECENT_AGE <= added_at < session.session_created_at",
+    ),
+    ("< added_at < session.session_created_at", "< added_at <= session.session_created_at"),
     ("user.oldest_factor_at > now", "user.oldest_factor_at >= now"),
-    ("session.created_at > now - _RECOVERY_AGE", "session.created_at >= now - _RECOVERY_AGE"),
+    ("session.session_created_at > now - _RECOVERY_AGE", "session.session_created_at >= now - _RECOVERY_AGE"),
     ("authenticated_at(session) <= now", "authenticated_at(session) < now"),
     ("max(policy.proof_age, _LEAST_AGE_OF_FACTOR)", "policy.proof_age"),
     (' or (act.kind == "password" and is_fresh_recovery(session, now))', ""),

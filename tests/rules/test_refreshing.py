@@ -14,10 +14,14 @@ from tests.support.rule_rows import (
     decided,
     insert_clients,
     insert_users,
+    row_to_refresh,
 )
 
 MUTANTS = [
-    ("until is not None and until > now\n", "until is not None and until >= now\n"),
+    (
+        "until is not None and datetime.fromisoformat(until) > now",
+        "until is not None and datetime.fromisoformat(until) >= now",
+    ),
     ("tokens.refreshed_at <= now - reuse_interval", "tokens.refreshed_at < now - reuse_interval"),
     ("tokens.refreshes >= window.most", "tokens.refreshes > window.most"),
     ("window.most and tokens.counted_until > now", "window.most and tokens.counted_until >= now"),
@@ -27,7 +31,7 @@ MUTANTS = [
     ("tokens.used_counter if echo else sent", "sent"),
     ("not echo and tokens.refreshed_at", "tokens.refreshed_at"),
     ("max(sent, tokens.counter) + rotates", "tokens.counter + rotates"),
-    ("if until > now}", "if until >= now}"),
+    ("items() if datetime.fromisoformat(until) > now", "items() if datetime.fromisoformat(until) >= now"),
     ("is not None and until > now:", "is not None and until >= now:"),
     ("tokens.counter > sent + rotates", "tokens.counter >= sent + rotates"),
     ("return None if is_same_client", "return None if True"),
@@ -51,9 +55,9 @@ SELECT coalesce(CASE WHEN known.state IN ('user_banned', 'session_expired') THEN
 
 MUTANTS_OF_REFUSALS = [
     ('return "refresh.user_banned"', 'return "refresh.refresh_token_not_found"'),
-    ('if refusal == "session_expired":', "if False:"),
-    ("refusal is not None or is_of_client", "refusal is not None"),
-    ("return refusal_of_refresh(tokens, sent, window, now)", "return None"),
+    ('if end == "session_expired":', "if False:"),
+    ("end is not None or row.is_of_client", "end is not None"),
+    ("return refusal_of_refresh(row, sent, window, row.now)", "return None"),
 ]
 
 
@@ -131,7 +135,7 @@ def by_number(echoes: Any) -> dict[int, dict[int, datetime]] | None:
 def decide(rules, each) -> list[object]:
     case, row = each
     now, asked = case.now, case.asked
-    tokens = tokens_of(rules, row)
+    tokens = row
     sent, rotates = asked["sent"], asked["rotates"]
     window = window_of(rules, asked["most"]) if asked["counts"] else None
     new = rules.refreshed(
@@ -152,7 +156,7 @@ def decide(rules, each) -> list[object]:
         new.refreshed_at.timestamp(),
         new.refreshes,
         new.counted_until.timestamp(),
-        new.echoes,
+        by_number(new.echoes),
         rules.act_of_refresh(new, sent, rotates=rotates, is_same_client=asked["is_same"], now=now),
     ]
 
@@ -193,22 +197,11 @@ def compare_refusals(tables: Tables) -> Compared:
 def decide_refusal(rules, each) -> str:
     """What nothing refuses is not asked about, and would be told as not found."""
     case, row = each
-    refusal = rules.refusal_of_refresh_token(
-        case.user,
-        case.session,
-        tokens_of(rules, row),
-        case.asked["sent"],
-        is_of_client=row.grant_id is not None,
-        window=window_of(rules, case.asked["most"]),
-        policy=case.policy,
-        now=case.now,
-    )
+    is_of_client = row.grant_id is not None
+    known = row_to_refresh(case.user, case.session, row._asdict(), is_of_client=is_of_client, now=case.now)
+    window = window_of(rules, case.asked["most"])
+    refusal = rules.refusal_of_refresh_token(known, case.asked["sent"], window, case.policy)
     return (refusal or "refresh_token_not_found").removeprefix("refresh.")
-
-
-def tokens_of(rules, row: Any) -> Any:
-    facts = {name: getattr(row, name) for name in COLUMNS.split(", ")}
-    return rules.RefreshTokens(**facts | {"echoes": by_number(row.echoes)})
 
 
 def window_of(rules, most: int | None) -> Any:

@@ -18,7 +18,7 @@ from tests.support.rule_rows import (
 WAYS = ("email", "phone", "passkey", "github", "google")
 MUTANTS = [
     ('if has_passkey and "passkey" in usable:', "if has_passkey:"),
-    ('"password" in usable and user.has_password', "user.has_password"),
+    ('"password" in usable and person', "person"),
     ("address.is_proved or (has_password and", "(has_password and"),
     ("has_password and address.confirmed_at is not None", "has_password"),
     ("provider in usable and", ""),

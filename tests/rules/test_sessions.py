@@ -8,7 +8,7 @@ MUTANTS = [
     ("max(begins) <= now", "max(begins) < now"),
     ("max(begins)", "min(begins)"),
     ("session.opened_by is not None or", ""),
-    ("again or session.created_at\n    return", "session.created_at\n    return"),
+    ("again or session.session_created_at\n    return", "session.session_created_at\n    return"),
     ('if session.method == "anonymous" else', "if False else"),
 ]
 

@@ -1,15 +1,26 @@
 """Whether a user may sign in: auth/rules/sign_in.py beside SQL."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from auth.rules import sign_in
-from tests.support.rule_rows import MINUTE, Case, Compared, Tables, ask, check, decided, insert_users
+from tests.support.rule_rows import (
+    MINUTE,
+    Case,
+    Compared,
+    Confirmation,
+    Tables,
+    ask,
+    check,
+    decided,
+    insert_users,
+)
 
 MUTANTS = [
-    ('if provider == "phone" and "phone" in confirmed_kinds', 'if provider == "phone"'),
-    ("    if is_banned(user, now):\n", "    if False:\n"),
-    ('admin_only and user.role != "admin"', "admin_only"),
-    ("address is not None and address.confirmed_at is not None", "address is not None"),
+    ('if provider == "phone" and settings.phone_confirm_required', 'if provider == "phone"'),
+    ("    if is_banned(person, now):\n", "    if False:\n"),
+    ('admin_only and person.role != "admin"', "admin_only"),
+    (" and person.email_confirmed_at is None:", ":"),
 ]
 MUTANTS_OF_CODES = [
     ("code.expires_at <= now", "code.expires_at < now"),
@@ -40,9 +51,17 @@ def arguments(tables: Tables) -> dict[str, object]:
 
 def decide(rules, case: Case) -> str | None:
     asked = case.asked
-    kinds = frozenset(kind for kind in ("email", "phone") if asked[f"{kind}_required"])
-    facts = (case.user, asked["provider"], kinds)
-    return rules.refusal_of_sign_in(*facts, admin_only=asked["admin_only"], now=case.now)
+    settings = Confirmation(
+        email_confirm_required=asked["email_required"], phone_confirm_required=asked["phone_required"]
+    )
+    return rules.refusal_of_password(
+        replace(case.user, password_hash="a hash"),
+        is_right=True,
+        provider=asked["provider"],
+        settings=settings,
+        admin_only=asked["admin_only"],
+        now=case.now,
+    )
 
 
 def test_python_decides_as_sql_and_no_mutant_does(tables):

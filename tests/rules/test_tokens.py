@@ -24,7 +24,7 @@ MUTANTS = [
     ('    if is_banned(user, now):\n        return "user_banned"\n', ""),
     ('return "insufficient_aal" if is_below else None', "return None"),
     ("key.expires_at <= now", "key.expires_at < now"),
-    ("client is None or not may_use(user, client, session.resource)", "client is None"),
+    ("client is None or not may_use(user, client, resource)", "client is None"),
     ("lacks_step(user, session.aal, policy)", "False"),
     ("key is not None and lacks_step(user, key.aal, policy)", "False"),
 ]
@@ -92,10 +92,10 @@ def decide(rules, each) -> list[object]:
     expires_at = moment_of(asked["expires_at"])
     client = client_row and client_of(client_row)
     key = key_row and rules.ApiKey(aal=key_row.aal, expires_at=key_row.expires_at)
-    caller = facts.user_of(caller_row), facts.session_of(caller_row)
+    caller = caller_row, facts.session_of(caller_row)
     refusals = [
         rules.refusal_of_session(*caller, expires_at, asked["aal"], asked["level"], policy, caller_row.now),
-        rules.refusal_of_client_session(user, session, client, expires_at, policy, now),
+        rules.refusal_of_client_session(user, session, session.resource, client, expires_at, policy, now),
         rules.refusal_of_api_key(user, key, expires_at, policy, now),
     ]
     return [*(refusal or "live" for refusal in refusals), rules.end_of_key(key, now) is None]

@@ -8,14 +8,14 @@ from tests.support.rule_rows import Case, Compared, Tables, ask, check, decided,
 MUTANTS = [
     ("user.banned_until > now", "user.banned_until >= now"),
     (" and user.converted_at is None\n", "\n"),
-    ("is not None and address.is_proved", "is not None and address.confirmed_at is not None"),
-    ("address.value == value and address.is_proved", "address.value == value"),
+    ("return person.email_proved if kind", "return person.email_confirmed_at is not None if kind"),
+    ("(person.email == value and person.email_proved)", "person.email == value"),
     ('("signup", "message") or', '("signup", "message", "link") or'),
-    ("return not is_banned(user, now) and", "return"),
-    ('user.made_by == "signup" and', ""),
-    (' and user.role != "admin"', ""),
-    ("user.invited_at is None or user.has_password", "user.invited_at is None"),
-    ("return user.email is None or user.email.confirmed_at is None\n", "return True\n"),
+    ("return not is_banned(person, now) and", "return"),
+    ('person.made_by == "signup" and', ""),
+    (' and person.role != "admin"', ""),
+    ("person.invited_at is None or person.password_hash is not None", "person.invited_at is None"),
+    ("return person.email is None or person.email_confirmed_at is None\n", "return True\n"),
 ]
 MUTANTS_OF_BANS = [
     ("_FOREVER = datetime(9999, 12, 31, 23, 59, 59", "_FOREVER = datetime(9999, 12, 31, 23, 59, 58"),
@@ -58,8 +58,8 @@ def compare(tables: Tables) -> Compared:
 def decide(rules, case: Case) -> list[object]:
     user, _, _, now, asked = case
     own = [
-        user.email.value if user.email else asked["value"],
-        user.phone.value if user.phone else asked["value"],
+        user.email or asked["value"],
+        user.phone or asked["value"],
     ]
     return [
         rules.is_anonymous(user),

@@ -23,7 +23,7 @@ NOT_OF_ACTS = {
     "clear_failures": "counts come first in an act; record_verdict locks them by its upsert",
     "update_webhook": "a webhook belongs to no user",
     "redeliver_event": "a delivery belongs to no user",
-    "has_room_for_webhook": "a webhook belongs to no user",
+    "lock_webhooks": "a webhook belongs to no user",
     "lock_openid_keys": "keys belong to no user",
     "lock_key_fingerprints": "keys belong to no user",
     "try_lock_janitor": "of one process among many; waits for nobody",

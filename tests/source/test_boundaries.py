@@ -35,7 +35,8 @@ def test_only_the_guard_and_the_commands_make_a_caller_the_service_role():
         source
         for source in SOURCES
         for node in nodes(source)
-        if isinstance(node, ast.Assign) and ast.unparse(node) == "g.actor = 'service_role'"
+        if isinstance(node, ast.Assign | ast.Call)
+        and re.fullmatch(r"g\.actor = 'service_role'|Asked\(.*'service_role'\)", ast.unparse(node))
     }
     assert homes == {"auth/web/guard.py", "auth/flows/commands.py"}
     assert with_call("match") & {source for source in SOURCES if "service_role_keys" in read(source)} == {

@@ -34,8 +34,7 @@ def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bo
 
 def _refusal(row):
     policy = facts.policy_of(settings.load("/dev/null", missing_secrets="ignore"))
-    user, session = facts.user_of(row), facts.session_of(row)
-    return refusal_of_session(user, session, None, "aal1", "second_factor", policy, row.now)
+    return refusal_of_session(row, facts.session_of(row), None, "aal1", "second_factor", policy, row.now)
 
 
 def test_kinds_of_counts_are_named_in_one_file(database):

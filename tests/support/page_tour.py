@@ -175,7 +175,7 @@ def links(page_client: PageClient) -> None:
     page_client.press("verify", factor_code=app.wrong_code())
     page_client.shows("link of a notice, wrong code", "That code is wrong or already used.")
     page_client.press("verify", factor_code=app.code())
-    page_client.shows("undone", "Your account is yours again")
+    page_client.shows("undone", "Your account is secure")
     page_client.press("forgot-password")
     page_client.shows("undone, code", "Enter it to choose a new password.")
 
@@ -223,7 +223,9 @@ def elsewhere(page_client: PageClient) -> None:
     page_client.visit(path("magiclink", page_client.outbox.last(ALICE, "magiclink").token))
     page_client.shows("link of an application in another browser", "I requested it in this browser")
     page_client.press("verify")
-    page_client.shows("signed in, by a link of another browser's application", "As alice@example.com.")
+    page_client.shows(
+        "signed in, by a link of another browser's application", "signed in as alice@example.com."
+    )
 
 
 def account(page_client: PageClient) -> None:
@@ -301,16 +303,16 @@ def removing(page_client: PageClient) -> None:
     _add_phone(page_client)
     page_client.visit("/account/phone")
     page_client.shows("phone, to remove", "New phone number")
-    page_client.remove("phone", "Other devices will be signed out.")
+    page_client.remove("phone", "We’ll also sign out your other devices.")
     page_client.shows("account, phone removed", "Your phone number has been removed.")
     _add_phone(page_client)
     page_client.visit("/account/changes")
     page_client.shows("changes", "in the last seven days")
-    page_client.remove("change", "All other devices will be signed out, too.")
+    page_client.remove("change", "We’ll also sign out your other devices.")
     page_client.shows("changes, removed", "signed out")
     _add_phone(page_client)
     page_client.visit("/account/email")
-    page_client.remove("email", "Other devices will be signed out.")
+    page_client.remove("email", "We’ll also sign out your other devices.")
     page_client.shows("account, email removed", "Your email address has been removed.")
     page_client.visit("/account/email")
     page_client.shows("email, to add", "New email address")
@@ -478,7 +480,7 @@ def connecting(page_client: PageClient) -> None:
 
     enter()
     page_client.press("sign-in", email=ALICE, password=PASSWORD)
-    page_client.shows("device", "Enter the code that your device shows.")
+    page_client.shows("device", "Enter the code shown on your device.")
     page_client.press("device", user_code="BCDF-GHJK")
     page_client.shows("device, wrong code", "This code is wrong or has expired.")
     enter()
@@ -489,7 +491,7 @@ def connecting(page_client: PageClient) -> None:
     enter()
     page_client.rows.run("UPDATE oauth_requests SET ip = '198.51.100.7'")
     page_client.press("device")
-    page_client.shows("device, another network", "That isn’t the network you’re on.")
+    page_client.shows("device, another network", "which isn’t the network you’re using.")
     page_client.press("device/consent", action="deny")
     page_client.shows("device, denied", "Nothing was allowed.")
 

@@ -5,22 +5,21 @@ import importlib.util
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from importlib.abc import InspectLoader
 from pathlib import Path
 from random import Random, SystemRandom
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import psycopg2
 from psycopg2.extras import NamedTupleCursor
 
 from auth.rules.clients import Client
-from auth.rules.policy import Policy
-from auth.rules.sessions import Session
-from auth.rules.users import Address, User
+from auth.rules.policy import Policy, Window
 
 # Of most comparisons with the fixed seed, which has to notice mutants, and a quarter with each random one.
 CASES = 1000
@@ -127,10 +126,81 @@ class Compared(NamedTuple):
         ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """A person as rules take one: a row has these attributes."""
+
+    role: str = "authenticated"
+    made_by: str = "signup"
+    converted_at: datetime | None = None
+    banned_until: datetime | None = None
+    oldest_factor_at: datetime | None = None
+    has_second_step: bool = False
+    email: str | None = None
+    email_added_at: datetime = datetime(2025, 10, 1, tzinfo=UTC)
+    email_confirmed_at: datetime | None = None
+    email_proved: bool = False
+    phone: str | None = None
+    phone_added_at: datetime = datetime(2025, 10, 1, tzinfo=UTC)
+    phone_confirmed_at: datetime | None = None
+    phone_proved: bool = False
+    last_sign_in_at: datetime | None = None
+    password_hash: str | None = None
+    is_password_vouched: bool = False
+    invited_at: datetime | None = None
+    new_email: str | None = None
+    new_phone: str | None = None
+    app_metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A session as rules take one."""
+
+    method: str
+    aal: str
+    session_created_at: datetime
+    refreshed_at: datetime
+    ended_at: datetime | None = None
+    reauthenticated_at: datetime | None = None
+    factor_proved_at: datetime | None = None
+    code_given_at: datetime | None = None
+    first_passkey_at: datetime | None = None
+    opened_by: str | None = None
+    resource: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link or code as rules take one."""
+
+    purpose: str
+    created_at: datetime
+    expires_at: datetime
+    spent_at: datetime | None = None
+    is_of_sign_up: bool = False
+    newer: int = 0
+    code_expires_at: datetime | None = None
+    browser_hash: memoryview | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """The settings about confirmed addresses."""
+
+    email_confirm_required: bool = True
+    phone_confirm_required: bool = False
+
+
+def row_to_refresh(user: Person, session: Session, tokens: dict[str, Any], **others: Any) -> Any:
+    """Return a row with all facts about a refresh."""
+    return SimpleNamespace(**vars(user) | tokens | vars(session) | others)
+
+
 class Case(NamedTuple):
     """A user with a session, and what else is asked."""
 
-    user: User
+    user: Person
     session: Session
     policy: Policy
     now: datetime
@@ -290,40 +360,25 @@ SELECT u.*,
 """
 
 
-def read_users(tables: Tables) -> list[User]:
+def read_users(tables: Tables) -> list[Person]:
     """Return the user of each case."""
     return [user_of(row) for row in tables.all(_USERS)]
 
 
-def user_of(row: Any) -> User:
-    def address(kind: str) -> Address | None:
-        value = getattr(row, kind)
-        return value and Address(
-            value=value,
-            added_at=getattr(row, f"{kind}_at") or row.created_at,
-            confirmed_at=getattr(row, f"{kind}_confirmed_at"),
-            is_proved=getattr(row, f"{kind}_proved"),
-        )
-
-    return User(
-        role=row.role,
-        made_by=row.made_by,
-        email=address("email"),
-        phone=address("phone"),
-        converted_at=row.converted_at,
-        banned_until=row.banned_until,
-        last_sign_in_at=row.last_sign_in_at,
-        has_password=row.password_hash is not None,
-        is_password_vouched=row.password_vouched is True,
-        invited_at=row.invited_at,
-        oldest_factor_at=row.oldest_factor_at,
-        has_second_step=row.steps > 0,
-        app_metadata=row.app_metadata,
-    )
+def user_of(row: Any) -> Person:
+    of_other_names = {
+        "email_added_at": row.email_at or row.created_at,
+        "phone_added_at": row.phone_at or row.created_at,
+        "is_password_vouched": row.password_vouched is True,
+        "has_second_step": row.steps > 0,
+    }
+    names = {each.name for each in fields(Person)} - of_other_names.keys()
+    return Person(**of_other_names | {name: getattr(row, name) for name in names})
 
 
 def session_of(row: Any) -> Session:
-    return Session(**{name: getattr(row, name) for name in Session.__dataclass_fields__})
+    names = {each.name for each in fields(Session)} - {"session_created_at"}
+    return Session(session_created_at=row.created_at, **{name: getattr(row, name) for name in names})
 
 
 def random_policy(tables: Tables) -> dict[str, Any]:
@@ -342,6 +397,8 @@ def policy_of(asked: dict[str, Any]) -> Policy:
 
     return Policy(
         refresh_token_lifetime=timedelta(seconds=asked["lifetime"]),
+        refresh_window=Window(most=None, age=HOUR),
+        reuse_interval=10 * SECOND,
         session_timebox=seconds("timebox"),
         mfa_required=asked["required"],
         proof_age=timedelta(seconds=asked["proof_age"]),

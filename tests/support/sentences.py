@@ -9,7 +9,7 @@ _LINE = r"(latchkey|systemctl|journalctl|chmod|certbot|timedatectl|SELECT|CREATE
 # The beginnings of a remedy: the operator's act, or the requirement of a value.
 _ACT = (
     r"(If|To|Before|Until|Without|On|For|After)? ?([^.:?]+, )?([Aa]dd|[Aa]nswer|Check|Choose|Copy|Correct|Create|Find|Free|Generate|Give|Install|"
-    r"Keep|Leave|[Ll]et|Look|Make|Mend|Mount|[Mm]ust (be|have|end)|Name|Percent-encode|Remove|Replace|Report|Restore|Rotate|"
+    r"Keep|Leave|[Ll]et|Look|Make|Fix|Mount|[Mm]ust (be|have|end)|Name|Percent-encode|Remove|Replace|Report|Restore|Rotate|"
     r"[Rr]un|See|[Ss]et|Start|Stop|Try|Unset|Upgrade|Use|Wait|Did you mean)\b"
 )
 

@@ -122,9 +122,9 @@ class Person:
         with acts.on(parts.db, self.id) as act:
             person = act.read(queries.select_person, user_id=self.id, session_id=None)
             assert person is not None
-            row = token_response.open_session(asked, act, person, proof)
-        user = json.loads(row.user_object)
-        issued = token_response.tokens(parts, token_response.Session(row))
+            session = token_response.open_session(asked, act, person, proof)
+        user = json.loads(session.user_object)
+        issued = token_response.tokens(parts, session)
         return Session(client, issued["access_token"], issued["refresh_token"], user)
 
 

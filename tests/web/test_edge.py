@@ -163,7 +163,7 @@ def test_call_with_credentials_needs_no_content_type_without_a_body(strict, alic
 
 READERS = {
     "web/edge.py": "refuses",
-    "web/forms.py": "forgets what another site has filled in",
+    "web/html/forms.py": "forgets what another site has filled in",
     "extensions/social/oauth.py": "asks before it signs a user out",
     "flows/links/views.py": "distinguishes programs from browsers, which do not spend a link",
 }

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from auth.rules.policy import Policy
+from auth.rules.policy import Policy, Window
 from tests.support.cases import cases
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -23,9 +23,14 @@ def test_policy_is_that_of_the_settings(make_app, age, proof_age, change_age):
         "AUTH_SESSION_TIMEBOX": "3600",
         "AUTH_MFA_REQUIRED": "all",
         "AUTH_REAUTHENTICATION_AGE": age,
+        "AUTH_RATE_LIMITS_ENABLED": "true",
+        "AUTH_RATE_LIMIT_REFRESH": "30 per hour",
+        "AUTH_REFRESH_REUSE_INTERVAL": "60",
     }
     assert make_app(**given).extensions["latchkey"].policy == Policy(
         refresh_token_lifetime=DAY,
+        refresh_window=Window(most=30, age=HOUR),
+        reuse_interval=MINUTE,
         session_timebox=HOUR,
         mfa_required="all",
         proof_age=proof_age,

@@ -5,7 +5,7 @@ by a PIN or biometrics.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -76,6 +76,15 @@ _AUTHENTICATORS = {
 Result = TypeVar("Result")
 
 
+class Credential(Protocol):
+    """The row of a factor with a credential."""
+
+    @property
+    def credential_id(self) -> memoryview | None: ...
+    @property
+    def transports(self) -> list[str] | None: ...
+
+
 class InvalidResponse(Exception):
     """The message describes what is wrong with an authenticator's response."""
 
@@ -87,7 +96,7 @@ class RelyingParty:
         self._name = urlsplit(settings.site_url).hostname or self.id
 
     def creation_options(
-        self, user_id: str, user_name: str, excluded: Sequence[Any], *, is_passkey: bool
+        self, user_id: str, user_name: str, excluded: Sequence[Credential], *, is_passkey: bool
     ) -> tuple[bytes, dict[str, Any]]:
         """Return a challenge and its options. `excluded` are rows of the user's credentials."""
         resident_key = ResidentKeyRequirement.REQUIRED if is_passkey else ResidentKeyRequirement.DISCOURAGED
@@ -106,7 +115,7 @@ class RelyingParty:
         return options.challenge, options_to_json_dict(options)
 
     def request_options(
-        self, allowed: Sequence[Any] = (), *, is_passkey: bool
+        self, allowed: Sequence[Credential] = (), *, is_passkey: bool
     ) -> tuple[bytes, dict[str, Any]]:
         """Return a challenge and its options. The authenticator lists passkeys by itself."""
         options = generate_authentication_options(
@@ -118,7 +127,7 @@ class RelyingParty:
         return options.challenge, options_to_json_dict(options)
 
     def verify_creation(
-        self, sent: Mapping[str, Any], challenge: bytes, *, is_passkey: bool
+        self, sent: Mapping[str, object], challenge: bytes, *, is_passkey: bool
     ) -> dict[str, Any]:
         """Verify a response to creation options, and return its columns. Raises `InvalidResponse`."""
         credential = _checked(lambda: parse_registration_credential_json(dict(sent)))
@@ -165,7 +174,7 @@ class RelyingParty:
         return assertion
 
 
-def parse_assertion(response: Mapping[str, Any]) -> AuthenticationCredential:
+def parse_assertion(response: Mapping[str, object]) -> AuthenticationCredential:
     """Read the response to request options, not yet verified. Raises `InvalidResponse`."""
     return _checked(lambda: parse_authentication_credential_json(dict(response)))
 
@@ -213,6 +222,6 @@ def _verification(is_passkey: bool) -> UserVerificationRequirement:
     return UserVerificationRequirement.REQUIRED if is_passkey else UserVerificationRequirement.PREFERRED
 
 
-def _descriptor(row: Any) -> PublicKeyCredentialDescriptor:
-    transports = [AuthenticatorTransport(transport) for transport in row.transports]
-    return PublicKeyCredentialDescriptor(id=bytes(row.credential_id), transports=transports)
+def _descriptor(row: Credential) -> PublicKeyCredentialDescriptor:
+    transports = [AuthenticatorTransport(transport) for transport in row.transports or ()]
+    return PublicKeyCredentialDescriptor(id=bytes(row.credential_id or b""), transports=transports)

@@ -1,11 +1,17 @@
 """Compares the keys of this node with those of the other nodes, using fingerprints in the database."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 from auth.core.settings import Settings, SettingsError, kept_secrets, name_of
 from auth.core.tokens import derived_keys, signing_keys
 from sql import Database, Transaction, queries
+
+# Of the keys of each setting.
+Fingerprints = dict[str, list[str]]
+# Returns the settings with the keys to keep, from the fingerprints in the database and the settings.
+Admit = Callable[[Fingerprints, Settings], Settings]
 
 
 class OtherKeys(Exception):
@@ -22,32 +28,62 @@ def check(db: Database, settings: Settings) -> None:
     Raises `OtherKeys`, `SettingsError` and `psycopg2.Error`.
     """
     if known := _known(db):
-        _compare(known, _with_files(settings))
+        common(known, _with_files(settings))
 
 
-def keep(
-    db: Database, settings: Settings, *, make_missing: bool = False, even_others: bool = False
-) -> Settings:
-    """Replace the stored keys with those of this node, which must have one in common unless `even_others`.
+def common(known: Fingerprints, settings: Settings) -> Settings:
+    """Admit keys that have one in common with each setting of the database. Raises `OtherKeys`."""
+    lines, absent = {}, missing(settings)
+    for field, fingerprints in _fingerprints(settings).items():
+        if field in absent:
+            lines[field] = (
+                f"{name_of(field)}: {absent[field]} is missing. Restore it from a backup, or copy it from"
+                " another node. If no node and no backup has it, run: latchkey keys accept --new"
+            )
+        elif name_of(field) in known and not set(fingerprints) & set(known[name_of(field)]):
+            path = settings.key_files.get(field)
+            place = f"it is in {path}"
+            if path is None:
+                place = f"if unset, it is in {settings.state_dir / kept_secrets.FILES[field]}"
+            lines[field] = (
+                f"{name_of(field)}: Differs from what this database last used ({place})."
+                " All nodes need the same value. Copy it from another node, or restore it from a backup. To"
+                " replace it, set new,old. If no node and no backup has the old value, run: latchkey keys"
+                " accept"
+            )
+    if lines:
+        raise OtherKeys(lines)
+    return settings
 
-    Replacing drops a key that has been rotated out. `make_missing` makes the keys whose files are missing,
-    but for a database that knows others only with `even_others`; the caller has locked the state directory.
-    Returns the settings with the keys. Raises `OSError` and what `check` raises.
+
+def common_or_new(known: Fingerprints, settings: Settings) -> Settings:
+    """Admit the same, or make the missing keys of a database without fingerprints. Raises `OSError` too.
+
+    The caller has locked the state directory.
+    """
+    return common(known, settings) if known else any_or_new(known, settings)
+
+
+def any_or_new(_known: Fingerprints, settings: Settings) -> Settings:
+    """Admit all keys, and make those whose files are missing. Raises `OSError`."""
+    kept_secrets.make(missing(settings))
+    return _with_files(settings)
+
+
+def keep(db: Database, settings: Settings, admit: Admit = common) -> Settings:
+    """Replace the stored fingerprints with those of this node, and return the settings with its keys.
+
+    This drops a key that has been rotated out. Raises the errors of `admit`, and those of `check`.
     """
     with db.transaction() as tx:
         queries.lock_key_fingerprints(tx)
-        known, settings = _known(tx), _with_files(settings)
-        if not even_others and (known or not make_missing):
-            _compare(known, settings)
-        if make_missing:
-            kept_secrets.make(missing(settings))
-            settings = _with_files(settings)
+        settings = admit(_known(tx), _with_files(settings))
         for field, fingerprints in _fingerprints(settings).items():
             queries.replace_key_fingerprints(tx, setting=name_of(field), fingerprints=fingerprints)
     return settings
 
 
-def _known(db: Database | Transaction) -> dict[str, list[str]]:
+def _known(db: Database | Transaction) -> Fingerprints:
     return {row.setting: row.fingerprints for row in queries.list_key_fingerprints(db)}
 
 
@@ -65,32 +101,7 @@ def _with_files(settings: Settings) -> Settings:
     return dataclasses.replace(settings, **found)
 
 
-def _compare(known: dict[str, list[str]], settings: Settings) -> None:
-    lines, absent = {}, missing(settings)
-    for field, fingerprints in _fingerprints(settings).items():
-        if field in absent:
-            lines[field] = (
-                f"{name_of(field)}: {absent[field]} is missing. Restore it from a backup, or copy it from"
-                " another node. If no node and no backup has it, run: latchkey keys accept --new"
-            )
-        elif name_of(field) in known and not set(fingerprints) & set(known[name_of(field)]):
-            lines[field] = (
-                f"{name_of(field)}: Differs from what this database last used ({_place(field, settings)})."
-                " All nodes need the same value. Copy it from another node, or restore it from a backup. To"
-                " replace it, set new,old. If no node and no backup has the old value, run: latchkey keys"
-                " accept"
-            )
-    if lines:
-        raise OtherKeys(lines)
-
-
-def _place(field: str, settings: Settings) -> str:
-    if path := settings.key_files.get(field):
-        return f"it is in {path}"
-    return f"if unset, it is in {settings.state_dir / kept_secrets.FILES[field]}"
-
-
-def _fingerprints(settings: Settings) -> dict[str, list[str]]:
+def _fingerprints(settings: Settings) -> Fingerprints:
     """Return them by field."""
 
     def of(secrets: tuple[str, ...]) -> list[str]:

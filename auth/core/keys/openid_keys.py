@@ -59,7 +59,7 @@ class OpenIdKeys:
                 queries.insert_openid_key(tx, **new)
         return self.all()
 
-    def _open_all(self, rows: Sequence[Any]) -> list[Key]:
+    def _open_all(self, rows: Sequence["queries.ListOpenidKeys"]) -> list[Key]:
         opened = []
         for row in rows:
             try:
@@ -68,7 +68,7 @@ class OpenIdKeys:
                 _not_opened.count(key=row.id[:8], reason=str(error))
         return opened
 
-    def _open(self, row: Any) -> Key:
+    def _open(self, row: "queries.ListOpenidKeys") -> Key:
         jwk = self._sealer.open_json(row.sealed, row.id)
         (key,) = signing_keys.parse_jwk_set(json.dumps({"keys": [jwk | {"active_from": row.active_from}]}))
         return key

@@ -27,7 +27,9 @@ _REMEDIES = {
 }
 
 
-def unopened(rows: Sequence[Any], secret_key: Sequence[str]) -> tuple[str, str] | None:
+def unopened(
+    rows: Sequence["queries.ListSealedSecrets"], secret_key: Sequence[str]
+) -> tuple[str, str] | None:
     """Return the problem of the first row that these keys do not open, and the remedy."""
     sealer = Sealer(derive(secret_key, "outbox"))
     for row in rows:

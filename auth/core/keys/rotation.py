@@ -24,6 +24,8 @@ SHARED_SECRET = "AUTH_JWT_SECRET"  # noqa: S105
 _SOON = 30.0
 # A process may use an old key a little longer if its clock is slow or it was busy.
 _SLACK = 300.0
+# A JWK, or a secret with its time.
+Secret = dict[str, Any] | str
 
 
 class CannotRotate(Exception):
@@ -43,7 +45,7 @@ class Key:
 
     kind: str
     id: str
-    entry: Any
+    entry: Secret | None
     active_from: float
     is_used: bool = False
 
@@ -52,15 +54,15 @@ class Key:
         return self.active_from > time.time()
 
 
-def values_of(field: str, value: str | Sequence[str]) -> list[Any]:
+def values_of(field: str, value: str | Sequence[str]) -> list[Secret]:
     """Return the JWKs or secrets in the value of a setting, or in the text of its file."""
-    if isinstance(value, str):
-        return signing_keys.read_jwks(value) if field == "jwt_keys" else value.split(",")
-    return list(value)
+    if field == "jwt_keys":
+        return [*signing_keys.read_jwks(str(value))]
+    return [*(value.split(",") if isinstance(value, str) else value)]
 
 
-def text_of(field: str, values: Sequence[Any]) -> str:
-    return json.dumps({"keys": values}) if field == "jwt_keys" else ",".join(values)
+def text_of(field: str, values: Sequence[Secret]) -> str:
+    return json.dumps({"keys": values}) if field == "jwt_keys" else ",".join(map(str, values))
 
 
 def list_keys(db: Database, settings: Settings) -> list[Key]:
@@ -74,24 +76,24 @@ def openid_keys_of(db: Database) -> list[Key]:
     return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
 
 
-def _timed(kind: str, found: Sequence[tuple[str, Any, float]]) -> list[Key]:
+def _timed(kind: str, found: Sequence[tuple[str, str | None, float]]) -> list[Key]:
     newest = derived_keys.in_use([at for _, _, at in found]) if found else None
     return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
 
 
 def keys_of(kind: str, settings: Settings) -> list[Key]:
-    entries = values_of(FIELDS[kind], getattr(settings, FIELDS[kind]))
-    if kind == "signing":
-        parsed = signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret)
-        entries = [None, *entries] if settings.jwt_secret else entries
-        used = signing_keys.signing_key(parsed)
-        return [
-            Key(kind, key.kid or SHARED_SECRET, entry, key.active_from, key is used)
-            for key, entry in zip(parsed, entries, strict=True)
-        ]
     if kind == "service-role":  # used by its holders, not by us
-        return [Key(kind, _id_of(entry), entry, 0.0) for entry in entries]
-    return _timed(kind, [(_id_of(entry), entry, derived_keys.split_time(entry)[1]) for entry in entries])
+        return [Key(kind, _id_of(secret), secret, 0.0) for secret in settings.service_role_key]
+    if kind == "secret":
+        secrets = settings.secret_key
+        return _timed(kind, [(_id_of(each), each, derived_keys.split_time(each)[1]) for each in secrets])
+    parsed = signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret)
+    jwks = signing_keys.read_jwks(settings.jwt_keys)
+    used = signing_keys.signing_key(parsed)
+    return [
+        Key(kind, key.kid or SHARED_SECRET, jwk, key.active_from, key is used)
+        for key, jwk in zip(parsed, [None, *jwks] if settings.jwt_secret else jwks, strict=True)
+    ]
 
 
 def rotate(
@@ -175,14 +177,11 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     later = [other.active_from for other in known_keys(db, settings, key.kind) if not other.waits]
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
-    if key.kind == "secret":
-        derived = [
-            derived_keys.derive((key.entry,), purpose)[0]
-            for purpose in (derived_keys.SEALING, ApiKeys.purpose)
-        ]
+    if isinstance(key.entry, str):
+        purposes = (derived_keys.SEALING, ApiKeys.purpose)
         rows = queries.count_needs_of_secret(
             db,
-            key_ids=[derived_keys.key_id(each) for each in derived],
+            key_ids=[derived_keys.key_id(derived_keys.derive((key.entry,), each)[0]) for each in purposes],
             used_from=key.active_from and key.active_from - _SLACK,
             used_until=until or time.time() + _SLACK,
         )

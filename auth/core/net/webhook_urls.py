@@ -4,8 +4,7 @@ import base64
 import os
 import re
 import socket
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback, reach
@@ -61,7 +60,7 @@ def allowed_for_operator(url: str, private_networks: bool) -> Callable[[str], bo
     return allowed_addresses(url, private_networks)
 
 
-def body(event: str, variables: dict[str, Any]) -> dict[str, Any]:
+def body(event: str, variables: Mapping[str, object]) -> dict[str, object]:
     """Return the body of an event's request."""
     return {"event": event, "timestamp": variables["timestamp"], "data": variables["data"]}
 

@@ -117,7 +117,7 @@ class Provider:
         client = OAuth2Client(None, client_id, redirect_uri=self.redirect_uri, code_challenge_method="S256")
         return str(client.create_authorization_url(endpoint, state=state, **parameters)[0])
 
-    def identify(self, response: Mapping[str, Any], *, code_verifier: str, nonce: str) -> ExternalIdentity:
+    def identify(self, response: Mapping[str, str], *, code_verifier: str, nonce: str) -> ExternalIdentity:
         """Exchange the code of an authorization response for an identity. Raises `ProviderError`."""
         preset = self._preset
         parameters = {"code_verifier": code_verifier} if preset.has_pkce else {}
@@ -217,7 +217,7 @@ class Provider:
             userinfo |= {self._preset.email: email, self._preset.email_verified: verified}
         return userinfo
 
-    def _primary_email(self, answer: Any) -> tuple[Any, Any]:
+    def _primary_email(self, answer: object) -> tuple[Any, Any]:
         entries = _find(answer, self._preset.emails) if self._preset.emails else answer
         address, is_verified, is_primary = self._preset.emails_entry
         for entry in entries if isinstance(entries, list) else []:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from auth.core.providers.id_tokens import IdTokens
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
 from auth.core.text.names import PREFIX
+from sql import queries
 
 # Parameters that we send ourselves, or that would return the code to another URI than ours.
 RESERVED_PARAMETERS = {
@@ -69,7 +71,14 @@ class CustomerProvider(Provider):
 
     _lookups = sockets.CUSTOMERS
 
-    def __init__(self, row: Any, secret: str, base_url: str, *, private_networks: bool) -> None:
+    def __init__(
+        self,
+        row: "queries.SelectIdentityProvider | SimpleNamespace",
+        secret: str,
+        base_url: str,
+        *,
+        private_networks: bool,
+    ) -> None:
         settings = ProviderSettings(
             client_ids=(row.client_id, *row.acceptable_client_ids),
             client_secret=secret,
@@ -130,7 +139,7 @@ class CustomerProvider(Provider):
         )
 
 
-def _may_be_kept(claims: dict[str, Any]) -> bool:
+def _may_be_kept(claims: Mapping[str, object]) -> bool:
     """Whether claims are small, and JSON that Postgres stores and clients may send back."""
     try:
         text = json.dumps(claims, ensure_ascii=False).encode()

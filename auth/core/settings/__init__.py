@@ -9,7 +9,6 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -285,7 +284,8 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     env.read_env(dotenv, recurse=False)
     file = dotenv_values(dotenv)
     environment = {**file, **os.environ}
-    readers = {field.name: field.metadata["read"] for field in dataclasses.fields(Settings) if field.metadata}
+    fields = [field for field in dataclasses.fields(Settings) if field.metadata]
+    readers = {field.name: field.metadata["read"] for field in fields}
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
     values["warnings"] = mistakes.unknown(environment, names())
@@ -296,23 +296,21 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
         for name, value in environment.items()
         if name in known or name.startswith(PROVIDER_PREFIX)
     }
-    problems = mistakes.problems_of(env) | dict.fromkeys(
-        _empty(environment), "Is empty. Unset it or give it a value."
-    )
-    _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values)
+    full = {name_of(field.name) for field in fields if not field.metadata["may_be_empty"]}
+    empty = [
+        name
+        for name, value in environment.items()
+        if (name in full or name.startswith(PROVIDER_PREFIX)) and value is not None and not value.strip()
+    ]
+    problems = mistakes.problems_of(env) | dict.fromkeys(empty, "Is empty. Unset it or give it a value.")
+    _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values["warnings"])
 
     combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
-    _refuse(combined.contradictions(values) or kept_secrets.add(values, missing_secrets), values)
+    lines = combined.contradictions(values) or kept_secrets.add(values, missing_secrets)
+    _refuse(lines, values["warnings"])
     return Settings(**values)
 
 
-def _refuse(lines: list[str], values: Mapping[str, Any]) -> None:
+def _refuse(lines: list[str], warnings: tuple[str, ...]) -> None:
     if lines:
-        raise SettingsError("\n".join([*lines, *values["warnings"]]))
-
-
-def _empty(environment: Mapping[str, str | None]) -> list[str]:
-    fields = dataclasses.fields(Settings)
-    full = {name_of(field.name) for field in fields if not field.metadata.get("may_be_empty", True)}
-    empty = [name for name, value in environment.items() if value is not None and not value.strip()]
-    return [name for name in empty if name in full or name.startswith(PROVIDER_PREFIX)]
+        raise SettingsError("\n".join([*lines, *warnings]))

@@ -5,11 +5,6 @@ from typing import Any
 from auth.core import promises
 from auth.core.settings import Settings
 
-
-def failures_of(kind: str) -> list[int]:
-    return [promises.WRONG_CODES_A_DAY[kind], promises.DAY] * 2
-
-
 PROMISED = {
     "give_up": promises.GIVE_UP,
     "challenge_tries": promises.TRIES,

@@ -17,6 +17,8 @@ class Listed(NamedTuple):
     value: str
     # `environment`, `default`, the path of a file, or `embedded` for the Postgres that the service starts.
     origin: str
+    # Whether the console hides the value, or a part of it.
+    is_secret: bool
 
 
 def listed(settings: Settings) -> Iterator[Listed]:
@@ -28,10 +30,14 @@ def listed(settings: Settings) -> Iterator[Listed]:
             origin = str(file) if file else settings.origins.get(name, DEFAULT)
             if field.name == "database_url" and state.is_embedded(settings.state_dir, settings.database_url):
                 origin = "embedded"
-            yield Listed(name, kinds.shown(field, getattr(settings, field.name)), origin)
+            yield _listed(name, field, getattr(settings, field.name), origin)
     for provider, chosen in settings.providers.items():
         for field in dataclasses.fields(chosen):
             # The field of AUTH_PROVIDER_<NAME>_CLIENT_ID is a tuple of several.
             name = f"{PROVIDER_PREFIX}{provider}_{field.name}".upper().replace("_CLIENT_IDS", "_CLIENT_ID")
             if name in settings.origins:
-                yield Listed(name, kinds.shown(field, getattr(chosen, field.name)), settings.origins[name])
+                yield _listed(name, field, getattr(chosen, field.name), settings.origins[name])
+
+
+def _listed(name: str, field: dataclasses.Field, value: object, origin: str) -> Listed:
+    return Listed(name, kinds.shown(field, value), origin, field.metadata.get("is_secret", False))

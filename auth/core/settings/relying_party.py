@@ -36,18 +36,14 @@ def defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def notice(settings: Any) -> str | None:
-    """Return a line if the application's pages cannot use passkeys."""
-    host, rp = _host(settings.site_url), settings.webauthn_rp_id
-    is_domain = re.fullmatch(_DOMAIN, rp)
-    if not settings.passkeys_enabled or (is_domain and f".{host}".endswith(f".{rp}")):
+def problem_of_site(site_url: str, rp_id: str) -> str | None:
+    """Return why the pages of an application cannot use passkeys of a relying party, or None."""
+    host = _host(site_url)
+    if not re.fullmatch(_DOMAIN, rp_id):
+        return f"{rp_id} is not a domain"
+    if f".{host}".endswith(f".{rp_id}"):
         return None
-    reason = f"{host}, the host of AUTH_SITE_URL, is neither {rp} nor a subdomain of it"
-    reason = reason if is_domain else f"{rp} is not a domain"
-    return (
-        f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. Before users have passkeys, set it to a domain"
-        " with which the hosts of AUTH_SITE_URL and AUTH_BASE_URL end."
-    )
+    return f"{host}, the host of AUTH_SITE_URL, is neither {rp_id} nor a subdomain of it"
 
 
 def _host(url: str) -> str:

@@ -1,13 +1,12 @@
-"""The record of a service in its state directory, for commands: its settings, and why its last start
-failed."""
+"""The record of a service in its state directory, for commands: its settings, but no secrets, and why its
+last start failed."""
 
-import dataclasses
 import fcntl
 import json
 import os
 import pwd
 import shlex
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +15,7 @@ from dotenv import dotenv_values
 
 from auth.core import files
 from auth.core.settings import Settings, kept_secrets, listing, name_of, names
+from auth.core.settings.listing import Listed
 from auth.core.settings.providers import PROVIDER_PREFIX
 
 _RECORD, _ERROR = "service.json", "start_error"
@@ -33,6 +33,8 @@ OF_REQUESTS = (
     "service_role_jwt",
     "verify_on_get",
 )
+# The URL of the owner is often kept from the service, or from most commands.
+_OPTIONAL = set(map(name_of, _OF_PROCESSES))
 # Keys have their fingerprints in the database.
 _NOT_COMPARED = set(map(name_of, (*_OF_COMMANDS, *_OF_PROCESSES, *OF_REQUESTS, *kept_secrets.FILES)))
 # Locked by the service until it ends.
@@ -45,8 +47,15 @@ class OtherUserError(Exception):
 
 def announce(settings: Settings) -> None:
     """Record the settings of the running service, unless the state directory is read-only."""
-    known = {"pid": os.getpid(), "dotenv": str(Path(".env").resolve())}
-    record = {"settings": _chosen(settings)} | known
+    given = {each.name: os.environ[each.name] for each in _chosen(settings)}
+    # A secret that is shown as it is hides nothing: the URL of a server without a password.
+    withheld = [each.name for each in _chosen(settings) if each.is_secret and each.value != given[each.name]]
+    record = {
+        "settings": _compared(settings),
+        "given": {name: value for name, value in given.items() if name not in withheld},
+        "withheld": [name for name in withheld if name not in _OPTIONAL],
+        "dotenv": str(Path(".env").resolve()),
+    }
     path = settings.state_dir / _RECORD
     with suppress(OSError):
         (settings.state_dir / _ERROR).unlink(missing_ok=True)
@@ -80,7 +89,7 @@ def is_serving(state_dir: Path) -> bool:
 
 
 def given(state_dir: Path) -> dict[str, str]:
-    """Return the settings of the running service, as far as this user may read them.
+    """Return the settings of the running service: those of its file, and others but secrets.
 
     Raises `OtherUserError`.
     """
@@ -88,16 +97,10 @@ def given(state_dir: Path) -> dict[str, str]:
     if record is None:
         return {}
     found: dict[str, str | None] = {}
-    # The record of release 0.3.1 has neither.
-    with suppress(OSError, ValueError, KeyError):
+    with suppress(OSError, ValueError):
         found |= dotenv_values(record["dotenv"])
-    # The environment that the master was started with. Only Linux shows it.
-    with suppress(OSError, ValueError, KeyError):
-        with _opened(Path(f"/proc/{record['pid']}/environ")) as file:
-            environment = file.read().decode() if _is_own(file) else ""
-        found |= dict(line.split("=", 1) for line in environment.split("\0") if "=" in line)
-    # The service may have started before its file was changed.
-    found |= {name: value for name, value in record["settings"].items() if name in _plain()}
+    # The service may have started before its file was changed. Release 0.5.2 records no values to take.
+    found |= record.get("given", {})
     known = set(names()) - set(map(name_of, _OF_COMMANDS))
     return {
         name: value
@@ -106,12 +109,22 @@ def given(state_dir: Path) -> dict[str, str]:
     }
 
 
+def withheld(state_dir: Path, own: Container[str]) -> list[str]:
+    """Return a line for each secret of the running service that a command, which has its `own`, lacks.
+
+    Raises `OtherUserError`.
+    """
+    record = _record(state_dir) or {}
+    remedy = "The running service has this secret in its environment. Give it to the command too: export"
+    return [f"{name}: {remedy} {name}=…" for name in record.get("withheld", ()) if name not in own]
+
+
 def difference(settings: Settings) -> str | None:
     """Return how the settings of a command differ from the running service's, and the remedy."""
     record = _record(settings.state_dir)
     if record is None:
         return None
-    theirs, own = record["settings"], _chosen(settings)
+    theirs, own, plain = record["settings"], _compared(settings), record.get("given", {})
     changed = sorted(name for name in theirs.keys() | own if theirs.get(name) != own.get(name))
     if not changed:
         return None
@@ -119,24 +132,20 @@ def difference(settings: Settings) -> str | None:
     files_of = {settings.origins.get(name, _ENVIRONMENT) for name in changed} - {_ENVIRONMENT}
     if files_of:
         return f"{problem} Restart the service if it reads {min(files_of)}; else remove them there."
-    exports = [f"{name}={_pasted(name, theirs[name])}" for name in changed if name in theirs]
+    exports = [
+        f"{name}={shlex.quote(plain[name]) if name in plain else '…'}" for name in changed if name in theirs
+    ]
     unsets = [name for name in changed if name not in theirs]
     lines = (f"export {' '.join(exports)}" if exports else "", f"unset {' '.join(unsets)}" if unsets else "")
     return f"{problem} To act with the service's, run: {'; '.join(filter(None, lines))}"
 
 
-def _pasted(name: str, shown: str) -> str:
-    return shlex.quote(shown) if name in _plain() else "…"
+def _compared(settings: Settings) -> dict[str, str]:
+    return {each.name: each.value for each in _chosen(settings) if each.name not in _NOT_COMPARED}
 
 
-def _plain() -> set[str]:
-    fields = (field for field in dataclasses.fields(Settings) if field.metadata)
-    return {name_of(field.name) for field in fields if "shows" not in field.metadata}
-
-
-def _chosen(settings: Settings) -> dict[str, str]:
-    chosen = (each for each in listing.listed(settings) if each.name in settings.origins)
-    return {each.name: each.value for each in chosen if each.name not in _NOT_COMPARED}
+def _chosen(settings: Settings) -> Iterator[Listed]:
+    return (each for each in listing.listed(settings) if each.name in settings.origins)
 
 
 def _record(state_dir: Path) -> Mapping[str, Any] | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.core.text.moments import until
@@ -41,16 +40,21 @@ def _has_label(table: str, name: str) -> bool:
     return f"{table}.{name}" in built_in("console")[DEFAULT]
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 session`, `1,000 sessions`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def values_of(details: Mapping[str, Any]) -> dict[str, str]:
+def values_of(details: Mapping[str, object]) -> dict[str, str]:
     """Return the details of an act or a refusal, for people."""
     return {name: _value(name, value) for name, value in details.items()}
 
 
-def details(members: Mapping[str, Any], told: str = "") -> str:
+def details(members: Mapping[str, object], told: str = "") -> str:
     """Return details such as `session ID: 1f0c…, method: a link or code`, without those that were `told`."""
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
@@ -72,7 +76,7 @@ def quoted(text: str) -> str:
     return "“" + re.sub("[“”]", '"', printable) + "”"
 
 
-def _value(name: str, value: Any) -> str:
+def _value(name: str, value: object) -> str:
     if isinstance(value, list):
         return string("console", DEFAULT, "details.listed").render(values=[_removed(item) for item in value])
     if isinstance(value, bool):

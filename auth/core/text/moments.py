@@ -62,6 +62,11 @@ def clock(timestamp: str) -> str:
     return datetime.fromisoformat(timestamp).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def minute(timestamp: str) -> str:
+    """Return a time without its seconds: `2026-01-31 12:00`."""
+    return clock(timestamp)[:-3]
+
+
 def until(timestamp: str) -> str:
     """Return the end of a ban: `until 2026-01-31 12:00:00 UTC`, or `permanently`."""
     name = "permanently" if timestamp.startswith("9999") else "until"

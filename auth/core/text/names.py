@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
@@ -33,13 +32,13 @@ def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | N
     return (chosen and chosen.title) or _PROVIDERS.get(name, name)
 
 
-def of_user(metadata: Mapping[str, Any]) -> str | None:
+def of_user(metadata: Mapping[str, object]) -> str | None:
     """Return the name in a user's metadata, as the SQL function `name_of` does."""
     given, family = (_text(metadata, name) for name in ("given_name", "family_name"))
     return _text(metadata, "name") or _text(metadata, "full_name") or f"{given} {family}".strip(" ") or None
 
 
-def _text(metadata: Mapping[str, Any], name: str) -> str:
+def _text(metadata: Mapping[str, object], name: str) -> str:
     found = metadata.get(name)
     return found if isinstance(found, str) else ""
 

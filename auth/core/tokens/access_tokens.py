@@ -130,7 +130,9 @@ class AccessTokens:
         """The keys of the JWK Set, and the shared secret."""
         return self._all_keys
 
-    def compose(self, user: Mapping[str, Any], issued_at: int, own: Mapping[str, Any]) -> dict[str, Any]:
+    def compose(
+        self, user: Mapping[str, object], issued_at: int, own: Mapping[str, object]
+    ) -> dict[str, Any]:
         """Return a token's claims. `issued_at` is in Unix seconds; `own` are the claims about the sign-in."""
         added = evaluate(self._added, user, own) if self._added else {}
         if added is None:
@@ -152,13 +154,13 @@ class AccessTokens:
             **own,
         }
 
-    def sign(self, claims: Mapping[str, Any]) -> str:
+    def sign(self, claims: Mapping[str, object]) -> str:
         """Return a token. The audience chooses the key."""
         key = self._step_key if claims.get("aud") == SECOND_STEP else self._signing_key
         return jws.sign(claims, key, TYPE)
 
     @staticmethod
-    def restricted(claims: Mapping[str, Any]) -> dict[str, Any]:
+    def restricted(claims: Mapping[str, object]) -> dict[str, object]:
         """Return the claims of a token whose session lacks a second step."""
         return {**claims, "aud": SECOND_STEP, "next_aal": "aal2"}
 

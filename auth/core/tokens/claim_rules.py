@@ -71,7 +71,7 @@ def read(text: str, rules: Rules) -> Paths:
     return dict(pairs)
 
 
-def _problems(pairs: tuple[tuple[str, Any], ...], rules: Rules) -> Iterator[str]:
+def _problems(pairs: tuple[tuple[str, object], ...], rules: Rules) -> Iterator[str]:
     names = [name for name, _ in pairs]
     for name, path in pairs:
         if not _NAME.fullmatch(name):

@@ -62,13 +62,13 @@ class ClientTokens:
         # Exceptions are not cached.
         self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
-    def issue(self, claims: Mapping[str, Any], *, issued_at: int, lifetime: int) -> str:
+    def issue(self, claims: Mapping[str, object], *, issued_at: int, lifetime: int) -> str:
         """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others."""
         times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
 
     def id_token(
-        self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str, lifetime: int | None = None
+        self, claims: Mapping[str, object], *, issued_at: int, algorithm: str, lifetime: int | None = None
     ) -> str:
         """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes. A `lifetime` of
         the client's tokens can only shorten it.
@@ -77,7 +77,7 @@ class ClientTokens:
         times = {"iat": issued_at, "exp": issued_at + min(lifetime or longest, longest)}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
 
-    def logout_token(self, claims: Mapping[str, Any], *, issued_at: int, algorithm: str) -> str:
+    def logout_token(self, claims: Mapping[str, object], *, issued_at: int, algorithm: str) -> str:
         """Return a token that ends a session at its client. `claims` has `sub`, `aud` and `sid`."""
         times = {
             "iat": issued_at,

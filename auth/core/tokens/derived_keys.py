@@ -109,7 +109,7 @@ class Sealer:
         except InvalidTag:
             raise CannotOpen("it is damaged, or belongs to another row") from None
 
-    def seal_json(self, members: Mapping[str, Any], row_id: str) -> bytes:
+    def seal_json(self, members: Mapping[str, object], row_id: str) -> bytes:
         return self.seal(json.dumps(members), row_id)
 
     def open_json(self, sealed: bytes | memoryview, row_id: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Sealer:
         except ValueError:
             raise CannotOpen("it is not JSON") from None
 
-    def seal_for_url(self, members: Mapping[str, Any], row_id: str) -> str:
+    def seal_for_url(self, members: Mapping[str, object], row_id: str) -> str:
         return base64.urlsafe_b64encode(self.seal_json(members, row_id)).rstrip(b"=").decode()
 
     def open_from_url(self, text: str, row_id: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def is_time(claim: object) -> bool:
     return type(claim) is int and 0 <= claim < END_OF_CALENDAR
 
 
-def sign(claims: Mapping[str, Any], key: Key, type: str) -> str:
+def sign(claims: Mapping[str, object], key: Key, type: str) -> str:
     headers = {"typ": type} | ({"kid": key.kid} if key.kid else {})
     return _JWS.encode(_JSON.encode(claims).encode(), key.signing_key, key.algorithm, headers)
 

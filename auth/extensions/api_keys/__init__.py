@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from flask import Blueprint, Flask
     from flask.typing import ResponseReturnValue
 
+    from sql import queries
+
 
 class ApiKeys(Extension):
     def init_app(self, app: "Flask") -> None:
@@ -21,7 +23,9 @@ class ApiKeys(Extension):
 
         return {"api_key": grant.sign_in_with_api_key}
 
-    def introspect(self, token: str, client: Any) -> dict[str, Any] | None:
+    def introspect(
+        self, token: str, client: "queries.SelectClientCredentials | None"
+    ) -> dict[str, Any] | None:
         from auth.extensions.api_keys import grant
 
         return grant.claims_now(token, client)

@@ -35,7 +35,7 @@ def _key(user_id: str, api_key_id: str) -> Subject:
 
 KEY_ACTS = {
     "remove": Act(
-        title="Remove",
+        title="Remove the API key",
         effects=lambda subject: [
             f"Removes 1 API key: {quoted(subject.row.name)}.",
             "Programs that use it lose their access at once. The user gets no notice.",

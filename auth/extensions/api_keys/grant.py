@@ -11,6 +11,7 @@ from auth.web import audited, fields, schemas
 from auth.web.asked import current_asked
 from auth.web.input import read_body
 from auth.web.limits import limited
+from sql import queries
 
 _ApiKeyGrant = schemas.Input.of(api_key=fields.Text(required=True))
 
@@ -21,7 +22,7 @@ def sign_in_with_api_key() -> Response:
     return jsonify(api_key_tokens.exchange(current_asked(), read_body(_ApiKeyGrant())["api_key"]))
 
 
-def claims_now(token: str, client: Any) -> dict[str, Any] | None:
+def claims_now(token: str, client: "queries.SelectClientCredentials | None") -> dict[str, Any] | None:
     """Return the claims of an API key or of its access token, or None."""
     asked = current_asked()
     if client is None or client.introspects_sessions:

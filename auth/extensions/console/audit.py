@@ -42,7 +42,7 @@ class _AuditFilters(Filters):
 @blueprint.get("/console/audit")
 @administrator
 def show_audit() -> Response:
-    query = read_query(_AuditFilters())
+    query, total = read_query(_AuditFilters()), queries.estimate_audit(latchkey.db).total
     try:
         found = _search(query)
     except _Unknown as error:
@@ -50,7 +50,7 @@ def show_audit() -> Response:
     return console_page(
         "audit.html",
         actions=_actions(),
-        total=_estimate(),
+        total=total if not any(request.args.values()) and total > 0 else None,
         retention=latchkey.settings.audit_retention,
         first=first_page(),
         **found,
@@ -66,8 +66,8 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     reached."""
     place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
     wanted = {
-        "subject": _id_of(query["user"]) if "user" in query else None,
-        "done_by": _actor(query["by"]) if "by" in query else None,
+        "subject": _id_of(query.get("user")),
+        "done_by": query["by"] if query.get("by") in names("actors") else _id_of(query.get("by")),
         "action": query["action"],
     }
     known = wanted | {"request_id": query["request_id"]}
@@ -95,15 +95,13 @@ def _entry(row: "queries.SearchAudit") -> dict[str, Any]:
     return row._asdict() | {"text": text, "details": more, "device": device(row.user_agent)}
 
 
-def _actor(text: str) -> str:
-    return text if text in names("actors") else _id_of(text)
-
-
-def _id_of(text: str) -> str:
-    """Return the id of the user with an address.
+def _id_of(text: str | None) -> str | None:
+    """Return the id of the user with an address, if a filter has one.
 
     Accepts any id, even of a deleted user. Raises `_Unknown`.
     """
+    if text is None:
+        return None
     if is_uuid(text):
         return text.lower()
     address = whole_address(text)
@@ -111,8 +109,3 @@ def _id_of(text: str) -> str:
     if not owner:
         raise _Unknown(text)
     return owner.id
-
-
-def _estimate() -> int | None:
-    total = queries.estimate_audit(latchkey.db).total
-    return total if not any(request.args.values()) and total > 0 else None

@@ -2,17 +2,18 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import psycopg2
 from flask import Blueprint, Response, request
 
+from auth.core.text.labels import counted
 from auth.extensions.console.users import Query, few, matching
-from auth.flows.admin import lists, messages, users
-from auth.flows.admin.schemas import AnyUserChange
+from auth.flows.admin import lists, messages
 from auth.flows.admin.targets import Claim
+from auth.flows.admin.user_acts import ACTS, Many, UserAct
 from auth.web import fields, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -23,15 +24,13 @@ from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
 from auth.web.html.admin.acts import Act, Subject, serve
-from auth.web.html.admin.console_page import console_page, counted
+from auth.web.html.admin.console_page import console_page
 from auth.web.html.admin.subjects import all_users
-from auth.web.html.form_schemas import BanForm
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
-from sql import queries
-from sql.acts import Act as UserAct
+from sql import acts, queries
 
 blueprint = Blueprint("bulk", __name__)
 
@@ -42,23 +41,9 @@ _CHUNK, _SECONDS = 100, 10.0
 _SHOWN = 10
 # Refusals of one user, after which the act continues with the others, as after all errors that are not about
 # the administrator. A hook chooses its own status.
-_OF_TARGET = {"target.insufficient_permissions", "hook_refused"}
+_OF_TARGET = {"target.insufficient_permissions", "hook_refused", "invited.over_email_send_rate_limit"}
 
-_ChosenForm = Input.of(ids=fields.Text())
 _ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups(load_default=list))
-_Ban = AnyUserChange(only=("ban_duration",))
-
-_ON_ONE: dict[str, Callable[[str, dict[str, Any], Claim], object]] = {
-    "ban": lambda id, options, claim: users.update_user(
-        current_asked(), id, check(_Ban, options), claim=claim
-    ),
-    "end-sessions": lambda id, _options, claim: users.end_sessions(current_asked(), id, claim=claim),
-    "delete": lambda id, _options, claim: users.delete_user(current_asked(), id, claim=claim),
-    "invite": lambda email, options, claim: messages.invite(
-        current_asked(), messages.invitation(email, options.get("groups", [])), claim=claim
-    ),
-}
-TITLES = {"ban": "Ban", "end-sessions": "Sign out", "delete": "Delete", "invite": "Invite"}
 
 
 def _chosen() -> Subject:
@@ -86,36 +71,30 @@ def _natural(name: str) -> list[str | int]:
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
-def _effects(does: tuple[str, str], keys: str) -> Callable[[Subject], Iterator[str]]:
-    def effects(chosen: Subject) -> Iterator[str]:
-        row = chosen.row
-        if not row.ids:
-            yield "No users are chosen. Choose them in the list first."
-            return
-        others = len(row.names) - _SHOWN
-        yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
-        if row.changeable:
-            signed_in, signed_out = does
-            nobody = "None of them is signed in." if row.changeable > 1 else "They aren’t signed in."
-            yield (signed_in if row.sessions else signed_out).format(
-                users=counted(row.changeable, "user"),
-                sessions=counted(row.sessions, "session"),
-                nobody=nobody,
-            )
-        if row.api_keys and keys:
-            yield keys.format(keys=counted(row.api_keys, "API key"))
-        if kept := len(row.ids) - row.changeable:
-            yield f"Leaves {counted(kept, 'administrator')} unchanged."
-
-    return effects
+def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
+    if not row.ids:
+        yield "No users are chosen. Choose them in the list first."
+        return
+    others = len(row.names) - _SHOWN
+    yield ", ".join(row.names[:_SHOWN]) + (f" and {others} more." if others > 0 else ".")
+    if row.changeable:
+        yield (many.effect if row.sessions else many.effect_signed_out).format(
+            users=counted(row.changeable, "user"),
+            sessions=counted(row.sessions, "session"),
+            nobody="None of them is signed in." if row.changeable > 1 else "They aren’t signed in.",
+        )
+    if row.api_keys and many.effect_on_keys:
+        yield many.effect_on_keys.format(keys=counted(row.api_keys, "API key"))
+    if kept := len(row.ids) - row.changeable:
+        yield f"Leaves {counted(kept, 'administrator')} unchanged."
 
 
-def _some(chosen: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     if not chosen.has_effect:
         raise ApiError("validation_failed", "ids: must be at least one user")
     return {
         "targets": chosen.row.ids,
-        "options": {name: request.form[name] for name in form.keys() - {"ids"}},
+        "options": {name: request.form[name] for name in form},
     }
 
 
@@ -131,52 +110,22 @@ def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
     return start
 
 
-def _act(name: str, does: tuple[str, str], undo: str, keys: str = "", **others: Any) -> Act:
-    """Return the confirmation of an act on the chosen users.
-
-    `does` has the texts with and without sessions.
-    """
+def _confirmation(name: str, act: UserAct, many: Many) -> Act:
     return Act(
-        title=f"{TITLES[name]} these users",
-        effects=_effects(does, keys),
-        undo=undo,
+        title=f"{many.title} these users",
+        effects=lambda chosen: _effects(many, chosen.row),
+        undo=many.undo,
         do=_start(name),
         done="",
-        is_destructive=True,
+        needs_factor=act.needs_factor,
+        is_destructive=act.is_destructive,
         takes_metadata=True,
+        form=act.form,
         check=_some,
-        **{"form": _ChosenForm} | others,
+        template="act_ban.html" if name == "ban" else "act.html",
     )
 
 
-_ACTS = {
-    "end-sessions": _act(
-        "end-sessions",
-        ("Ends {sessions} of {users}.", "{nobody}"),
-        "They can sign in again.",
-        "Leaves {keys}, which you can remove on the users’ pages.",
-    ),
-    "ban": _act(
-        "ban",
-        (
-            "Bans {users} and signs out {sessions}, which stay ended.",
-            "Bans {users}. {nobody}",
-        ),
-        "You can lift the ban later.",
-        "Removes {keys}.",
-        form=BanForm,
-        template="act_ban.html",
-    ),
-    "delete": _act(
-        "delete",
-        (
-            "Deletes {users} with all that belongs to them, and signs out {sessions}.",
-            "Deletes {users} with all that belongs to them. {nobody}",
-        ),
-        "This can’t be undone. The audit log keeps their history.",
-        needs_factor=True,
-    ),
-}
 _INVITING = {
     "invite-list": Act(
         title="Invite a list",
@@ -193,7 +142,8 @@ _INVITING = {
     )
 }
 
-serve(blueprint, "/console/users/chosen", _ACTS, _chosen)
+_CHOSEN = {name: _confirmation(name, act, act.many) for name, act in ACTS.items() if act.many}
+serve(blueprint, "/console/users/chosen", _CHOSEN, _chosen)
 serve(blueprint, "/console/users", _INVITING, all_users)
 
 
@@ -213,15 +163,14 @@ def work_on(bulk_id: str) -> Response:
     bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
         try:
-            claim = partial(_claim, id=bulk.id, position=position)
-            _ON_ONE[bulk.act](bulk.targets[position], bulk.options, claim)
+            _do(bulk, bulk.targets[position], partial(_claim, id=bulk.id, position=position))
         except _Done:
             # That request continues. The page of this one would repeat the request, up to the limit.
             return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
         except (ApiError, psycopg2.Error) as failure:
             error = as_api_error(failure)
             if error.key not in _OF_TARGET:
-                if error.status == 429 and not _is_of_one(error):
+                if error.status == 429:
                     return _page(_find(bulk_id), explain(error))
                 if error.status in (401, 403):
                     raise
@@ -234,18 +183,22 @@ def work_on(bulk_id: str) -> Response:
     return redirect_to_own(f"console/bulk/{bulk.id}")
 
 
+def _do(bulk: "queries.SelectBulkAct", target: str, claim: Claim) -> None:
+    asked = current_asked()
+    if bulk.act == "invite":
+        messages.invite(asked, messages.invitation(target, bulk.options["groups"]), claim=claim)
+    else:
+        act = ACTS[bulk.act]
+        act.flow(asked, target, check(act.form(), bulk.options), claim)
+
+
 class _Done(Exception):
     """Another request works on the same targets."""
 
 
-def _claim(act: UserAct, id: str, position: int) -> None:
+def _claim(act: acts.Act, id: str, position: int) -> None:
     if not queries.advance_bulk_act(act, id=id, position=position, refusal=None):
         raise _Done
-
-
-def _is_of_one(error: ApiError) -> bool:
-    """Whether a limit is that of one address, not that of all invitations, which ends sooner."""
-    return int(error.headers["Retry-After"]) > latchkey.settings.rate_limit_invite.get_expiry()
 
 
 def _find(bulk_id: str) -> "queries.SelectBulkAct":
@@ -253,9 +206,15 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
     return found(queries.select_bulk_act(latchkey.db, id=id, user_id=guard.caller_id()), "not_found")
 
 
-def _page(bulk: Any, problem: Problem | None = None, *, goes_on: bool = True) -> Response:
-    values = {"bulk": bulk, "total": len(bulk.targets), "title": TITLES[bulk.act], "problem": problem}
-    values["goes_on"] = goes_on and not problem
+def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
+    many = ACTS[bulk.act].many if bulk.act in ACTS else None
+    values = {
+        "bulk": bulk,
+        "total": len(bulk.targets),
+        "problem": problem,
+        "goes_on": goes_on and not problem,
+    }
+    values["title"] = many.title if many else "Invite"
     return console_page(
         "bulk.html", status=problem.status if problem else 200, section="console/users", **values
     )

@@ -1,7 +1,6 @@
 """Previews of emails and SMS in each language, with sample values and links and codes that do not work."""
 
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response
@@ -61,7 +60,7 @@ def preview_html() -> Response:
     return message_frame(found(message.html, "message.not_found"))
 
 
-def _variants(query: dict[str, Any]) -> tuple[Templates, dict[str, Message]]:
+def _variants(query: dict[str, str]) -> tuple[Templates, dict[str, Message]]:
     """Render a message with the current templates: as the API sends it, and as our pages do if that
     differs."""
     channel, _, kind = query["message"].partition(".")

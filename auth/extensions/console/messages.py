@@ -34,6 +34,9 @@ class _MessageFilters(Filters):
 @administrator
 def show_messages() -> Response:
     query = read_query(_MessageFilters())
+    found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
+    totals = {row.state: row.total for row in found}
+    totals["failed"] += totals.pop("expired")
     place = place_of(query)
     states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]
     if "to" in query:
@@ -43,19 +46,12 @@ def show_messages() -> Response:
         rows = queries.search_messages(latchkey.db, states=states, **place)
     return console_page(
         "messages.html",
-        counts=_counts(),
+        counts={state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()},
         outcome=timeline.outcome,
         name=timeline.message,
         notice=told(_ACTS),
         **page_of(rows, "written_at"),
     )
-
-
-def _counts() -> dict[str, str]:
-    found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
-    totals = {row.state: row.total for row in found}
-    totals["failed"] += totals.pop("expired")
-    return {state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()}
 
 
 def _find(message_id: str) -> Subject:
@@ -64,7 +60,7 @@ def _find(message_id: str) -> Subject:
     return Subject(name[:1].upper() + name[1:], "console/messages", message)
 
 
-def _name(message: Any) -> str:
+def _name(message: "queries.SelectMessage") -> str:
     return f"{timeline.message(message.channel, message.kind)} to {message.recipient}"
 
 

@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from auth import __version__
 from auth.core.keys import rotation
@@ -21,9 +21,10 @@ blueprint = Blueprint("overview", __name__)
 _DAYS = 30
 # A larger number is shown as "10,000 or more".
 _MOST = 10_000
-_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Refused sign-ins"}
+_CHARTS = {"sign_ins": "Sign-ins", "sign_ups": "New users", "refused": "Failed sign-ins"}
 _TOTALS = {"mail": "Emails requested", "sms": "SMS requested", "notices_sms": "Notices by SMS"}
 _HEIGHT, _STEP = 100, 10
+Days = Sequence["queries.ListDailyCounts"]
 
 
 @blueprint.get("/console")
@@ -64,9 +65,13 @@ def _totals() -> list[dict[str, Any]]:
 @administrator
 def show_settings() -> Response:
     """Show the settings of this node: first those that are set, then the defaults."""
-    found = list(listed(latchkey.key_ring.settings))
+    part = request.args.get("q", "").strip()
+    found = [
+        each for each in listed(latchkey.key_ring.settings) if part.upper().replace(" ", "_") in each.name
+    ]
     return console_page(
         "settings.html",
+        q=part,
         chosen=[each for each in found if each.origin != DEFAULT],
         defaults=[each for each in found if each.origin == DEFAULT],
         where=_where,
@@ -81,7 +86,7 @@ def _where(setting: Listed) -> str:
     return {"embedded": "embedded, unless DATABASE_URL is set"}.get(setting.origin, setting.origin)
 
 
-def _chart(days: Sequence[Any], days_before: Sequence[Any], name: str, title: str) -> dict[str, Any]:
+def _chart(days: Days, days_before: Days, name: str, title: str) -> dict[str, Any]:
     """Return the bars of a chart `_HEIGHT` high, one every `_STEP`, and the total of the period before."""
     counts = [getattr(day, name) for day in days]
     total, before = sum(counts), sum(getattr(day, name) for day in days_before)

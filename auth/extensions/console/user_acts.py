@@ -1,26 +1,27 @@
 """The acts of administrators on a user. Changing other administrators requires the service role key."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.core.text.labels import label, quoted
+from auth.core.text.labels import counted, label, quoted
 from auth.core.text.moments import clock
-from auth.flows.admin import messages, users
+from auth.flows.admin import messages, targets, users
 from auth.flows.admin.schemas import AnyUser
+from auth.flows.admin.user_acts import ACTS, NEVER
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.errors import ApiError, found
+from auth.web.errors import found
 from auth.web.html import form_schemas
 from auth.web.html.admin import acts
 from auth.web.html.admin.acts import Act, Subject
-from auth.web.html.admin.console_page import counted, device
+from auth.web.html.admin.console_page import device
 from auth.web.html.admin.subjects import all_users, changeable_user
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id
@@ -29,7 +30,6 @@ from sql import queries
 
 blueprint = Blueprint("user_acts", __name__)
 
-_NEVER = "This can’t be undone."
 _MetadataForm = Input.of(
     user_metadata=fields.MetadataText(required=True),
     app_metadata=fields.MetadataText(required=True),
@@ -55,115 +55,50 @@ def _factor(user_id: str, factor_id: str) -> Subject:
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
-def _ended(user: Subject) -> Iterator[str]:
-    own, of_clients = user.row.sessions, user.row.client_sessions
-    counts = [counted(own, "session")] if own or not of_clients else []
-    if of_clients:
-        counts.append(f"{counted(of_clients, 'session')} of applications that sign in here")
-    yield f"Ends {', and '.join(counts)}."
-    if user.row.links:
-        yield f"Voids {counted(user.row.links, 'unused link or code', 'unused links and codes')}."
+def _opened(session: "queries.SelectAnySession") -> str:
+    return counted(session.opened, "session")
 
 
-def _signed_out(user: Subject) -> Iterator[str]:
-    yield next(_ended(user))
-    if user.row.api_keys:
-        yield f"Leaves {counted(user.row.api_keys, 'API key')}, which you can remove on the user’s page."
-
-
-def _banned(user: Subject) -> Iterator[str]:
-    yield from _ended(user)
-    if user.row.api_keys:
-        yield f"Removes {counted(user.row.api_keys, 'API key')}."
-
-
-def _deleted(user: Subject) -> list[str]:
-    row = user.row
-    identities, sessions = counted(row.identities, "identity", "identities"), counted(row.sessions, "session")
-    keys = f", {counted(row.api_keys, 'API key')}" if row.api_keys else ""
-    owned = f"{identities}, {sessions}, {counted(row.factors, 'factor')}{keys}"
-    return [f"Deletes 1 user with {owned}, and their metadata.", "The audit log keeps their history."]
-
-
-def _removed(factor: Subject) -> list[str]:
-    name, kind = factor.row.friendly_name, label("factors", factor.row.factor_type)
-    return [
-        f"Removes 1 {kind}" + (f": {quoted(name)}." if name else "."),
-        "Sessions that used it lose their second step. The user gets a notice.",
-    ]
-
-
-def _one_ended(session: Subject) -> Iterator[str]:
-    row = session.row
-    yield f"Ends 1 session: {device(row.user_agent)}, last used {clock(row.refreshed_at)} UTC."
-    if row.opened:
-        yield f"Ends {counted(row.opened, 'session')} that it opened for applications."
-
-
-def _change(user: Subject, body: dict[str, Any]) -> None:
-    users.update_user(current_asked(), user.row.id, body)
-
-
-def _recover(user: Subject, _form: dict[str, Any]) -> None:
-    if not user.row.email:
-        raise ApiError("undue.validation_failed")
-    messages.send_recovery(current_asked(), user.row.id, user.row.email)
-
-
-def _replace_metadata(user: Subject, form: dict[str, Any]) -> None:
-    wanted = {name: form[name] for name in ("user_metadata", "app_metadata")}
-    users.replace_metadata(current_asked(), user.row.id, wanted, form["version"])
-
-
-def _new_addresses(user: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
-    sent = {kind: form[kind] or None for kind in ("email", "phone")}
+    sent: dict[str, Any] = {kind: form[kind] or None for kind in ADDRESS_KINDS}
     changed = {
         kind: address
         for kind, address in sent.items()
         if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
     }
-    return check(_TypedUser(only=("email", "phone")), changed)
+    return check(_TypedUser(only=ADDRESS_KINDS), changed)
 
 
-def _change_addresses(user: Subject, changed: dict[str, Any]) -> None:
-    if changed:
-        _change(user, changed)
-
-
-def _addresses_changed(user: Subject) -> Iterator[str]:
-    yield f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}."
-    yield "A new address stays unconfirmed until the user uses a link or code sent to it."
-    for pending in filter(None, (user.row.new_email, user.row.new_phone)):
-        yield f"Withdraws the change to {pending}, which isn’t confirmed yet."
-
-
-def _remove_factor(factor: Subject, _form: dict[str, Any]) -> None:
-    remove = passkeys.remove_any if factor.row.factor_type == "passkey" else factors.remove_any
-    remove(current_asked(), factor.row.user_id, factor.row.id)
-
-
-def _new_user(_users: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    sent = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
+def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
+    sent: dict[str, Any] = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
     if "phone" not in sent:
         # The schema requires one address.
         sent["email"] = form["email"]
     body = check(_TypedUser(only=("email", "phone", "password")), sent)
     name = form["name"].strip()
-    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ("email", "phone")}
+    body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ADDRESS_KINDS}
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
 
 
-def _create(_users: Subject, body: dict[str, Any]) -> Response:
-    return redirect_to_own(
-        f"console/users/{json.loads(users.create_user(current_asked(), body))['id']}", "create"
+def _show(user: str, act: str) -> Response:
+    return redirect_to_own(f"console/users/{json.loads(user)['id']}", act)
+
+
+def _declared(name: str, template: str = "act.html") -> Act:
+    act = ACTS[name]
+    return Act(
+        title=act.title,
+        effects=lambda user: act.effects(user.row),
+        undo=act.undo,
+        do=lambda user, form: act.flow(current_asked(), user.row.id, form, targets.nothing),
+        done=act.done,
+        needs_factor=act.needs_factor,
+        is_destructive=act.is_destructive,
+        form=act.form,
+        template=template,
     )
-
-
-def _invite(_users: Subject, form: dict[str, Any]) -> Response:
-    user, _message_id = messages.invite(current_asked(), messages.invitation(**form))
-    return redirect_to_own(f"console/users/{json.loads(user)['id']}", "invite")
 
 
 USER_ACTS = {
@@ -173,48 +108,20 @@ USER_ACTS = {
             f"Sends 1 email to {user.row.email} with a link and a code to sign in and set a password."
         ],
         undo="A sent email can’t be recalled. An unused link expires after an hour.",
-        do=_recover,
+        do=lambda user, _form: messages.send_recovery(current_asked(), user.row.id, user.row.email),
         done="The recovery email is on its way.",
     ),
-    "end-sessions": Act(
-        title="End all sessions",
-        effects=_signed_out,
-        undo=f"{_NEVER} They can sign in again.",
-        do=lambda user, _form: users.end_sessions(current_asked(), user.row.id),
-        done="All sessions ended.",
-        is_destructive=True,
-    ),
-    "ban": Act(
-        title="Ban",
-        effects=_banned,
-        undo="Lifting the ban lets them sign in again. What ends now stays ended.",
-        do=_change,
-        done="User banned.",
-        is_destructive=True,
-        form=form_schemas.BanForm,
-        template="act_ban.html",
-    ),
-    "unban": Act(
-        title="Lift the ban",
-        effects=lambda user: ["Lets 1 user sign in again. Ended sessions stay ended."],
-        undo="You can ban them again.",
-        do=lambda user, _form: _change(user, {"ban_duration": None}),
-        done="Ban lifted.",
-    ),
-    "unlock": Act(
-        title="Clear the lock",
-        effects=lambda user: [f"Lets {user.name} try again now."],
-        undo="Check first that it’s really them: someone else may have been guessing.",
-        do=lambda user, _form: users.clear_locks(current_asked(), user.row.id),
-        done="Lock cleared.",
-    ),
+    "end-sessions": _declared("end-sessions"),
+    "ban": _declared("ban", "act_ban.html"),
+    "unban": _declared("unban"),
+    "unlock": _declared("unlock"),
     "metadata": Act(
         title="Edit metadata",
         effects=lambda user: [
             "Replaces user and app metadata. Access tokens get the new values at their next refresh."
         ],
         undo="The audit log doesn’t keep the old values. Copy them if you might need them.",
-        do=_replace_metadata,
+        do=lambda user, form: users.replace_metadata(current_asked(), user.row.id, form),
         done="Metadata saved.",
         form=_MetadataForm,
         template="act_metadata.html",
@@ -222,30 +129,34 @@ USER_ACTS = {
     ),
     "addresses": Act(
         title="Change addresses",
-        effects=_addresses_changed,
+        effects=lambda user: [
+            f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}.",
+            "A new address stays unconfirmed until the user uses a link or code sent to it.",
+            *(
+                f"Withdraws the change to {pending}, which isn’t confirmed yet."
+                for pending in (user.row.new_email, user.row.new_phone)
+                if pending
+            ),
+        ],
         undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
-        do=_change_addresses,
+        do=lambda user, changed: users.change_addresses(current_asked(), user.row.id, changed),
         done="Addresses saved.",
         needs_factor=True,
         form=_AddressForm,
         check=_new_addresses,
         template="act_addresses.html",
     ),
-    "delete": Act(
-        title="Delete",
-        effects=_deleted,
-        undo=_NEVER,
-        do=lambda user, _form: users.delete_user(current_asked(), user.row.id),
-        done="User deleted.",
-        needs_factor=True,
-        is_destructive=True,
-    ),
+    "delete": _declared("delete"),
 }
 _SESSION_ACTS = {
     "end": Act(
         title="End this session",
-        effects=_one_ended,
-        undo=f"{_NEVER} They can sign in again.",
+        effects=lambda session: [
+            f"Ends 1 session: {device(session.row.user_agent)},"
+            f" last used {clock(session.row.refreshed_at)} UTC.",
+            f"Ends {_opened(session.row)} that it opened for applications." if session.row.opened else "",
+        ],
+        undo=f"{NEVER} They can sign in again.",
         do=lambda session, _form: users.end_session(current_asked(), session.row.user_id, session.row.id),
         done="Session ended.",
         is_destructive=True,
@@ -253,10 +164,16 @@ _SESSION_ACTS = {
 }
 _FACTOR_ACTS = {
     "remove": Act(
-        title="Remove",
-        effects=_removed,
+        title="Remove this factor",
+        effects=lambda factor: [
+            f"Removes 1 {label('factors', factor.row.factor_type)}"
+            + (f": {quoted(factor.row.friendly_name)}." if factor.row.friendly_name else "."),
+            "Sessions that used it lose their second step. The user gets a notice.",
+        ],
         undo="The user can add another one. The notice about a passkey has a link to restore it.",
-        do=_remove_factor,
+        do=lambda factor, _form: (passkeys if factor.row.factor_type == "passkey" else factors).remove_any(
+            current_asked(), factor.row.user_id, factor.row.id
+        ),
         done="Removed.",
         needs_factor=True,
         is_destructive=True,
@@ -266,12 +183,12 @@ _WITHOUT_USER = {
     "create": Act(
         title="Create a user",
         effects=lambda _users: [
-            "Creates 1 user and sends no message.",
+            "Creates the user without sending a message.",
             "Without a password, they sign in with an emailed link or an SMS code.",
             "A password only works with a confirmed address.",
         ],
         undo="Deleting the user undoes it.",
-        do=_create,
+        do=lambda _users, body: _show(users.create_user(current_asked(), body), "create"),
         done="User created.",
         form=_NewUserForm,
         check=_new_user,
@@ -281,7 +198,9 @@ _WITHOUT_USER = {
         title="Invite a user",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
-        do=_invite,
+        do=lambda _users, form: _show(
+            messages.invite(current_asked(), messages.invitation(**form))[0], "invite"
+        ),
         done="The invitation is on its way.",
         form=form_schemas.InvitationForm,
         template="act_invite.html",

@@ -9,8 +9,8 @@ from flask import Blueprint, Response, request
 
 from auth.core.text.labels import label
 from auth.extensions.console.user_acts import DONE, USER_ACTS
-from auth.flows.account.removal import ADDRESSES
 from auth.flows.history import explanation, timeline
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields, g, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -50,19 +50,19 @@ def show_user(user_id: str) -> Response:
     if facts is None and not story["entries"]:
         raise ApiError("user_not_found")
     values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
-    if facts is None:
+    if known is None or facts is None:
         return console_page("user_deleted.html", **values)
     return console_page("user.html", **values, **_about(known, facts))
 
 
-def _about(user: Any, facts: Any) -> dict[str, Any]:
+def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
     sessions = queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS)
-    is_administrator = user.role == "admin"
+    is_administrator, name = user.role == "admin", facts.user_metadata.get("name")
     return {
         "user": user,
         "facts": facts,
-        "name": _name(facts.user_metadata),
+        "name": name[:_LONGEST_NAME] if isinstance(name, str) else "",
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
         "made": label("origins", user.made_by),
         "explained": explained,
@@ -79,11 +79,6 @@ def _about(user: Any, facts: Any) -> dict[str, Any]:
     }
 
 
-def _name(metadata: dict[str, Any]) -> str:
-    name = metadata.get("name")
-    return name[:_LONGEST_NAME] if isinstance(name, str) else ""
-
-
 def _verdict(explained: explanation.Explanation) -> str:
     if not explained.ways:
         return "Locked:" if explained.is_locked else "Can’t sign in:"
@@ -94,7 +89,7 @@ def _verdict(explained: explanation.Explanation) -> str:
     return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
 
 
-def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
+def _possible(user: "queries.SelectSummary", explained: explanation.Explanation) -> list[str]:
     wanted = {
         "recover": user.email is not None and not user.banned_until,
         "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
@@ -107,7 +102,7 @@ def _possible(user: Any, explained: explanation.Explanation) -> list[str]:
 
 def _identity(identity: dict[str, Any]) -> dict[str, Any]:
     data, name = identity["data"], identity["provider"]
-    title = name.title() if name in ADDRESSES else provider(name)["title"]
+    title = name.title() if name in ADDRESS_KINDS else provider(name)["title"]
     return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 

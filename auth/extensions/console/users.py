@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
+from auth.core.text.labels import counted
 from auth.flows.admin import searches
 from auth.web import counts, fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.console_page import console_page, counted, whole_address
+from auth.web.html.admin.console_page import console_page, whole_address
 from auth.web.html.page import provider, root
 from auth.web.input import read_query
 from auth.web.schemas import Input
@@ -97,7 +98,7 @@ def show_users() -> Response:
     return console_page("users.html", found=found, provider=provider, **values)
 
 
-def _linker(query: dict[str, Any]) -> Callable[..., str]:
+def _linker(query: dict[str, str]) -> Callable[..., str]:
     kept = {name: value for name, value in query.items() if name not in ("after", "before")}
 
     def link(path: str = "console/users", **changes: str) -> str:
@@ -107,7 +108,7 @@ def _linker(query: dict[str, Any]) -> Callable[..., str]:
     return link
 
 
-def _find(query: dict[str, Any]) -> dict[str, Any]:
+def _find(query: dict[str, str]) -> dict[str, Any]:
     """Return a page of users, with the places of the pages before and after it, and their total.
 
     `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
@@ -144,17 +145,17 @@ def _find(query: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def matching(query: dict[str, Any]) -> Filters:
+def matching(query: dict[str, str]) -> Filters:
     """Return the filters of a shown list. `by` is the reading of its search."""
     return _filters(query) | next(iter(_chosen_readings(query).values()))
 
 
-def _chosen_readings(query: dict[str, Any]) -> dict[str, Filters]:
+def _chosen_readings(query: dict[str, str]) -> dict[str, Filters]:
     readings = searches.readings(query.get("q", ""))
     return {query["by"]: readings[query["by"]]} if query.get("by") in readings else readings
 
 
-def _filters(query: dict[str, Any]) -> Filters:
+def _filters(query: dict[str, str]) -> Filters:
     filters: Filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
     if query.get("status") == "locked":
         filters["locks"] = counts.locks(latchkey.settings)
@@ -193,7 +194,7 @@ def few(wanted: Filters) -> tuple[list[str] | None, int]:
 
 
 def _page(
-    sort: str, wanted: Filters, among: list[str] | None, query: dict[str, Any]
+    sort: str, wanted: Filters, among: list[str] | None, query: dict[str, str]
 ) -> tuple[list[Any], bool, bool]:
     """Return the rows of a page, and whether it is the first and the last one. Raises `QueryCanceled`."""
     is_first = "after" not in query
@@ -213,7 +214,7 @@ def _page(
     return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
 
 
-def _named(row: Any) -> str:
+def _named(row: "queries.SearchUsers") -> str:
     return f"{row.place}~{row.id}"
 
 

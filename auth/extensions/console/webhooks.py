@@ -10,7 +10,7 @@ from flask import Blueprint, Response
 from auth.core import promises
 from auth.core.net.webhook_urls import EVENTS
 from auth.core.net.webhook_urls import body as event_body
-from auth.core.text.labels import label
+from auth.core.text.labels import counted, label
 from auth.flows.admin import webhooks
 from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
@@ -19,8 +19,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.console_page import Filters, console_page, counted, page_of, place_of, pretty
-from auth.web.html.page import redirect_to_own
+from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
@@ -75,26 +74,18 @@ def show_delivery(webhook_id: str, delivery_id: str) -> Response:
     return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTS)
 
 
-def _states(id: str | None = None) -> list[Any]:
-    rows = queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED)
-    return [
-        SimpleNamespace(
-            **row._asdict() | {"waiting": _amount(row.waiting), "title": row.description or row.origin}
-        )
-        for row in rows
-    ]
+def _states(id: str | None = None) -> list[SimpleNamespace]:
+    states = []
+    for row in queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED):
+        is_few = row.waiting < _COUNTED
+        waiting = counted(row.waiting, "waiting event") if is_few else f"{_COUNTED:,}+ waiting events"
+        named = {"waiting": waiting, "title": row.description or row.origin}
+        states.append(SimpleNamespace(**row._asdict() | named))
+    return states
 
 
 def _webhook(id: str) -> SimpleNamespace:
     return found_webhook(next(iter(_states(webhook_id_of(id))), None))
-
-
-def _amount(total: int) -> str:
-    return counted(total, "waiting event") if total < _COUNTED else f"{_COUNTED:,}+ waiting events"
-
-
-def _making() -> Subject:
-    return Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
 
 
 def _found(webhook_id: str) -> Subject:
@@ -116,35 +107,16 @@ def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDeliver
     return found_webhook(queries.select_delivery(latchkey.db, **ids))
 
 
-def _body(form: dict[str, Any]) -> dict[str, Any]:
+def _body(form: dict[str, str]) -> dict[str, Any]:
     events = [event for box, event in _BOXES.items() if box in form]
     url = {"url": form["url"]} if form["url"] else {}
     return {"events": events, "description": form["description"] or None, **url}
 
 
-def _make(_subject: Subject, body: dict[str, Any]) -> Response:
-    made, secret = webhooks.create(current_asked(), body)
-    return _once(json.loads(made)["id"], secret)
-
-
-def _change(subject: Subject, body: dict[str, Any]) -> None:
-    webhooks.change(current_asked(), subject.row.id, body)
-
-
-def _rotate(subject: Subject, _form: dict[str, Any]) -> Response:
-    _, secret = webhooks.change(current_asked(), subject.row.id, {"rotate_secret": True})
-    return _once(subject.row.id, secret)
-
-
-def _once(id: str, secret: str | None) -> Response:
-    known = _webhook(id)
+def _once(webhook: str, secret: str | None) -> Response:
+    known = _webhook(json.loads(webhook)["id"])
     use, path = "Verify signatures with it.", f"console/webhooks/{known.id}"
     return console_page("secret.html", name=known.title, use=use, facts={"Secret": secret}, path=path)
-
-
-def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
-    webhooks.delete(current_asked(), subject.row.id)
-    return redirect_to_own("console/webhooks", "delete")
 
 
 def _sent_again(subject: Subject) -> list[str]:
@@ -153,9 +125,11 @@ def _sent_again(subject: Subject) -> list[str]:
         "; waiting for the next" if event.status == "waiting" else f": {label('outcomes', event.status)}"
     )
     tried = f"{counted(event.attempts, 'attempt')} so far{outcome}."
-    sent = f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}"
     follow = f"The webhook is failing. If it accepts this event, the others will follow: {event.others}."
-    return [sent, follow] if event.others else [sent]
+    return [
+        f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}",
+        follow if event.others else "",
+    ]
 
 
 _act = partial(Act, needs_factor=True)
@@ -168,7 +142,7 @@ _MAKING = {
             "You’ll see its secret once, on the next page.",
         ],
         undo="You can delete it at any time, but sent events can’t be recalled.",
-        do=_make,
+        do=lambda _subject, body: _once(*webhooks.create(current_asked(), body)),
         done="Webhook created.",
         check=lambda _subject, form: check(NewWebhook(), _body(form)),
     ),
@@ -190,7 +164,7 @@ _WEBHOOK_ACTS = {
             f"{subject.row.waiting} will go to a new URL.",
         ],
         undo="You can change it back, but events sent to the new URL can’t be recalled.",
-        do=_change,
+        do=lambda subject, body: webhooks.change(current_asked(), subject.row.id, body),
         done="Webhook changed.",
         check=lambda _subject, form: check(WebhookChange(), _body(form)),
     ),
@@ -201,7 +175,9 @@ _WEBHOOK_ACTS = {
             "The old secret keeps signing for a day.",
         ],
         undo="The old secret can’t be restored.",
-        do=_rotate,
+        do=lambda subject, _form: _once(
+            *webhooks.change(current_asked(), subject.row.id, {"rotate_secret": True})
+        ),
         done="Secret created.",
     ),
     "disable": _act(
@@ -211,7 +187,7 @@ _WEBHOOK_ACTS = {
             f"{subject.row.waiting} will be kept for three days, then fail.",
         ],
         undo="You can enable it again, but missed events won’t be sent.",
-        do=lambda subject, _form: _change(subject, {"disabled": True}),
+        do=lambda subject, _form: webhooks.change(current_asked(), subject.row.id, {"disabled": True}),
         done="Webhook disabled.",
         is_destructive=True,
     ),
@@ -219,7 +195,7 @@ _WEBHOOK_ACTS = {
         title="Enable",
         effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent immediately."],
         undo="You can disable it again.",
-        do=lambda subject, _form: _change(subject, {"disabled": False}),
+        do=lambda subject, _form: webhooks.change(current_asked(), subject.row.id, {"disabled": False}),
         done="Webhook enabled.",
     ),
     "delete": _act(
@@ -229,8 +205,9 @@ _WEBHOOK_ACTS = {
             f"{subject.row.waiting} won’t be sent.",
         ],
         undo="This can’t be undone.",
-        do=_delete,
+        do=lambda subject, _form: webhooks.delete(current_asked(), subject.row.id),
         done="Webhook deleted.",
+        then="console/webhooks",
         is_destructive=True,
     ),
 }
@@ -244,6 +221,7 @@ _DELIVERY_ACTS = {
     ),
 }
 
-serve(blueprint, "/console/webhooks", _MAKING, _making)
+_NEW = Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
+serve(blueprint, "/console/webhooks", _MAKING, lambda: _NEW)
 serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTS, _found)
 serve(blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", _DELIVERY_ACTS, _delivery)

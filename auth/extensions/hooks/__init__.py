@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from auth.extensions import AdmissionHook, Extension, TokenHook
 
 if TYPE_CHECKING:
+    from auth.core.checks import Check
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
-    from auth.flows.checks import Check
     from sql import Database
 
 

@@ -6,6 +6,7 @@ for the locked user, and a SQL function has its own transaction. See auth/flows/
 
 import functools
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -33,7 +34,7 @@ class _Rollback(Exception):
     pass
 
 
-def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
+def ask(found: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
     Refuse if the hook refuses or fails. Call it outside any transaction.
@@ -49,7 +50,7 @@ def ask(found: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
         raise as_api_error(error) from error
 
 
-def event_of(hook: Hook, claims: dict[str, Any], method: str) -> dict[str, Any]:
+def event_of(hook: Hook, claims: Mapping[str, Any], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
     return {"metadata": turns.metadata(hook), **members}
@@ -83,7 +84,7 @@ def _call_function(
     return hooks.parse(name, result or "null")
 
 
-def checked(name: str, sent: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def checked(name: str, sent: Mapping[str, Any], answer: Mapping[str, object]) -> dict[str, Any]:
     """Check and return the claims in a hook's answer. Raises `HookFailed`."""
     claims = answer.get("claims")
     if not isinstance(claims, dict):
@@ -111,6 +112,6 @@ def checked(name: str, sent: dict[str, Any], answer: dict[str, Any]) -> dict[str
     return claims
 
 
-def _text(claims: dict[str, Any], name: str) -> str | None:
+def _text(claims: Mapping[str, object], name: str) -> str | None:
     # In Python, 1 equals true.
     return json.dumps(claims[name], sort_keys=True) if name in claims else None

@@ -2,10 +2,10 @@
 
 from urllib.parse import urlsplit
 
+from auth.core.checks import Check, Context, Failure, NotChecked
 from auth.core.net import sockets
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.extensions.hooks import http_hooks as hooks
-from auth.flows.checks import Check, Context, Failure, NotChecked
 from sql import Database, queries
 
 _LONGEST = 2.0  # seconds
@@ -23,12 +23,8 @@ def _hooks(context: Context) -> Failure | None:
                 remedy = (
                     f"Create and grant that function as docs/hooks.md shows, or set {setting} to another."
                 )
-            timed_out = problem == sockets.NO_ANSWER
-            return Failure(
-                f"The hook {hook.name} cannot be called, so what it decides is refused: {problem}.",
-                remedy,
-                timed_out,
-            )
+            text = f"The hook {hook.name} cannot be called, so what it decides is refused: {problem}."
+            return Failure(text, remedy, problem == sockets.NO_ANSWER)
     return None
 
 

@@ -48,7 +48,7 @@ def secret() -> None:
 @click.argument("name", metavar="HOOK", type=click.Choice(list(_NAMES)))
 @click.option("--user", "subject", metavar="EMAIL|PHONE|USER_ID", required=True, help="Ask about this user.")
 @json_option
-def test(name: str, subject: str, as_json: bool) -> None:
+def test(name: str, subject: str) -> None:
     """Ask HOOK about a user, and print the request, the answer and the verdict.
 
     HOOK is before-user-created, custom-access-token, send-email or send-sms. Nothing is issued or created,
@@ -90,7 +90,7 @@ def test(name: str, subject: str, as_json: bool) -> None:
                 access_token.checked(hook.name, event["claims"], result["answer"])
         except (HookRefused, HookFailed) as error:
             result["verdict"] = str(error)
-    show(result, as_json, *(f"{member}: {_text(value)}" for member, value in result.items()))
+    show(result, *(f"{member}: {_text(value)}" for member, value in result.items()))
     if result["verdict"] != "accepted":
         sys.exit(3)
 

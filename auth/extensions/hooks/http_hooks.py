@@ -1,7 +1,7 @@
 """HTTP hooks: signed requests to the operator's server, whose answer decides (GoTrue's protocol)."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from auth.core import json_bodies
@@ -39,32 +39,30 @@ class HookFailed(Exception):
         self.is_down = is_down
 
 
-def ask(hook: Hook, id: str, payload: dict[str, Any], timeout: float = HOOK_TIMEOUT) -> dict[str, Any]:
+def ask(hook: Hook, id: str, payload: Mapping[str, object], timeout: float = HOOK_TIMEOUT) -> dict[str, Any]:
     """Post a payload and return the hook's answer. Raises `HookRefused` or `HookFailed`."""
     body = json.dumps(payload)
     if len(body) > http_post.MOST_BYTES:
         raise HookFailed(hook.name, f"the request has {len(body)} bytes, more than {http_post.MOST_BYTES}")
     options = {"timeout": timeout, "allows": allowed_addresses(hook), "answers": True}
     try:
-        return _read(hook.name, http_post.post_signed(hook.url, id, body, hook.secrets, **options))
+        response = http_post.post_signed(hook.url, id, body, hook.secrets, **options)
     except TryLater as failure:
         raise HookFailed(hook.name, failure.reason, is_down=True) from failure
+    status, content_type = response.status, response.content_type
+    if status == 204:
+        return {}
+    if status not in (200, 202):
+        reason = f"it answered {status}: {_said(response.body)}"
+        raise HookFailed(hook.name, reason, is_down=status in _DOWN)
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HookFailed(hook.name, f"its answer is not application/json but {content_type!r}")
+    return parse(hook.name, response.body)
 
 
 def allowed_addresses(hook: Hook) -> Callable[[str], bool]:
     """Return a check of the addresses that a call may connect to."""
     return webhooks.allowed_for_operator(hook.url, hook.private_networks)
-
-
-def _read(name: str, response: http_post.Response) -> dict[str, Any]:
-    status, content_type = response.status, response.content_type
-    if status == 204:
-        return {}
-    if status not in (200, 202):
-        raise HookFailed(name, f"it answered {status}: {_said(response.body)}", is_down=status in _DOWN)
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise HookFailed(name, f"its answer is not application/json but {content_type!r}")
-    return parse(name, response.body)
 
 
 def parse(name: str, body: bytes | str) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def _said(body: bytes | str) -> str:
     return body if isinstance(body, str) else body.decode(errors="replace")
 
 
-def refusal(name: str, error: Any) -> HookRefused | HookFailed:
+def refusal(name: str, error: object) -> HookRefused | HookFailed:
     """Return the exception for an `error` in a hook's answer. Its status is 500 unless the hook sets one."""
     said = error if isinstance(error, dict) else {}
     status, message = said.get("http_code", 500), said.get("message")

@@ -1,6 +1,7 @@
 """Mail and SMS through the hooks send-email and send-sms, with GoTrue's requests and the finished message."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -40,7 +41,10 @@ class HookSender(Sender):
         return f"the hook {self.hook.name}"
 
     def payload(self, recipient: str, message: Message) -> dict[str, Any]:
-        row = self._row(message)
+        try:
+            row = queries.select_message_for_hook(self.db, id=message.id) if self.db else None
+        except psycopg2.Error as error:
+            raise TryLater(f"the database isn't responding: {error}", is_down=True) from error
         user = json.loads(row.user_object) if row and row.user_object else {}
         now = datetime.now(UTC).isoformat()
         metadata = {"uuid": message.id, "time": now, "name": self.hook.name, "ip_address": ""}
@@ -57,7 +61,7 @@ class HookSender(Sender):
         data = self._email_data(recipient, message, row.variables if row else {})
         return {"metadata": metadata, "user": user | {"email": recipient, "phone": phone}, "email_data": data}
 
-    def _email_data(self, recipient: str, message: Message, variables: dict[str, Any]) -> dict[str, str]:
+    def _email_data(self, recipient: str, message: Message, variables: Mapping[str, str]) -> dict[str, str]:
         kind = message.kind
         is_action = kind in _ACTIONS
         return {
@@ -78,9 +82,3 @@ class HookSender(Sender):
             "html": message.html or "",
             "link": message.link or "",
         }
-
-    def _row(self, message: Message) -> "queries.SelectMessageForHook | None":
-        try:
-            return queries.select_message_for_hook(self.db, id=message.id) if self.db else None
-        except psycopg2.Error as error:
-            raise TryLater(f"the database isn't responding: {error}", is_down=True) from error

@@ -3,7 +3,7 @@
 import functools
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from threading import BoundedSemaphore
@@ -31,7 +31,7 @@ _PATIENCE = 1.9
 _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = WeakValueDictionary()
 
 
-def call(hook: Hook, payload: dict[str, Any], user_id: str | None = None) -> dict[str, Any]:
+def call(hook: Hook, payload: Mapping[str, object], user_id: str | None = None) -> dict[str, Any]:
     """Ask a hook and return its answer. A hook never fails open.
 
     Raises `HookRefused` or `HookFailed`. Refuses if the hook cannot be asked.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
-    from sql import Database
+    from sql import Database, queries
 
 
 class OpenId(Extension):
@@ -22,12 +22,14 @@ class OpenId(Extension):
         for view in (grants, clients, authorization, openid):
             app.register_blueprint(view.blueprint)
 
-    def introspect(self, token: str, client: Any) -> dict[str, Any] | None:
+    def introspect(
+        self, token: str, client: "queries.SelectClientCredentials | None"
+    ) -> dict[str, Any] | None:
         from auth.extensions.openid.api import introspection
 
         return introspection.claims_now(token, client)
 
-    def introspection_by_client(self) -> Callable[[], tuple[str, Any]]:
+    def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClientCredentials]]":
         from auth.extensions.openid.api import introspection
 
         return introspection.read_request

@@ -5,23 +5,22 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_plus
 
 from flask import request
 from marshmallow import pre_load
 
 from auth.core.logs import ThrottledLog
-from auth.extensions.openid import client_object
+from auth.extensions.openid.client_object import row_id
 from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
 from auth.rules.clients import problem_of_credentials
 from auth.web import facts, fields, guard, schemas
 from auth.web.context import latchkey
 from sql import queries
 
+# What a client that has sent HTTP Basic gets with a refusal.
+_CHALLENGE = {"WWW-Authenticate": "Basic"}
 _refused = ThrottledLog("client_not_authenticated")
-BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
 _REMEDY = "give the application the client's secret: latchkey clients rotate {} makes a new one"
 # By the results of `problem_of_credentials`: the cause and, for the log, the remedy. An unknown client looks
 # like a wrong secret.
@@ -44,9 +43,9 @@ class ClientInput(schemas.Input):
 
     @pre_load
     def leave_out_empty(self, data: object, **_kwargs: object) -> object:
-        return (
-            {name: value for name, value in data.items() if value != ""} if isinstance(data, dict) else data
-        )
+        if not isinstance(data, dict):
+            return data
+        return {name: value for name, value in data.items() if value != ""}
 
 
 @dataclass(frozen=True)
@@ -57,55 +56,44 @@ class Credentials:
     auth_method: str
     secret_hash: bytes | None
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters of a statement that looks a client up."""
-        return vars(self)
 
-
-def read_credentials(body: Mapping[str, Any]) -> Credentials:
+def read_credentials(body: Mapping[str, str]) -> Credentials:
     """Return the credentials in the header or the body. Raises `OAuthError`."""
-    client_id, secret, method = body.get("client_id"), body.get("client_secret"), NONE
+    client_id, secret, method = body.get("client_id"), body.get("client_secret"), "none"
     if (sent := _basic()) is not None:
         if secret is not None:
             problem = "client_secret: must not be given with Authorization"
             remedy = "let the application send its secret one way, by HTTP Basic or in the form"
-            _refused.count(client_id=_known(sent[0]), reason=problem, remedy=remedy)
+            _refused.count(client_id=row_id(sent[0]), reason=problem, remedy=remedy)
             raise OAuthError("invalid_request", problem)
         if client_id not in (None, sent[0]):
-            raise invalid_client("client_id: must be that of Authorization", by_basic=True)
+            raise invalid_client("client_id: must be that of Authorization", _CHALLENGE)
         client_id, secret = sent
-        method = BASIC
+        method = "client_secret_basic"
     elif secret is not None:
-        method = POST
+        method = "client_secret_post"
     if client_id is None:
         raise invalid_client("client_id: is required")
-    return Credentials(_known(client_id), method, secret and hashlib.sha256(secret.encode()).digest())
+    secret_hash = None if secret is None else hashlib.sha256(secret.encode()).digest()
+    return Credentials(row_id(client_id), method, secret_hash)
 
 
 def authenticate(credentials: Credentials) -> "queries.SelectClientCredentials":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
-    return check(credentials, queries.select_client_credentials(latchkey.db, client_id=credentials.client_id))
-
-
-class _Checked(facts.CredentialFacts, Protocol):
-    """A row with the credentials of a client, and their `now`."""
-
-    @property
-    def now(self) -> datetime: ...
-
-
-R = TypeVar("R", bound=_Checked)
-
-
-def check(credentials: Credentials, row: R | None) -> R:
-    """Return the row. Raises `OAuthError` unless it has these credentials."""
+    row = queries.select_client_credentials(latchkey.db, client_id=credentials.client_id)
     if row is None:
         raise _refusal(credentials, "unknown")
+    check(credentials, row)
+    return row
+
+
+def check(
+    credentials: Credentials, row: "queries.SelectClientCredentials | queries.LockClientSession"
+) -> None:
+    """Raises `OAuthError` unless a client has these credentials."""
     sent, known = credentials.secret_hash, facts.credentials_of(row)
     if problem := problem_of_credentials(known, credentials.auth_method, sent, row.now):
         raise _refusal(credentials, problem)
-    return row
 
 
 def _refusal(credentials: Credentials, problem: str) -> OAuthError:
@@ -116,11 +104,7 @@ def _refusal(credentials: Credentials, problem: str) -> OAuthError:
     )
     cause, remedy = _CAUSES.get(problem, wrong_method)
     _refused.count(client_id=id, reason=cause, remedy=remedy.format(id or "CLIENT_ID"))
-    return invalid_client(cause, by_basic=used == BASIC)
-
-
-def _known(client_id: str) -> str | None:
-    return client_object.row_id(client_id)
+    return invalid_client(cause, _CHALLENGE if used == "client_secret_basic" else None)
 
 
 def _basic() -> tuple[str, str] | None:
@@ -135,4 +119,4 @@ def _basic() -> tuple[str, str] | None:
         return unquote_plus(client_id, errors="strict"), unquote_plus(secret, errors="strict")
     except (binascii.Error, ValueError):
         problem = "Authorization: must be Basic, with client_id:client_secret in base64"
-        raise invalid_client(problem, by_basic=True) from None
+        raise invalid_client(problem, _CHALLENGE) from None

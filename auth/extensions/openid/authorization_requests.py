@@ -1,6 +1,7 @@
 """Authorization requests of applications, and their answers (OpenID Connect Core 1.0, section 3.1.2)."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from auth.core import promises
@@ -17,9 +18,9 @@ from auth.web.html import browser_sessions
 from auth.web.input import known_id
 from sql import queries
 
-# The cookie that a request is bound to.
 Client: TypeAlias = "queries.SelectClient | queries.SelectClientCredentials"
 
+# The cookie that a request is bound to.
 COOKIE = "latchkey_authorize"
 SCOPES = ("openid", "profile", "email", "phone", "offline_access", "groups", "roles")
 PROMPTS = ("none", "login", "consent", "select_account")
@@ -50,13 +51,12 @@ def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
         refuse(client_id, "an administrator has blocked it", f"latchkey clients update {client.id} --unblock")
     if not any(uris.matches(registered, redirect_uri) for registered in client.redirect_uris):
         problem = log_unregistered(client, "redirect_uri", "--redirect-uri", redirect_uri)
-        note_refusal(client_object.sent_id(client), problem)
-        raise ApiError("validation_failed", problem)
-    if client.is_dynamic and not uris.is_open_scheme(redirect_uri):
+    elif client.is_dynamic and not uris.is_open_scheme(redirect_uri):
         problem = log_closed_scheme(client, "redirect_uri")
-        note_refusal(client_object.sent_id(client), problem)
-        raise ApiError("validation_failed", problem)
-    return client
+    else:
+        return client
+    note_refusal(client_object.sent_id(client), problem)
+    raise ApiError("validation_failed", problem)
 
 
 def log_unregistered(client: "queries.SelectClient", name: str, option: str, uri: str) -> str:
@@ -96,7 +96,7 @@ def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -
     _refused.count(client_id=client_id[:_MOST_LOGGED], reason=reason[:_MOST_LOGGED], **facts)
 
 
-def check(client: "queries.SelectClient", sent: dict[str, str]) -> dict[str, Any]:
+def check(client: "queries.SelectClient", sent: Mapping[str, str]) -> dict[str, Any]:
     """Return the columns of a request with the parameters `sent`. Raises `OAuthError`."""
     for name in ("request", "request_uri"):
         if name in sent:
@@ -111,13 +111,20 @@ def check(client: "queries.SelectClient", sent: dict[str, str]) -> dict[str, Any
         remedy = update_of(client, "--grant authorization_code --grant refresh_token")
         description = "the client is not registered for authorization_code"
         raise OAuthError("unauthorized_client", description, remedy=remedy)
-    return {
+    columns = {
         **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
         "code_challenge": _challenge(client, sent),
         "scopes": scopes_asked(client, sent),
         "resource": resource_asked(client, sent.get("resource")),
-        "prompts": _prompts(sent),
-        "max_age": _max_age(sent.get("max_age")),
+    }
+    prompts, max_age = sent.get("prompt", "").split(), sent.get("max_age")
+    if "none" in prompts and len(prompts) > 1:
+        raise OAuthError("invalid_request", "prompt=none excludes other values")
+    if max_age is not None and not _SECONDS.fullmatch(max_age):
+        raise OAuthError("invalid_request", "max_age must be a number of seconds")
+    return columns | {
+        "prompts": [prompt for prompt in PROMPTS if prompt in prompts],
+        "max_age": None if max_age is None else int(max_age),
         "hinted_id": _hinted(client, sent.get("id_token_hint")),
     }
 
@@ -165,7 +172,7 @@ def update_of(client: Client, options: str) -> str:
     return f"latchkey clients update {client.id} {options}"
 
 
-def scopes_asked(client: Client, sent: dict[str, str]) -> list[str]:
+def scopes_asked(client: Client, sent: Mapping[str, str]) -> list[str]:
     """Return the known scopes of a request. Raises `OAuthError` without any."""
     asked = sent.get("scope", "email").split(" ")
     allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
@@ -179,7 +186,7 @@ def scopes_asked(client: Client, sent: dict[str, str]) -> list[str]:
     return known
 
 
-def _challenge(client: "queries.SelectClient", sent: dict[str, str]) -> str | None:
+def _challenge(client: "queries.SelectClient", sent: Mapping[str, str]) -> str | None:
     challenge, method = sent.get("code_challenge"), sent.get("code_challenge_method")
     if challenge is None and method is None and not client.require_pkce:
         # Only these detect a code from another browser (RFC 9700, section 2.1.1).
@@ -209,21 +216,6 @@ def resource_asked(client: Client, resource: str | None) -> str | None:
         remedy = update_of(client, "--resource URI, which replaces all: repeat it for each")
         raise OAuthError("invalid_target", "resource must be one of the client's", remedy=remedy)
     return resource
-
-
-def _prompts(sent: dict[str, str]) -> list[str]:
-    asked = sent.get("prompt", "").split()
-    if "none" in asked and len(asked) > 1:
-        raise OAuthError("invalid_request", "prompt=none excludes other values")
-    return [prompt for prompt in PROMPTS if prompt in asked]
-
-
-def _max_age(seconds: str | None) -> int | None:
-    if seconds is None:
-        return None
-    if not _SECONDS.fullmatch(seconds):
-        raise OAuthError("invalid_request", "max_age must be a number of seconds")
-    return int(seconds)
 
 
 def _hinted(client: "queries.SelectClient", id_token: str | None) -> str | None:

@@ -3,16 +3,19 @@
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import structlog
 
 from auth.core.text import names
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
 from auth.web.context import latchkey
+from sql import queries
 
+_Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
+_Owner: TypeAlias = "_Session | queries.SelectClientCaller"
 log = structlog.get_logger()
 # RFC 8176. It has no value for a sign-in with a provider.
 _AMR = {
@@ -26,11 +29,8 @@ _AMR = {
 }
 
 
-def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
-    """Return the claims of scopes. `row` has `user_object`, `email_proved` and `phone_proved`.
-
-    Only a proved address is verified: applications find their user by it.
-    """
+def of_user(row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
+    """Return the claims of scopes. Only a proved address is verified: applications find their user by it."""
     user = json.loads(row.user_object)
     claims: dict[str, Any] = {"sub": user["id"]}
     if "profile" in scopes:
@@ -42,9 +42,8 @@ def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
     for name in ("groups", "roles"):
         if name in scopes:
             listed = user["app_metadata"].get(name)
-            claims[name] = (
-                [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
-            )
+            items = listed if isinstance(listed, list) else []
+            claims[name] = [item for item in items if isinstance(item, str)]
     paths = latchkey.settings.id_claims
     # A path without a value also replaces a claim: users write the claims of `_profile` themselves. No claim
     # is null (OpenID Connect Core, section 5.3.2).
@@ -52,20 +51,21 @@ def of_user(row: Any, scopes: Collection[str]) -> dict[str, Any]:
     return given | _added(user, row, scopes)
 
 
-def _added(user: dict[str, Any], row: Any, scopes: Collection[str]) -> dict[str, Any]:
+def _added(user: Mapping[str, Any], row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     """Return the claims of `AUTH_ID_CLAIMS`, with proved addresses only."""
     scope_of = {"email": "email", "phone": "phone"}
     paths = latchkey.settings.id_claims.items()
     allowed = {name: path for name, path in paths if scope_of.get(root(path), "profile") in scopes}
     proved = {"email": row.email_proved, "phone": row.phone_proved}
-    added = evaluate(allowed, user | {name: None for name, is_proved in proved.items() if not is_proved}, {})
+    hidden = {name: None for name, is_proved in proved.items() if not is_proved}
+    added = evaluate(allowed, {**user, **hidden}, {})
     if added is None:
         log.warning("id_claims_too_large", user_id=user["id"], most=MAX_BYTES)
     return {name: value for name, value in (added or {}).items() if value != ""}
 
 
-def of_authentication(row: Any) -> dict[str, Any]:
-    """Return how and when the user of a session signed in. `row` has `aal`, `amr` and `auth_time`."""
+def of_authentication(row: _Session) -> dict[str, Any]:
+    """Return how and when the user of a session signed in."""
     amr = {_AMR[given["method"]] for given in row.amr if given["method"] in _AMR}
     amr |= {"mfa"} if row.aal == "aal2" else set()
     return {"auth_time": row.auth_time, "acr": row.aal, "amr": sorted(amr)}
@@ -77,7 +77,7 @@ def hash_of(access_token: str) -> str:
     return base64.urlsafe_b64encode(half).rstrip(b"=").decode()
 
 
-def _profile(user: dict[str, Any]) -> dict[str, Any]:
+def _profile(user: Mapping[str, Any]) -> dict[str, Any]:
     metadata = user["user_metadata"]
     return {
         "name": names.of_user(metadata),
@@ -89,6 +89,6 @@ def _profile(user: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _first_text(metadata: dict[str, Any], members: Iterable[str]) -> str | None:
+def _first_text(metadata: Mapping[str, object], members: Iterable[str]) -> str | None:
     texts = (metadata.get(name) for name in members)
     return next((text for text in texts if isinstance(text, str) and text), None)

@@ -1,7 +1,5 @@
 """Access tokens of clients: which the database says are good now."""
 
-from dataclasses import replace
-
 from auth.core.tokens.client_tokens import ClientCaller
 from auth.rules import tokens
 from auth.rules.clients import Client
@@ -13,10 +11,10 @@ from sql import queries
 
 def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusal | None:
     """Return why the access token of a session gives nothing, or None."""
-    session = facts.session_of(row)
     return tokens.refusal_of_client_session(
-        facts.user_of(row, row.app_metadata),
-        session and replace(session, resource=row.resource),
+        row,
+        facts.session_of(row),
+        row.resource,
         facts.client_of(row),
         facts.moment_of(known.expires_at),
         latchkey.policy,

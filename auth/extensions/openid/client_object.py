@@ -7,8 +7,8 @@ from auth.web.context import latchkey
 from sql import queries
 
 
-def as_object(row: Any, secret: str | None = None) -> dict[str, Any]:
-    """Return the object of a client, a row of `select_client`, with its secret if that is new."""
+def as_object(row: "queries.SelectClient | queries.ListClients", secret: str | None = None) -> dict[str, Any]:
+    """Return the object of a client, with its secret if that is new."""
     optional = {
         "client_secret": secret,
         "previous_secret_expires_at": row.previous_secret_expires_at,
@@ -56,6 +56,6 @@ def select_client(client_id: str) -> "queries.SelectClient | None":
     return queries.select_client(latchkey.db, id=id) if id else None
 
 
-def sent_id(client: Any) -> str:
+def sent_id(client: "queries.SelectClient | queries.SelectAskingClient") -> str:
     """Return the id of a client's row that the application uses."""
-    return str(client.metadata_url or client.id)
+    return client.metadata_url or client.id

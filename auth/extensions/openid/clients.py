@@ -1,9 +1,8 @@
 """OAuth clients: applications that sign users in here, with the metadata of RFC 7591 and ours."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
 from typing import Any, TypeVar
 
 from marshmallow import Schema
@@ -42,6 +41,15 @@ _DYNAMIC = {
     "post_logout_redirect_uris", "grant_types", "client_type", "token_endpoint_auth_method",
     "id_token_signed_response_alg",
 }  # fmt: skip
+# The problems of members that do not fit together, by the member, or by the rule.
+_RULES = {
+    "device_grant": f"{DEVICE_CODE} is for clients that an administrator created",
+    "grant_types": "client_credentials is for confidential clients that an administrator created",
+    "require_pkce": "must be true for public and for dynamic clients",
+    "introspects_sessions": "must be false for public and for dynamic clients",
+    "skip_consent": "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris",
+    "id_token_signed_response_alg": "must be RS256, because no ES256 key is in use",
+}
 
 
 class ClientChange(AdminInput):
@@ -75,28 +83,43 @@ class NewClient(ClientChange):
     scope = fields.Text()
 
 
-def create(asked: Asked, body: Mapping[str, Any], *, is_dynamic: bool = False) -> dict[str, Any]:
-    """Create a client, and return its object, with its secret if it has one.
+def create(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
+    """Create a client, and return its object, with its secret if it has one."""
+    client, secret = _new(asked, _load(NewClient(), body) | {"is_dynamic": False})
+    with targets.act(asked) as act:
+        return _insert(act, client, secret)
 
-    A client that `is_dynamic` registered itself, and cannot set how far it is trusted.
-    """
-    values = load_registration(body) if is_dynamic else _load(NewClient(), body)
-    is_named = "token_endpoint_auth_method" in values
-    values["token_endpoint_auth_method"] = _method(values.pop("client_type", None), values)
-    values["accepts_either_method"] = not is_named and values["token_endpoint_auth_method"] != PUBLIC
-    secret = None if values["token_endpoint_auth_method"] == PUBLIC else one_time.new_token()
-    id = str(uuid.uuid4())
-    secret_hash = secret and one_time.hash_token(secret)
-    client = values | {"id": id, "is_dynamic": is_dynamic, "secret_hash": secret_hash}
+
+def register(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
+    """Create a client that registers itself, without an administrator. Returns its object like `create`."""
+    client, secret = _new(asked, load_registration(body))
+    with acts.begin(asked.db) as act:
+        made = _insert(act, client, secret)
+        queries.delete_surplus_clients(act)
+        return made
+
+
+def _new(asked: Asked, values: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return all columns of a new client, and its secret if it has one."""
+    client_type, named = values.pop("client_type", None), values.get("token_endpoint_auth_method")
+    method = named or (PUBLIC if client_type == "public" else "client_secret_basic")
+    if client_type and (method == PUBLIC) != (client_type == "public"):
+        raise _refusal(f"token_endpoint_auth_method {method} does not fit client_type {client_type}")
+    secret = None if method == PUBLIC else one_time.new_token()
+    client = values | {
+        "id": str(uuid.uuid4()),
+        "token_endpoint_auth_method": method,
+        "accepts_either_method": named is None and method != PUBLIC,
+        "secret_hash": secret and one_time.hash_token(secret),
+    }
     check_members(asked, client)
     asked.parts.openid_keys.make_first()
-    # A dynamic registration has no administrator.
-    with acts.begin(asked.db) if is_dynamic else targets.act(asked) as act:
-        audit.record(act, None, None, ["client_created"], [], client_id=id, client=client["name"])
-        made = _write(act, client, secret)
-        if is_dynamic:
-            queries.delete_surplus_clients(act)
-        return made
+    return client, secret
+
+
+def _insert(act: Act, client: dict[str, Any], secret: str | None) -> dict[str, Any]:
+    audit.record(act, None, None, ["client_created"], [], client_id=client["id"], client=client["name"])
+    return _write(act, client, secret)
 
 
 def get(asked: Asked, client_id: str) -> dict[str, Any]:
@@ -113,7 +136,7 @@ def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], 
     return [as_object(row) for row in rows], queries.count_clients(asked.db).total
 
 
-def update(asked: Asked, client_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def update(asked: Asked, client_id: str, body: Mapping[str, object]) -> dict[str, Any]:
     """Change a client, and return its object. Absent members stay."""
     values = _load(ClientChange(partial=True), body)
     if not values:
@@ -183,7 +206,7 @@ def replace_secret(asked: Asked, client_id: str, *, overlap: bool = False) -> di
         )
         details = {"client_id": before.id, "client": before.name, "overlap": overlap or None}
         audit.record(act, None, None, ["client_secret_replaced"], [], **details)
-        return as_object(queries.select_client(act, id=before.id), secret)
+        return as_object(_found(queries.select_client(act, id=before.id)), secret)
 
 
 def end_previous_secret(asked: Asked, client_id: str) -> None:
@@ -196,7 +219,7 @@ def end_previous_secret(asked: Asked, client_id: str) -> None:
             audit.record(act, None, None, ["client_secret_ended"], [], **details)
 
 
-def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
+def _load(schema: Schema, body: Mapping[str, object]) -> dict[str, Any]:
     try:
         values: dict[str, Any] = check(schema, body)
     except ApiError as error:
@@ -208,14 +231,18 @@ def _load(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def load_registration(body: Mapping[str, Any]) -> dict[str, Any]:
-    """RFC 7591, section 2: unknown members are ignored, and metadata may be replaced."""
+def load_registration(body: Mapping[str, object]) -> dict[str, Any]:
+    """Return the columns that a dynamic client has chosen.
+
+    It cannot set how far it is trusted. RFC 7591, section 2: unknown members are ignored, and metadata may be
+    replaced.
+    """
     chosen = {name: value for name, value in body.items() if name in _DYNAMIC}
     if isinstance(grant_types := chosen.get("grant_types"), list):
         chosen["grant_types"] = [name for name in grant_types if name in _OF_USERS]
         if not chosen["grant_types"] and "client_credentials" in grant_types:
             raise _refusal("grant_types: authorization_code is missing, which a registration needs")
-    return _load(NewClient(), chosen)
+    return _load(NewClient(), chosen) | {"is_dynamic": True}
 
 
 def _refusal(problem: str, field: str = "", rule: str = "", *, uri: str = "", why: str = "") -> ApiError:
@@ -243,15 +270,7 @@ def _lock(act: Act, client_id: str) -> "queries.SelectClient":
 
 def _write(act: Act, client: Mapping[str, Any], secret: str | None = None) -> dict[str, Any]:
     queries.write_client(act, **client)
-    return as_object(queries.select_client(act, id=client["id"]), secret)
-
-
-def _method(client_type: str | None, values: Mapping[str, Any]) -> str:
-    default = PUBLIC if client_type == "public" else "client_secret_basic"
-    method: str = values.get("token_endpoint_auth_method", default)
-    if client_type and (method == PUBLIC) != (client_type == "public"):
-        raise _refusal(f"token_endpoint_auth_method {method} does not fit client_type {client_type}")
-    return method
+    return as_object(_found(queries.select_client(act, id=client["id"])), secret)
 
 
 def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
@@ -261,45 +280,17 @@ def check_members(asked: Asked, client: Mapping[str, Any]) -> None:
     is_limited = is_dynamic or client["token_endpoint_auth_method"] == PUBLIC
     is_native = any(map(uris.is_native, client["redirect_uris"]))
     algorithms = asked.parts.client_tokens.id_token_algorithms()
-    for field, rule, is_wrong, problem in [
-        (
-            "grant_types",
-            "device_grant",
-            is_dynamic and DEVICE_CODE in grants,
-            f"{DEVICE_CODE} is for clients that an administrator created",
-        ),
-        (
-            "grant_types",
-            "",
-            is_limited and "client_credentials" in grants,
-            "client_credentials is for confidential clients that an administrator created",
-        ),
-        (
-            "require_pkce",
-            "",
-            is_limited and not client["require_pkce"],
-            "must be true for public and for dynamic clients",
-        ),
-        (
-            "introspects_sessions",
-            "",
-            is_limited and client["introspects_sessions"],
-            "must be false for public and for dynamic clients",
-        ),
-        (
-            "skip_consent",
-            "",
-            client["skip_consent"] and (is_dynamic or is_native),
-            "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris",
-        ),
-        (
-            "id_token_signed_response_alg",
-            "",
-            client["id_token_signed_response_alg"] not in algorithms,
-            "must be RS256, because no ES256 key is in use",
-        ),
-    ]:
-        if is_wrong:
+    broken = {
+        "device_grant": is_dynamic and DEVICE_CODE in grants,
+        "grant_types": is_limited and "client_credentials" in grants,
+        "require_pkce": is_limited and not client["require_pkce"],
+        "introspects_sessions": is_limited and client["introspects_sessions"],
+        "skip_consent": client["skip_consent"] and (is_dynamic or is_native),
+        "id_token_signed_response_alg": client["id_token_signed_response_alg"] not in algorithms,
+    }
+    for rule, problem in _RULES.items():
+        if broken[rule]:
+            field = "grant_types" if rule == "device_grant" else rule
             raise _refusal(f"{field}: {problem}", field, rule)
 
 
@@ -308,7 +299,7 @@ def _check_uris(client: Mapping[str, Any]) -> None:
     has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
     if has_browser and not client["redirect_uris"]:
         raise _refusal("redirect_uris is required", "redirect_uris")
-    check_redirect = partial(uris.check_redirect, is_dynamic=client["is_dynamic"])
+    check_redirect = uris.check_open_redirect if client["is_dynamic"] else uris.check_redirect
     for name, check_uri in (
         ("redirect_uris", check_redirect),
         ("post_logout_redirect_uris", check_redirect),
@@ -324,7 +315,7 @@ def _check_uris(client: Mapping[str, Any]) -> None:
             _check_uri(name, uri, uris.check_web)
 
 
-def _check_uri(name: str, uri: str, check_uri: Any) -> None:
+def _check_uri(name: str, uri: str, check_uri: Callable[[str], None]) -> None:
     try:
         check_uri(uri)
     except uris.InvalidUri as error:

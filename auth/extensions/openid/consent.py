@@ -1,9 +1,9 @@
 """Users' decisions about authorization requests, on our page or on the application's."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg2
 
@@ -18,8 +18,7 @@ from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import consent
 from auth.rules.consent import Obstacle
-from auth.rules.sessions import Session
-from auth.rules.users import User
+from auth.rules.sessions import AuthenticatedSession
 from auth.web import Level, callers, cookies, facts, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -27,8 +26,8 @@ from auth.web.errors import ApiError
 from auth.web.facts import Person
 from sql import Runner, acts, queries
 
-# Our page asks for these.
-_ASKED = ("account_selection_required", "consent_required")
+# The obstacles that a user removes by agreeing.
+AGREED: tuple[Obstacle, ...] = ("account_selection_required", "consent_required")
 # The `error` and `error_description` of a denied request, by the missing step.
 _DENIALS: dict[Obstacle | None, tuple[str, str]] = {
     "access_denied": ("access_denied", "User may not use this application"),
@@ -55,31 +54,30 @@ def locked(authorization_id: str) -> Iterator[acts.Act]:
         yield act
 
 
-def find(
-    on: Runner,
-    authorization_id: str,
-    person: "queries.SelectPerson | None",
-    *,
-    browser: str | None = None,
-    is_by_token: bool = False,
-) -> Asked:
-    """Return a request of this browser, or for the holder of an access token. `person` is the caller."""
-    request = queries.select_oauth_request(
-        on, id_hash=one_time.hash_token(authorization_id), user_id=g.user_id
-    )
-    if request is None or request.expires_at <= request.now:
-        raise ApiError("oauth_authorization_not_found")
-    is_of_browser = bytes(request.browser_hash) == _hash_of_browser(browser) and request.is_pending
-    client = queries.select_asking_client(on, id=request.client_id)
-    if client is None or not (is_of_browser or is_by_token):
+def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None") -> Asked:
+    """Return a request. `person` is the caller."""
+    id_hash = one_time.hash_token(authorization_id)
+    request = queries.select_oauth_request(on, id_hash=id_hash, user_id=g.user_id)
+    client = request and queries.select_asking_client(on, id=request.client_id)
+    if request is None or client is None or request.expires_at <= request.now:
         raise ApiError("oauth_authorization_not_found")
     _check_scheme(client, request.redirect_uri)
     return Asked(request, client, person)
 
 
+def find_in_browser(
+    on: Runner, authorization_id: str, person: "queries.SelectPerson | None", browser: str | None = None
+) -> Asked:
+    """Return a pending request of this browser."""
+    asked = find(on, authorization_id, person)
+    if bytes(asked.request.browser_hash) != _hash_of_browser(browser) or not asked.request.is_pending:
+        raise ApiError("oauth_authorization_not_found")
+    return asked
+
+
 def shown(authorization_id: str) -> Asked:
     """Return a request of this browser, for a page."""
-    return find(latchkey.db, authorization_id, caller(latchkey.db))
+    return find_in_browser(latchkey.db, authorization_id, caller(latchkey.db))
 
 
 def caller(on: Runner) -> "queries.SelectPerson | None":
@@ -160,14 +158,8 @@ def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
     )
 
 
-def _caller_of(asked: Asked) -> tuple[User | None, Session | None]:
-    if asked.person is None:
-        return None, None
-    return facts.person_of(asked.person), facts.own_session_of(asked.person)
-
-
-def may_approve(missing: Obstacle | None, *, has_agreed: bool) -> bool:
-    return missing is None or (has_agreed and missing in _ASKED)
+def _caller_of(asked: Asked) -> "tuple[Person | None, AuthenticatedSession | None]":
+    return asked.person, asked.person and facts.own_session_of(asked.person)
 
 
 def approve(act: acts.Act, user: Person, asked: Asked) -> str:
@@ -189,14 +181,14 @@ def approve(act: acts.Act, user: Person, asked: Asked) -> str:
 
 
 def approve_in_browser(
-    authorization_id: str, *, has_agreed: bool = False, browser: str | None = None
+    authorization_id: str, removed: Collection[Obstacle] = (), *, browser: str | None = None
 ) -> tuple[str | None, Obstacle | None]:
-    """Approve a request, and return the URL with the code, or the missing step."""
+    """Approve a request, and return the URL with the code, or the obstacle that the user has not removed."""
     with locked(authorization_id) as act:
         user = admit_caller(current_asked(), act, level=Level.AAL2)
-        asked = find(act, authorization_id, user, browser=browser)
+        asked = find_in_browser(act, authorization_id, user, browser)
         missing = obstacle(asked)
-        if not may_approve(missing, has_agreed=has_agreed):
+        if missing and missing not in removed:
             return None, missing
         return give_code(act, authorization_id, approve(act, user, asked), browser), None
 
@@ -227,8 +219,8 @@ def deny(on: Runner, asked: Asked) -> str:
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
 
 
-def _check_scheme(client: Any, redirect_uri: str) -> None:
-    """Raises `ApiError` if an operator has taken the scheme away since the request."""
+def _check_scheme(client: "queries.SelectAskingClient | queries.GiveOauthCode", redirect_uri: str) -> None:
+    """Refuse if an operator has taken the scheme away since the request."""
     if client.is_dynamic and not uris.is_open_scheme(redirect_uri):
         raise ApiError("oauth_authorization_not_found")
 

@@ -1,9 +1,9 @@
 """Tokens for clients, in exchange for an authorization code, a refresh token or the client's credentials."""
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
@@ -18,82 +18,85 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends
 from auth.flows.sessions import refreshing
 from auth.rules import consent, sessions, tokens
-from auth.rules.refreshing import Window, refusal_of_refresh
+from auth.rules.policy import Window
+from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, facts, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from sql import Runner, acts, queries
+from sql import acts, queries
 
-UNKNOWN_CODE = "Invalid authorization code"
+_Client: TypeAlias = "queries.SelectClientCredentials | queries.LockClientSession"
+_Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
+
+_UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
 # The `error` and `error_description` of a refused code.
 _REFUSED_CODES: dict[consent.CodeRefusal, tuple[str, str]] = {
-    "invalid_grant": ("invalid_grant", UNKNOWN_CODE),
+    "invalid_grant": ("invalid_grant", _UNKNOWN_CODE),
     "user_banned": ("access_denied", "This user is banned"),
     "access_denied": ("access_denied", "This user may not sign in to the application"),
 }
 
 
-def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
     """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
     client = authenticate(credentials)
     require(client, "authorization_code")
-    return spend(member(body, "code"), client, body)
+    return spend(member(body, "code"), client, lambda request: _check_browser(request, client, body))
 
 
-def spend(code: str, client: Any, body: dict[str, Any], *, is_of_device: bool = False) -> dict[str, Any]:
+def spend(
+    code: str,
+    client: "queries.SelectClientCredentials",
+    check_request: "Callable[[queries.SelectOauthCode], None]",
+) -> dict[str, Any]:
     """Open a session for a code of the client or of its device, and return its tokens."""
     # Load the keys first: if the database fails, the code is still valid.
     latchkey.openid_keys.make_first()
     code_hash = one_time.hash_token(code)
-    named = {"code_hash": code_hash, "client_id": client.id, "is_of_device": is_of_device}
     with acts.on_found(
         latchkey.db,
         lambda on: [row.user_id for row in queries.find_owner_of_code(on, code_hash=code_hash)],
         lambda act: act.share_client(client.id),
     ) as (act, _):
-        request = act.read(queries.select_oauth_code, **named)
+        request = act.read(queries.select_oauth_code, code_hash=code_hash, client_id=client.id)
         if request is None:
-            raise OAuthError("invalid_grant", UNKNOWN_CODE)
-        _check_resource(request, body)
-        if not is_of_device:
-            _check_browser(request, client, body)
-        row = _open_session(act, request, client.id, is_of_device=is_of_device)
+            raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+        check_request(request)
+        row = _open_session(act, request, client.id)
     if row is None:
-        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
     return _session_tokens(row, row.scopes, request.nonce)
 
 
 def _open_session(
-    act: acts.Act, request: "queries.SelectOauthCode", client_id: str, *, is_of_device: bool
+    act: acts.Act, request: "queries.SelectOauthCode", client_id: str
 ) -> "queries.OpenClientSession | None":
     """Open a session of a client by a code, and return its row.
 
     Return None for a second use, which ends the session of the first: commit this. Raises `OAuthError`.
     """
-    user_id = request.user_id
-    if request.opened_session_id is not None:
-        own = request.opened_session_id
-        ends.end(act, user_id, own, "authorization_code_reused", voids=False)
-        audit.record(
-            act, user_id, None, ["authorization_code_reused"], [], session_id=own, client_id=client_id
-        )
+    user_id, opened = request.user_id, request.opened_session_id
+    if opened is not None:
+        ends.end(act, user_id, opened, "authorization_code_reused", voids=False)
+        named = {"session_id": opened, "client_id": client_id}
+        audit.record(act, user_id, None, ["authorization_code_reused"], [], **named)
         return None
     owner = queries.select_person(act, user_id=user_id, session_id=request.session_id)
     known_client = facts.client_of(request)
     if owner is None or known_client is None:
-        raise OAuthError("invalid_grant", UNKNOWN_CODE)
+        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
     opener = facts.own_session_of(owner)
     code = consent.Code(
         expires_at=request.code_expires_at,
         resource=request.resource,
-        is_of_device=is_of_device,
+        is_of_device=request.is_of_device,
         decision=request.decision,
         has_grant=request.grant_id is not None,
     )
-    user, policy = facts.person_of(owner), latchkey.policy
-    if refusal := consent.refusal_of_code(code, user, opener, known_client, policy, request.now):
+    policy = latchkey.policy
+    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, request.now):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
@@ -109,21 +112,21 @@ def _open_session(
     )
 
 
-def refresh(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+def refresh(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
     """Rotate the refresh token of the client's own session."""
     try:
         sent = latchkey.client_refresh_tokens.read(member(body, "refresh_token"))
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed, window = _scopes(body), facts.refresh_window_of(latchkey.settings)
+    narrowed, window = _scopes(body), latchkey.policy.refresh_window
     asked, own = current_asked(), {"session_id": sent.session_id, "client_id": credentials.client_id}
-    opening = {"ip": g.client["ip"], "user_agent": g.client["user_agent"]}
     # As for a code: load the keys while the refresh token is still valid.
     latchkey.openid_keys.make_first()
-    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **opening) as (tx, row):
+    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **asked.device) as (tx, row):
         if row is not None:
-            require(check(credentials, row), "refresh_token")
+            check(credentials, row)
+            require(row, "refresh_token")
             refusal = _refusal_of_refresh(row, sent.counter, narrowed, window)
             if refusal is None:
                 # That of a public client always does (RFC 9700, section 4.14.2).
@@ -145,19 +148,15 @@ def _refusal_of_refresh(
     row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: Window
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    user, session, client = (
-        facts.user_of(row, row.app_metadata),
-        facts.locked_session_of(row),
-        facts.client_of(row),
-    )
-    if tokens.refusal_of_client_session(user, session, client, None, latchkey.policy, row.now):
+    client = facts.client_of(row)
+    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, row.now):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(facts.refresh_tokens_of(row), sent, window, row.now)
+    return refusal_of_refresh(row, sent, window, row.now)
 
 
-def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+def issue_to_client(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
     client = authenticate(credentials)
     require(client, "client_credentials")
@@ -174,16 +173,14 @@ def issue_to_client(body: dict[str, Any], credentials: Credentials) -> dict[str,
 def revoke(session_id: str, client_id: str) -> None:
     """End a session of a client, with what it opened, as its user would by signing out."""
     own = {"session_id": session_id, "client_id": client_id}
-    with acts.on_found(latchkey.db, lambda on: _owner_of(on, own)) as (act, owners):
+    with acts.on_found(
+        latchkey.db, lambda on: [row.user_id for row in queries.find_client_session(on, **own)]
+    ) as (act, owners):
         session = act.read(queries.select_client_session, session_id=session_id)
         if not owners or session is None or session.ended_at is not None:
             return
         ends.end(act, session.user_id, session_id, "logout", voids=False)
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
-
-
-def _owner_of(on: Runner, session: dict[str, str]) -> list[str]:
-    return [row.user_id for row in queries.find_client_session(on, **session)]
 
 
 def session_of(token: str) -> tuple[bool, str | None]:
@@ -195,19 +192,37 @@ def session_of(token: str) -> tuple[bool, str | None]:
     return False, None
 
 
-def _session_tokens(row: Any, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
-    """Return the tokens of a client's session, a row of `open_client_session` or `lock_client_session`."""
-    own = {"sub": row.user_id, "session_id": row.session_id, **claims.of_authentication(row)}
+def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
+    """Return the tokens of a client's session."""
+    signed_in = claims.of_authentication(row)
+    own = {"sub": row.user_id, "session_id": row.session_id, **signed_in}
     answer = _tokens(own, row.client_id, row.resource, scopes, row)
     if row.refreshes_tokens:
         answer["refresh_token"] = latchkey.client_refresh_tokens.make(row.session_id, row.counter)
     if "openid" in scopes:
-        answer["id_token"] = _id_token(row, scopes, nonce, answer["access_token"])
+        named = {
+            **claims.of_user(row, scopes),
+            **signed_in,
+            "aud": row.client_id,
+            "sid": sid_of(row.session_id),
+        }
+        named |= {"at_hash": claims.hash_of(answer["access_token"])}
+        named |= {"nonce": nonce} if nonce is not None else {}
+        answer["id_token"] = latchkey.client_tokens.id_token(
+            named,
+            issued_at=row.issued_at,
+            algorithm=row.id_token_signed_response_alg,
+            lifetime=row.token_lifetime,
+        )
     return answer
 
 
 def _tokens(
-    own: dict[str, Any], client_id: str, resource: str | None, scopes: Collection[str], row: Any
+    own: dict[str, Any],
+    client_id: str,
+    resource: str | None,
+    scopes: Collection[str],
+    row: "queries.SelectClientCredentials | _Session",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
     named = own | {"aud": audience.of_token(resource), "client_id": client_id, "scope": scope}
@@ -215,22 +230,20 @@ def _tokens(
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
 
-def _id_token(row: Any, scopes: Collection[str], nonce: str | None, access_token: str) -> str:
-    named = {**claims.of_user(row, scopes), **claims.of_authentication(row), "aud": row.client_id}
-    named |= {"sid": sid_of(row.session_id), "at_hash": claims.hash_of(access_token)}
-    named |= {"nonce": nonce} if nonce is not None else {}
-    own = {"algorithm": row.id_token_signed_response_alg, "lifetime": row.token_lifetime}
-    return latchkey.client_tokens.id_token(named, issued_at=row.issued_at, **own)
-
-
-def _check_resource(request: Any, body: dict[str, Any]) -> None:
+def check_resource(request: "queries.SelectOauthCode", body: Mapping[str, str]) -> None:
+    """Refuse a code if the request for it has another resource, or one that became invalid."""
     if body.get("resource") not in (None, request.resource):
         raise OAuthError("invalid_target", "resource: must be that of the authorization request")
     audience.of_token(request.resource)
 
 
-def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
-    """Refuse a code if the authorization request of the browser does not match."""
+def _check_browser(
+    request: "queries.SelectOauthCode", client: "queries.SelectClientCredentials", body: Mapping[str, str]
+) -> None:
+    """Refuse a code of a device, or if the authorization request of the browser does not match."""
+    if request.is_of_device:
+        raise OAuthError("invalid_grant", _UNKNOWN_CODE)
+    check_resource(request, body)
     redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
     if redirect_uri is None and not (client.require_pkce and challenge):
         raise OAuthError("invalid_request", "redirect_uri: is required")
@@ -247,18 +260,18 @@ def _check_browser(request: Any, client: Any, body: dict[str, Any]) -> None:
         raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
 
 
-def require(client: Any, grant_type: str) -> None:
+def require(client: _Client, grant_type: str) -> None:
     """Raises `OAuthError` unless the client may use the grant."""
     if grant_type not in client.grant_types:
         raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
 
 
-def _scopes(body: dict[str, Any]) -> list[str] | None:
+def _scopes(body: Mapping[str, str]) -> list[str] | None:
     return list(dict.fromkeys(filter(None, body["scope"].split(" ")))) if "scope" in body else None
 
 
-def member(body: dict[str, Any], name: str) -> str:
+def member(body: Mapping[str, str], name: str) -> str:
     """Return a member of a body. Raises `OAuthError` if it is missing."""
     if name not in body:
         raise OAuthError("invalid_request", f"{name}: is required")
-    return str(body[name])
+    return body[name]

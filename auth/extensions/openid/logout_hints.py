@@ -4,6 +4,7 @@ Not by a new ID token: the holder of an old one would get a fresh one.
 """
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from auth.core import promises
@@ -16,10 +17,13 @@ _PURPOSE = "logout hint"
 
 def claims(hint: str) -> dict[str, Any] | None:
     """Return the claims of an ID token, even if it has expired, or of a result of `shortened`; else None."""
-    try:
+    with suppress(InvalidAccessToken):
         return latchkey.client_tokens.read_hint(hint)
-    except InvalidAccessToken:
-        return _opened(hint)
+    try:
+        kept = latchkey.sealer.open_from_url(hint, _PURPOSE)
+    except CannotOpen:
+        return None
+    return kept if kept["until"] > time.time() else None
 
 
 def shortened(id_token: str) -> str | None:
@@ -29,11 +33,3 @@ def shortened(id_token: str) -> str | None:
         return None
     kept = {"sub": known["sub"], "aud": known["aud"], "until": int(time.time()) + promises.FLOW_LIFETIME}
     return latchkey.sealer.seal_for_url(kept, _PURPOSE)
-
-
-def _opened(hint: str) -> dict[str, Any] | None:
-    try:
-        kept = latchkey.sealer.open_from_url(hint, _PURPOSE)
-    except CannotOpen:
-        return None
-    return kept if kept["until"] > time.time() else None

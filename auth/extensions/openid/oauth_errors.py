@@ -1,14 +1,13 @@
 """Errors of OAuth (RFC 6749, section 5.2), which clients read from `error` and `error_description`."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Blueprint, Response, json
 
 from auth.web import g
 from auth.web.application import JsonResponse
 from auth.web.error_handlers import as_api_error
-from auth.web.errors import ApiError, envelope
+from auth.web.errors import envelope
 
 _BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_scope"}
 
@@ -28,7 +27,7 @@ class OAuthError(Exception):
         status: int = 400,
         *,
         headers: Mapping[str, str] | None = None,
-        members: Mapping[str, Any] | None = None,
+        members: Mapping[str, object] | None = None,
         remedy: str | None = None,
     ) -> None:
         self.error = error
@@ -40,10 +39,9 @@ class OAuthError(Exception):
         super().__init__(description)
 
 
-def invalid_client(description: str, *, by_basic: bool = False) -> OAuthError:
+def invalid_client(description: str, headers: Mapping[str, str] | None = None) -> OAuthError:
     """Return the refusal of a client's credentials, with the members of our envelope."""
     members = {"code": 401, "msg": description, "error_code": "invalid_credentials"}
-    headers = {"WWW-Authenticate": "Basic"} if by_basic else {}
     return OAuthError("invalid_client", description, 401, headers=headers, members=members)
 
 
@@ -55,17 +53,17 @@ def register(blueprint: Blueprint) -> None:
 
 def _answer_other(error: Exception) -> Response:
     known = as_api_error(error)
-    return answer(_as_oauth_error(known)) if known.status in _BY_STATUS else envelope(known)
-
-
-def _as_oauth_error(error: ApiError) -> OAuthError:
-    name, headers = _BY_STATUS[error.status], dict(error.headers)
-    if error.status != 400:
+    if known.status not in _BY_STATUS:
+        return envelope(known)
+    name, headers = _BY_STATUS[known.status], dict(known.headers)
+    if known.status != 400:
         # RFC 6750, section 3: no error if there is no token.
-        why = "" if error.error_code == "no_authorization" else f' error="{name}"'
+        why = "" if known.error_code == "no_authorization" else f' error="{name}"'
         headers["WWW-Authenticate"] = f"Bearer{why}"
-    members = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
-    return OAuthError(name, error.details or error.msg, error.status, headers=headers, members=members)
+    members = {"code": known.status, "msg": known.msg, "error_code": known.error_code}
+    return answer(
+        OAuthError(name, known.details or known.msg, known.status, headers=headers, members=members)
+    )
 
 
 def answer(error: OAuthError) -> Response:

@@ -21,8 +21,8 @@ class InvalidUri(ValueError):
     """The message is for administrators and developers of clients."""
 
 
-def check_redirect(uri: str, *, is_dynamic: bool) -> None:
-    """Check a redirect URI to be registered. Raises `InvalidUri`."""
+def check_redirect(uri: str) -> None:
+    """Check a redirect URI that an administrator registers. Raises `InvalidUri`."""
     parts = split(uri)
     if parts.scheme in _NOT_OF_APPLICATIONS:
         raise InvalidUri(f"the scheme {parts.scheme} does not lead to an application")
@@ -32,8 +32,14 @@ def check_redirect(uri: str, *, is_dynamic: bool) -> None:
         raise InvalidUri("it must have a host, or a scheme with a dot and a path: com.example.app:/callback")
     if parts.scheme == "http" and not _LOOPBACK.fullmatch(uri):
         raise InvalidUri("http is only for localhost, 127.0.0.1 and [::1]")
-    if is_dynamic and not is_open_scheme(uri):
-        raise InvalidUri(f"the scheme {parts.scheme} must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES")
+
+
+def check_open_redirect(uri: str) -> None:
+    """Check a redirect URI that a dynamic client registers. Raises `InvalidUri`."""
+    check_redirect(uri)
+    if not is_open_scheme(uri):
+        scheme = urlsplit(uri).scheme
+        raise InvalidUri(f"the scheme {scheme} must have a dot or be in AUTH_OAUTH_REDIRECT_SCHEMES")
 
 
 def is_open_scheme(uri: str) -> bool:

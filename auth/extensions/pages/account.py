@@ -18,6 +18,7 @@ from auth.flows.factors import recovery_codes
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions.ending import end_session, sign_out
 from auth.flows.sign_in import oauth
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import Level, audited, g, guard
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
@@ -275,5 +276,5 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
 
 
 def _notice(user: dict[str, Any]) -> Markup | None:
-    name, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in removal.ADDRESSES}
+    name, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return text("done", name, **own) if has_text("done", name) else None

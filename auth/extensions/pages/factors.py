@@ -15,7 +15,7 @@ from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
 from auth.flows.sign_in.reauthentication import add, has_proof, require
 from auth.rules.levels import must_have_step
-from auth.web import Level, audited, facts, g, guard
+from auth.web import Level, audited, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -60,10 +60,11 @@ def _second_step_page(problem: Problem | None = None) -> Response:
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
-    is_required = must_have_step(facts.person_of(guard.live_caller()), latchkey.policy)
+    known = guard.live_caller()
+    is_required = must_have_step(known, latchkey.policy)
     may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
     offers = {
-        "may_remove": not is_again and removal.may_remove_recent(asked, guard.caller_id()),
+        "may_remove": not is_again and removal.may_remove_recent(asked, known),
         "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),
         "may_skip": not is_again and may_skip,
     }

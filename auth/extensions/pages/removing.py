@@ -17,6 +17,7 @@ from auth.flows.account.changes import change_user
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import Act, remove, require
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import Level, audited, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
@@ -127,7 +128,7 @@ def _wanted() -> _Removal:
     """Return the removal that the request asks for. Refuse if it needs a proof first."""
     sent = check(form_schemas.RemovalForm(), request.values.to_dict())
     kind, id = sent["kind"], sent.get("id", "")
-    asked, is_address = current_asked(), kind in removal.ADDRESSES
+    asked, is_address = current_asked(), kind in ADDRESS_KINDS
     wanted = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))
     require(asked, wanted.act)
     return wanted

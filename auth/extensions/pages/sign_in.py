@@ -65,7 +65,7 @@ def submit_sign_in() -> Response:
     if customers := _customers_provider():
         return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
     session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), for_client=False)
-    return redirect_with_cookie(session.row, destination(), way="password")
+    return redirect_with_cookie(session, destination(), way="password")
 
 
 @blueprint.get("/sign-in/code")
@@ -121,7 +121,7 @@ def submit_sign_up() -> Response:
     asked = current_asked()
     if latchkey.settings.autoconfirm:
         session = cast(Session, register(asked, body))
-        return redirect_with_cookie(session.row, to, way="password")
+        return redirect_with_cookie(session, to, way="password")
     wait = outgoing.seconds_to_wait(asked, address)
     register(asked, body)
     return redirect_when_sent("sign-up", address, browser, wait)

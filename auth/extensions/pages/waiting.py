@@ -134,7 +134,7 @@ def submit_code(path: str) -> Response:
     way = "code" if path == "sign-in" else "password"
     is_removed = "password_removed" in outcome.members
     to, page_after = _onward("forgot-password" if is_removed else path)
-    return redirect_with_cookie(outcome.session.row, to, page_after, way=way, is_removed=is_removed)
+    return redirect_with_cookie(outcome.session, to, page_after, way=way, is_removed=is_removed)
 
 
 @blueprint.post("/waiting/state")

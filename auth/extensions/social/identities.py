@@ -115,9 +115,9 @@ def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
 
 def _has_ended(person: Person) -> bool:
     """Whether the session that began the flow gives no access anymore."""
-    user, session = facts.person_of(person), facts.own_session_of(person)
-    is_over = end_of_session(user, session, current_asked().parts.policy, person.now) is not None
-    return is_over or is_banned(user, person.now)
+    session, policy = facts.own_session_of(person), current_asked().parts.policy
+    is_over = end_of_session(person, session, policy, person.now) is not None
+    return is_over or is_banned(person, person.now)
 
 
 def _dead_link() -> Response:

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,25 +17,19 @@ from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
 from sql.acts import Act
 
 # The start of a list of providers.
-FIRST: dict[str, Any] = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
+FIRST = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
 _BATCH = 200
 _DEFAULTS: dict[str, Any] = {
-    "discovery_url": "",
-    "acceptable_client_ids": [],
-    "scopes": [],
-    "authorization_params": {},
-    "attribute_mapping": {},
-    "custom_claims_allowlist": [],
-    "enabled": True,
-    "domains": [],
-}
+    "discovery_url": "", "acceptable_client_ids": [], "scopes": [], "authorization_params": {},
+    "attribute_mapping": {}, "custom_claims_allowlist": [], "enabled": True, "domains": [],
+}  # fmt: skip
 _COLUMNS = ("name", "issuer", "client_id", *(name for name in _DEFAULTS if name != "domains"))
 # Columns that the service sets itself.
 _RESERVED_ATTRIBUTES = {
@@ -55,10 +50,10 @@ def described(
     return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
 
 
-def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
+def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     """Add a provider, and return its object."""
     id, secret = str(uuid.uuid4()), body["client_secret"]
-    values = _checked(asked, _DEFAULTS | body)
+    values = _checked(asked, {**_DEFAULTS, **body})
     _fetch(id, values, secret)
     sealed = asked.parts.sealer.seal(secret, id)
     columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
@@ -72,11 +67,11 @@ def create(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     return described(asked, found_provider(id))
 
 
-def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
+def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     row = found_provider(name)
-    before = {**{column: getattr(row, column) for column in _COLUMNS}, "domains": row.domains}
-    values = _checked(asked, before | body)
+    before = {column: getattr(row, column) for column in (*_COLUMNS, "domains")}
+    values = _checked(asked, {**before, **body})
     sealed, moves = bytes(row.client_secret), values["issuer"] != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
@@ -111,7 +106,9 @@ def change(asked: Asked, name: str, body: dict[str, Any]) -> dict[str, Any]:
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not values["enabled"]:
-        _end_users(asked)
+        disabled = ends.of("provider_disabled")
+        while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, **disabled) == _BATCH:
+            pass
     return described(asked, found_provider(row.id))
 
 
@@ -144,7 +141,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
         user_id = next(iter(ids), None)
         known = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
         domain = email.rpartition("@")[2]
-        if refusal := identities.refusal_of_adoption(facts.person_of(known), domain, held.domains):
+        if refusal := identities.refusal_of_adoption(known, domain, held.domains):
             if refusal == "admin.user_sso_conflict":
                 asked.noted.note(user_id=known.id)
             raise ApiError(refusal)
@@ -154,12 +151,6 @@ def adopt(asked: Asked, name: str, email: str) -> str:
         details = {"provider_id": row.id, "provider": row.identifier}
         audit.record(act, known.id, known.email, ["user_adopted"], [], **details)
     return known.id
-
-
-def _end_users(asked: Asked) -> None:
-    disabled = ends.of("provider_disabled")
-    while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, **disabled) == _BATCH:
-        pass
 
 
 def _checked(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
@@ -179,11 +170,8 @@ def _checked(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
     for target in values["attribute_mapping"]:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
-    issuer = customers.in_one_spelling(values["issuer"])
-    return values | {
-        "issuer": issuer,
-        "domains": sorted({_domain(asked, name) for name in values["domains"]}),
-    }
+    domains = sorted({_domain(asked, name) for name in values["domains"]})
+    return values | {"issuer": customers.in_one_spelling(values["issuer"]), "domains": domains}
 
 
 def _domain(asked: Asked, name: str) -> str:
@@ -196,7 +184,8 @@ def _domain(asked: Asked, name: str) -> str:
     return domain
 
 
-def _fetch(id: str, values: dict[str, Any], secret: str) -> None:
+def _fetch(id: str, values: Mapping[str, Any], secret: str) -> None:
+    """Refuse a provider whose discovery document the service cannot fetch."""
     try:
         finding.make(SimpleNamespace(id=id, **values), secret).check()
     except ProviderError as error:
@@ -212,6 +201,6 @@ def _conflict(error: UniqueViolation) -> ApiError:
     return ApiError("conflict", what="domain" if is_domain else "identifier")
 
 
-def _record(act: Act, change: str, id: str, values: dict[str, Any]) -> None:
+def _record(act: Act, change: str, id: str, values: Mapping[str, object]) -> None:
     details = {"provider_id": id, "provider": values["identifier"], "domains": values["domains"]}
     audit.record(act, None, None, [change], [], **details)

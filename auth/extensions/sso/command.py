@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +21,23 @@ def command() -> None:
     """Manage the OpenID providers of customers, which sign in addresses of their domains."""
 
 
-_provider = click.argument("provider", callback=lambda _context, _parameter, name: _identifier(name))
+def _identifier(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    """Return an id, or an identifier, which may be given without its prefix."""
+    is_whole = name.startswith(IDENTIFIER) or len(name) == 36
+    return name if is_whole else f"{IDENTIFIER}{name}"
+
+
+_provider = click.argument("provider", callback=_identifier)
 _secret: dict[str, Any] = {
     "type": INPUT_FILE_OR_STDIN,
     "metavar": "FILE",
     "help": "Read its client secret from FILE, or from standard input with -.",
 }
-_domains = click.option(
-    "--domain",
-    "domains",
-    multiple=True,
-    help="Sign in addresses of DOMAIN. Can be repeated.",
-    metavar="DOMAIN",
+_several = partial(click.option, multiple=True)
+_domains = _several(
+    "--domain", "domains", metavar="DOMAIN", help="Sign in addresses of DOMAIN. Can be repeated."
 )
-_scopes = click.option(
-    "--scope", "scopes", multiple=True, metavar="SCOPE", help="Ask for SCOPE. Can be repeated."
-)
-
-
-def _identifier(name: str) -> str:
-    """Return an id, or an identifier, which may be given without its prefix."""
-    is_whole = name.startswith(IDENTIFIER) or len(name) == 36
-    return name if is_whole else f"{IDENTIFIER}{name}"
+_scopes = _several("--scope", "scopes", metavar="SCOPE", help="Ask for SCOPE. Can be repeated.")
 
 
 @command.command("add", short_help="Add the provider of a customer.")
@@ -52,7 +49,7 @@ def _identifier(name: str) -> str:
 @_domains
 @_scopes
 @json_option
-def add(provider: str, secret_file: Path, as_json: bool, **members: Any) -> None:
+def add(provider: str, secret_file: Path, **members: Any) -> None:
     """Add PROVIDER, and print the redirect URI that the customer registers there.
 
     \b
@@ -62,15 +59,13 @@ def add(provider: str, secret_file: Path, as_json: bool, **members: Any) -> None
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
     with acting() as asked:
-        loaded = check(NewProvider(), body)
-        del loaded["provider_type"]
-        added = administering.create(asked, loaded)
-        show(added, as_json, *_lines(added))
+        added = administering.create(asked, check(NewProvider(), body))
+        show(added, *_lines(added))
 
 
 @command.command("list", short_help="List the providers, oldest first.")
 @json_option
-def list_command(as_json: bool) -> None:
+def list_command() -> None:
     """List the providers, oldest first, with their domains and the number of their users.
 
     \b
@@ -82,13 +77,13 @@ def list_command(as_json: bool) -> None:
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
             line = f"{row.identifier}  {state}  {domains}  {row.users} users"
-            show(administering.described(asked, row) | {"users": row.users}, as_json, line)
+            show(administering.described(asked, row) | {"users": row.users}, line)
 
 
 @command.command("show")
 @_provider
 @json_option
-def show_provider(provider: str, as_json: bool) -> None:
+def show_provider(provider: str) -> None:
     """Show PROVIDER, without its secret.
 
     \b
@@ -96,7 +91,7 @@ def show_provider(provider: str, as_json: bool) -> None:
     """
     with acting() as asked:
         shown = administering.described(asked, administering.found_provider(provider))
-        show(shown, as_json, *_lines(shown))
+        show(shown, *_lines(shown))
 
 
 @command.command("change")
@@ -115,7 +110,7 @@ def show_provider(provider: str, as_json: bool) -> None:
 )
 @yes_option
 @json_option
-def change(provider: str, secret_file: Path | None, is_sure: bool, as_json: bool, **members: Any) -> None:
+def change(provider: str, secret_file: Path | None, **members: Any) -> None:
     """Change PROVIDER. An option that can be repeated replaces the whole list.
 
     \b
@@ -123,22 +118,22 @@ def change(provider: str, secret_file: Path | None, is_sure: bool, as_json: bool
     """
     body = _given(members, secret_file)
     if body.get("enabled") is False:
-        ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?", is_sure=is_sure)
+        ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with acting() as asked:
         changed = administering.change(asked, provider, check(ProviderChange(), body))
-        show(changed, as_json, *_lines(changed))
+        show(changed, *_lines(changed))
 
 
 @command.command("delete")
 @_provider
 @yes_option
-def delete(provider: str, is_sure: bool) -> None:
+def delete(provider: str) -> None:
     """Delete PROVIDER with the identities of its users, and end everything of these users.
 
     \b
     Example: latchkey providers delete acme
     """
-    ask(f"Delete {provider}, and end everything of its users?", is_sure=is_sure)
+    ask(f"Delete {provider}, and end everything of its users?")
     with acting() as asked:
         administering.delete(asked, provider)
     click.echo(f"{provider} is deleted.")
@@ -159,16 +154,16 @@ def adopt(provider: str, address: str) -> None:
     click.echo(f"{email} can sign in with {provider}.")
 
 
-def _given(members: dict[str, Any], secret_file: Path | None) -> dict[str, Any]:
-    body = {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}
-    body = {name: value for name, value in body.items() if value not in (None, [])}
+def _given(members: Mapping[str, object], secret_file: Path | None) -> dict[str, Any]:
+    given = {name: value for name, value in members.items() if value not in (None, ())}
+    body = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     if secret_file:
         with click.open_file(str(secret_file), encoding="utf-8") as file:
             body["client_secret"] = file.read().strip()
     return body
 
 
-def _lines(provider: dict[str, Any]) -> list[str]:
+def _lines(provider: Mapping[str, Any]) -> list[str]:
     facts = {
         "identifier": provider["identifier"],
         "id": provider["id"],

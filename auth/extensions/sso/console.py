@@ -1,11 +1,13 @@
 """The providers of customers in the console."""
 
+from collections.abc import Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.core.text.labels import counted
 from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider, ProviderChange
@@ -14,7 +16,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.console_page import MOST, console_page, counted
+from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
@@ -67,39 +69,29 @@ def _found(provider_id: str) -> Subject:
 
 
 def _making() -> Subject:
-    row = SimpleNamespace(
-        id=None, identifier=IDENTIFIER, name="", issuer="", client_id="", domains=[], scopes=[]
-    )
+    texts = dict.fromkeys(("name", "issuer", "client_id"), "")
+    row = SimpleNamespace(id=None, identifier=IDENTIFIER, domains=[], scopes=[], **texts)
     return Subject("Providers", _PATH, row)
 
 
-def _new(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    body = check(
-        NewProvider(), _body(form) | {"provider_type": "oidc", "identifier": form["identifier"].strip()}
-    )
-    del body["provider_type"]
-    return body
+def _new(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
+    named = {"provider_type": "oidc", "identifier": form["identifier"].strip()}
+    return check(NewProvider(), {**_body(form), **named})
 
 
-def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
+def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     body = _body(form)
     if not body["client_secret"]:
         del body["client_secret"]
     return check(ProviderChange(), body)
 
 
-def _body(form: dict[str, Any]) -> dict[str, Any]:
-    texts: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
-    return texts | {name: form[name].split() for name in _LISTS}
+def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
+    return {name: form[name].strip() for name in _TEXTS} | {name: form[name].split() for name in _LISTS}
 
 
-def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
     return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
-
-
-def _delete(subject: Subject, _form: dict[str, Any]) -> Response:
-    administering.delete(current_asked(), subject.row.id)
-    return redirect_to_own(_PATH, "delete")
 
 
 _act = partial(Act, needs_factor=True)
@@ -162,8 +154,9 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=_delete,
+        do=lambda subject, _form: administering.delete(current_asked(), subject.row.id),
         done="Provider deleted.",
+        then=_PATH,
         is_destructive=True,
     ),
 }

@@ -1,6 +1,6 @@
 """Finding the provider of a name, an id, or the domain of an address."""
 
-from typing import Any
+from types import SimpleNamespace
 
 import structlog
 
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 IDENTIFIER = "custom:"
 # The providers that this worker has loaded, with their cached documents and keys, by id.
-_KEPT: dict[str, tuple[Any, CustomerProvider]] = {}
+_KEPT: dict[str, tuple[object, CustomerProvider]] = {}
 _MOST_KEPT = 200
 
 
@@ -29,9 +29,11 @@ def find(name: str) -> CustomerProvider | None:
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None
     row = select(name.removeprefix(PREFIX))
-    if row is not None and not row.enabled:
+    if row is None:
+        return None
+    if not row.enabled:
         raise ApiError("sso_provider_disabled")
-    return row and _kept(row)
+    return _kept(row)
 
 
 def select(name: str) -> "queries.SelectIdentityProvider | None":
@@ -71,7 +73,7 @@ def _kept(row: "queries.SelectIdentityProvider") -> CustomerProvider:
     return provider
 
 
-def make(row: Any, secret: str) -> CustomerProvider:
-    settings = latchkey.settings
-    private_networks = settings.webhook_private_networks
-    return CustomerProvider(row, secret, settings.base_url, private_networks=private_networks)
+def make(row: "queries.SelectIdentityProvider | SimpleNamespace", secret: str) -> CustomerProvider:
+    """Return the provider of a row, or of the same values in a form."""
+    base_url, private_networks = latchkey.settings.base_url, latchkey.settings.webhook_private_networks
+    return CustomerProvider(row, secret, base_url, private_networks=private_networks)

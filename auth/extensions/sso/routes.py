@@ -1,6 +1,7 @@
 """The API of GoTrue: /admin/custom-providers, and POST /sso."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from flask import Blueprint, Response, jsonify
 from marshmallow import ValidationError, validates_schema
@@ -18,6 +19,8 @@ from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("sso", __name__)
+
+_Named: TypeAlias = "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
 
 _TYPES = ("oidc", "oauth2")
 _MOST_LISTED = 1000
@@ -51,7 +54,7 @@ class NewProvider(ProviderChange):
     issuer = fields.NonEmptyText()
 
     @validates_schema
-    def has_an_issuer(self, data: dict[str, Any], **_kwargs: object) -> None:
+    def has_an_issuer(self, data: Mapping[str, object], **_kwargs: object) -> None:
         if data.get("provider_type") == "oidc" and "issuer" not in data:
             raise ValidationError("is required", "issuer")
 
@@ -70,11 +73,17 @@ class _SsoBody(schemas.Challenged):
 def sso() -> Response:
     """Return the URL of the page that begins a sign-in with the provider of a domain."""
     body = read_body(_SsoBody())
+    row: _Named
     if "provider_id" in body and "domain" in body:
         raise ApiError("both.validation_failed")
-    if "provider_id" not in body and "domain" not in body:
+    if "provider_id" in body:
+        if not is_uuid(body["provider_id"]):
+            raise ApiError("validation_failed", "provider_id: must be a UUID")
+        row = found(finding.select(body["provider_id"]), "id.sso_provider_not_found")
+    elif "domain" in body:
+        row = found(finding.of_domain(body["domain"]), "sso_provider_not_found")
+    else:
         raise ApiError("none.validation_failed")
-    row = _by_id(body["provider_id"]) if "provider_id" in body else _by_domain(body["domain"])
     if not row.enabled:
         raise ApiError("sso_provider_disabled")
     wish = {"provider": row.identifier, "redirect_to": checked_redirect(current_asked(), body)}
@@ -82,16 +91,6 @@ def sso() -> Response:
     # Only a page can set the cookie that binds the sign-in to the browser.
     url = own_url(latchkey.settings, "authorize", {name: value for name, value in wish.items() if value})
     return jsonify(url=url) if body["skip_http_redirect"] else redirect(url, 303)
-
-
-def _by_id(id: str) -> "queries.SelectIdentityProvider":
-    if not is_uuid(id):
-        raise ApiError("validation_failed", "provider_id: must be a UUID")
-    return found(finding.select(id), "id.sso_provider_not_found")
-
-
-def _by_domain(domain: str) -> "queries.SelectProviderOfDomain":
-    return found(finding.of_domain(domain), "sso_provider_not_found")
 
 
 @blueprint.get("/admin/custom-providers")
@@ -109,7 +108,7 @@ def list_providers() -> Response:
 @guard.service_role
 def create_provider() -> tuple[Response, int]:
     body = read_body(NewProvider())
-    if body.pop("provider_type") != "oidc":
+    if body["provider_type"] != "oidc":
         raise ApiError("oauth2.validation_failed", "provider_type: must be oidc")
     return jsonify(administering.create(current_asked(), body)), 201
 

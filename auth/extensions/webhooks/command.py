@@ -21,7 +21,7 @@ from auth.core.text.moments import clock
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
 from auth.flows.admin import webhooks as admin
-from auth.flows.commands import acting, ask, json_option, open_parts, show, yes_option
+from auth.flows.commands import acting, ask, json_option, open_parts, prints_json, show, yes_option
 from auth.web.errors import ApiError
 from sql import queries
 
@@ -42,7 +42,7 @@ def command() -> None:
 
 @command.command("list", short_help="List the webhooks and their state.")
 @json_option
-def list_command(as_json: bool) -> None:
+def list_command() -> None:
     """List the webhooks, oldest first, with their state. Of a URL, only the origin is shown.
 
     \b
@@ -53,23 +53,23 @@ def list_command(as_json: bool) -> None:
         if webhook.disabled_at and webhook.disabled_reason:
             state = f"disabled {clock(webhook.disabled_at)}: {label('disabled', webhook.disabled_reason)}"
         line = f"{webhook.id}  {webhook.origin}  {state}; {webhook.waiting} waiting"
-        show(webhook._asdict(), as_json, line)
+        show(webhook._asdict(), line)
 
 
 @command.command("enable", short_help="Enable a webhook that was disabled.")
 @_id
 @yes_option
 @json_option
-def enable(webhook_id: str, is_sure: bool, as_json: bool) -> None:
+def enable(webhook_id: str) -> None:
     """Enable a webhook that was disabled, and send its waiting events.
 
     \b
     Example: latchkey webhooks enable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    ask(f"Send events to {webhook_id}?", is_sure=is_sure)
+    ask(f"Send events to {webhook_id}?")
     with acting() as asked:
         webhook, _secret = admin.change(asked, webhook_id, {"disabled": False})
-    click.echo(webhook if as_json else f"{webhook_id} is enabled.")
+    click.echo(webhook if prints_json() else f"{webhook_id} is enabled.")
 
 
 @command.command("test", short_help="Send a test event, and print the response.")
@@ -83,7 +83,7 @@ def enable(webhook_id: str, is_sure: bool, as_json: bool) -> None:
 )
 @yes_option
 @json_option
-def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
+def test(webhook_id: str, event: str) -> None:
     """Send an event about a made-up user, through the delivery process, and print the response.
 
     Exits with 3 if the event was not accepted within 20 seconds.
@@ -91,7 +91,7 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
     \b
     Example: latchkey webhooks test 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    ask(f"Send a test event to {webhook_id}?", is_sure=is_sure)
+    ask(f"Send a test event to {webhook_id}?")
     with acting() as asked:
         delivery = json.loads(admin.send_test(asked, webhook_id, event))
         deadline, pause = time.monotonic() + _PATIENCE, 0.1
@@ -101,7 +101,7 @@ def test(webhook_id: str, event: str, is_sure: bool, as_json: bool) -> None:
             row = queries.select_delivery(asked.db, webhook_id=webhook_id, id=delivery["id"])
             delivery = row.details if row else delivery
     result = delivery["response"] or delivery["last_error"] or "nothing sent it; see latchkey doctor"
-    show(delivery, as_json, f"{delivery['status']}: {result}")
+    show(delivery, f"{delivery['status']}: {result}")
     if delivery["status"] != "sent":
         sys.exit(3)
 
@@ -130,7 +130,7 @@ def _secret() -> str:
     help="Forward each event to this URL, with its signature.",
 )
 @json_option
-def listen(forward: str | None, as_json: bool) -> None:
+def listen(forward: str | None) -> None:
     """Print the events of a service on this machine until SIGTERM or Ctrl-C.
 
     For development: registers a webhook for this process, and deletes it on exit. Prints the application's
@@ -140,7 +140,7 @@ def listen(forward: str | None, as_json: bool) -> None:
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     secret = _secret()
-    with acting() as asked, _Receiver(secret, forward, as_json) as receiver:
+    with acting() as asked, _Receiver(secret, forward) as receiver:
         if not asked.settings.webhook_private_networks:
             raise click.ClickException(
                 "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
@@ -154,13 +154,13 @@ def listen(forward: str | None, as_json: bool) -> None:
         body = {"url": url, "description": DESCRIPTION, "events": list(webhooks.EVENTS)}
         id = json.loads(admin.create(asked, body, secret)[0])["id"]
         try:
-            click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=as_json)
+            click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=prints_json())
             signal.sigwait(_STOPS)
         finally:
             with suppress(ApiError):
                 admin.delete(asked, id)
             receiver.shutdown()
-    click.echo("Stopped.", err=as_json)
+    click.echo("Stopped.", err=prints_json())
 
 
 def _is_unanswered(delivery: dict[str, Any]) -> bool:
@@ -170,11 +170,12 @@ def _is_unanswered(delivery: dict[str, Any]) -> bool:
 class _Receiver(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, secret: str, forward: str | None, as_json: bool) -> None:
+    def __init__(self, secret: str, forward: str | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.webhook = Webhook(secret)
         self.forward = forward
-        self.as_json = as_json
+        # Click's context is that of the main thread.
+        self.prints_json = prints_json()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -194,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = _post(forward, body, headers) if forward else None
             id = headers["webhook-id"]
             told = {"id": id, "event": event, "response": answer}
-            show(told, self.server.as_json, _line(event, id, answer))
+            click.echo(json.dumps(told) if self.server.prints_json else _line(event, id, answer))
             self.send_response(204)
         self.end_headers()
 

@@ -54,25 +54,29 @@ def remove(asked: Asked, id: str) -> None:
     """Remove one of the caller's API keys."""
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, removing("api_key", id))
-        if not remove_of(asked, act, caller, [id]):
+        if not remove_own(asked, act, caller, [id]):
             raise ApiError("api_key_not_found")
 
 
 def remove_any(asked: Asked, user_id: str, id: str) -> None:
     """Remove an API key of any user."""
     with targets.act(asked) as act:
-        if not remove_of(asked, act, targets.lock(asked, act, user_id), [id], is_told=False):
+        if not remove_of(act, targets.lock(asked, act, user_id), [id]):
             raise ApiError("api_key_not_found")
 
 
-def remove_of(asked: Asked, act: Act, user: Person, ids: Sequence[str], *, is_told: bool = True) -> bool:
-    """Remove API keys of a locked user, and return whether there were any.
+def remove_own(asked: Asked, act: Act, caller: Person, ids: Sequence[str]) -> bool:
+    """Remove API keys of the caller, with a notice for each, and return whether there were any."""
+    removed = remove_of(act, caller, ids)
+    for _ in range(removed):
+        notify(asked, act, caller, "api_key_removed")
+    return removed > 0
 
-    `is_told` if the caller is the user.
-    """
-    for key in queries.list_api_keys_by_id(act, user_id=user.id, ids=list(ids)):
-        if is_told:
-            notify(asked, act, user, "api_key_removed")
+
+def remove_of(act: Act, user: Person, ids: Sequence[str]) -> int:
+    """Remove API keys of a locked user, and return their number."""
+    removed = queries.remove_api_keys(act, user_id=user.id, ids=list(ids))
+    for key in removed:
         details = {"api_key": key.name, "api_key_id": key.id}
         audit.record(act, user.id, user.email, ["api_key_removed"], [], **details)
-    return bool(queries.remove_api_keys(act, user_id=user.id, ids=list(ids)))
+    return len(removed)

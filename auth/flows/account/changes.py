@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from auth.core.passwords.policy import check_strength
@@ -19,49 +19,53 @@ from auth.flows.sign_up import first_address
 from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
 from auth.rules.remaining import refusal_of_leaving
-from auth.rules.users import AddressKind, is_anonymous
-from auth.web import audit, facts
+from auth.rules.users import ADDRESS_KINDS, AddressKind, is_anonymous
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
 from sql import Runner, acts, queries
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Wish:
-    """The changes of a body: the parameters of `change_user`, and the additions and removals."""
+    """What a body changes of the caller `known`, besides the metadata."""
 
-    columns: dict[str, Any]
+    known: Person
     acts: list[Act]
-    known: Any = None
-    added: list[AddressKind] = field(default_factory=list)
-    kept: list[AddressKind] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    password_hash: str | None = None
-    is_same_password: bool = False
+    # Addresses that the caller does not have, and kinds whose present address the body repeats.
+    new: dict[AddressKind, str]
+    kept: list[AddressKind]
+    # Of recent additions.
+    ids: list[str]
+
+
+@dataclass(frozen=True)
+class _NewPassword:
+    hash: str
+    is_same: bool
 
 
 def change_user(
     asked: Asked, body: dict[str, Any], link: Mapping[str, str | bytes | None] | None = None
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
+    if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
+        return _change_metadata(asked, body.get("data"))
     wish = _read(asked, body)
-    known, columns = wish.known, wish.columns
-    is_sign_up = bool(wish.added) and is_anonymous(facts.person_of(known))
+    email, phone = wish.new.get("email"), wish.new.get("phone")
+    is_sign_up = bool(wish.new) and is_anonymous(wish.known)
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and asked.settings.autoconfirm
-    new = {"email": columns["new_email"], "phone": columns["new_phone"]}
-    # Not for the present address: setting it withdraws a pending change, even of a kind that is now disabled.
-    admission.check_channel(asked, **new)
-    if wish.added:
+    if wish.new:
         # This comes first, because a refusal must not cost a code.
-        admission.check(asked, asked.caller.user_id, **new, is_first=is_sign_up)
-    given = _prove(asked, wish, body)
-    if wish.added and (is_at_once or not is_sign_up):
+        admission.check(asked, asked.caller.user_id, email, phone, is_first=is_sign_up)
+    given, password = _prove(asked, wish, body)
+    if is_at_once or not is_sign_up:
         # If another user takes the address later, its confirmation is refused.
-        for kind in wish.added:
-            admission.check_free(asked.db, columns[f"new_{kind}"], asked.caller.user_id)
-    requested = [] if is_at_once else [new[kind] for kind in wish.added]
+        for address in wish.new.values():
+            admission.check_free(asked.db, address, asked.caller.user_id)
+    requested = [] if is_at_once else list(wish.new.values())
     for address in requested:
         outgoing.take_quota(asked, address, is_new=True)
 
@@ -72,26 +76,43 @@ def change_user(
 
     with acts.on_found(asked.db, find) as (act, _):
         caller = admit_caller(asked, act, *wish.acts, given=given)
-        if known is None or (caller.email, caller.phone) == (known.email, known.phone):
-            if wish.kept:
-                removal.withdraw_changes(act, caller, wish.kept)
-            email = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
-            if wish.password_hash:
-                _set_password(asked, act, caller, known.password_hash, wish.password_hash)
+        if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
+            removal.withdraw_changes(act, caller, wish.kept)
+            left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
+            if password:
+                _set_password(asked, act, caller, wish.known.password_hash, password.hash)
             if is_at_once:
-                first_address.set_addresses(asked, act, caller, **new)
-                columns |= {"new_email": None, "new_phone": None}
-            user = queries.change_user(act, user_id=caller.id, **columns)
+                first_address.set_addresses(asked, act, caller, email, phone)
+                email = phone = None
+            new = {"new_email": email, "new_phone": phone}
+            user = queries.change_user(act, user_id=caller.id, user_metadata=body.get("data"), **new)
             for address in requested:
                 first_address.request_address(asked, act, caller, address, link or {}, body.get("channel"))
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
-            if wish.is_same_password:
+            if password and password.is_same:
                 raise ApiError("same_password", "password: must differ from the current one")
-            _record(act, caller, email, wish)
+            done = [
+                "user_changed" if "data" in body else None,
+                "password_changed" if password else None,
+                "email_change_requested" if email else None,
+                "phone_change_requested" if phone else None,
+            ]
+            audit.record(act, caller.id, left, done, ["user.updated"], **new)
             return user
     # A link or code has changed an address meanwhile: the present address of the body is now a new one.
     return change_user(asked, body, link)
+
+
+def _change_metadata(asked: Asked, metadata: dict[str, Any] | None) -> "queries.ChangeUser":
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, change("metadata"))
+        user = queries.change_user(
+            act, user_id=caller.id, user_metadata=metadata, new_email=None, new_phone=None
+        )
+        done = ["user_changed" if metadata is not None else None]
+        audit.record(act, caller.id, caller.email, done, ["user.updated"])
+        return user
 
 
 def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
@@ -103,45 +124,41 @@ def delete_caller(asked: Asked, body: dict[str, Any]) -> str:
         if caller.role == "admin":
             tx.lock_administrators()
             others = queries.count_other_administrators(tx, user_id=caller.id).total
-            if refusal := refusal_of_leaving(facts.person_of(caller), others):
+            if refusal := refusal_of_leaving(caller, others):
                 raise ApiError(refusal)
         row = queries.delete_user(tx, user_id=caller.id)
     return row.moment
 
 
 def _read(asked: Asked, body: dict[str, Any]) -> _Wish:
-    """Return the changes of a body."""
-    columns = {"user_metadata": body.get("data"), "new_email": None, "new_phone": None}
-    ids, sets_password = [way.lower() for way in body.get("remove", [])], body.get("password") is not None
-    if not (sets_password or ids or any(kind in body for kind in removal.ADDRESSES)):
-        return _Wish(columns, [change("metadata")])
-    known = asked.live_caller()
-    added = [kind for kind in removal.ADDRESSES if kind in body and body[kind] != getattr(known, kind)]
-    kept = [kind for kind in removal.ADDRESSES if kind in body and kind not in added]
-    columns |= {f"new_{kind}": body[kind] for kind in added}
-    if sets_password and is_anonymous(facts.person_of(known)) and not (added and asked.settings.autoconfirm):
-        raise ApiError("anonymous.validation_failed", "password: set it once an email or phone is confirmed")
-    acts = [*map(add, added), *(remove(None, id) for id in ids)]
-    acts += [change("password")] if sets_password else []
-    acts += [change("metadata")] if body.get("data") is not None or kept or not acts else []
-    return _Wish(columns, acts, known, added, kept, ids)
+    """Return the changes of a body that has more than metadata."""
+    known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
+    kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
+    new = {kind: body[kind] for kind in ADDRESS_KINDS if kind in body and kind not in kept}
+    acts = [*map(add, new), *(remove(None, id) for id in ids)]
+    if "password" in body:
+        if is_anonymous(known) and not (new and asked.settings.autoconfirm):
+            details = "password: set it once an email or phone is confirmed"
+            raise ApiError("anonymous.validation_failed", details)
+        acts.append(change("password"))
+    if "data" in body or kept:
+        acts.append(change("metadata"))
+    return _Wish(known, acts, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> Proof | None:
-    """Return the kind of a body's proof, if one is needed, and hash the new password."""
-    known = wish.known
-    if body.get("password") is None:
-        return give_proof(asked, known, body, *wish.acts) if known else None
+def _prove(asked: Asked, wish: _Wish, body: dict[str, Any]) -> tuple[Proof | None, _NewPassword | None]:
+    """Return the kind of a body's proof, if one is needed, and its new password."""
+    known, password = wish.known, body.get("password")
+    if password is None:
+        return give_proof(asked, known, body, *wish.acts), None
     proof_needed(asked, *wish.acts)
-    check_strength(asked.settings, body["password"], [known.email, known.phone], asked.parts.leaked_passwords)
+    check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
+    passwords, old_hash = asked.parts.passwords, known.password_hash
     # A request that the queue refuses must not spend its code.
-    with asked.parts.passwords.queue():
+    with passwords.queue():
         given = give_proof(asked, known, body, *wish.acts)
-        wish.is_same_password = known.password_hash is not None and asked.parts.passwords.check(
-            body["password"], known.password_hash
-        )
-        wish.password_hash = asked.parts.passwords.hash(body["password"])
-    return given
+        is_same = old_hash is not None and passwords.check(password, old_hash)
+        return given, _NewPassword(passwords.hash(password), is_same)
 
 
 def _set_password(
@@ -154,15 +171,3 @@ def _set_password(
     ends.end(act, caller.id, asked.caller.session_id, reason, voids=True)
     queries.set_password(act, user_id=caller.id, password_hash=new_hash)
     outgoing.notify(asked, act, caller, "password_changed")
-
-
-def _record(act: acts.Act, caller: Person, email: str | None, wish: _Wish) -> None:
-    columns = wish.columns
-    acts = [
-        "user_changed" if columns["user_metadata"] is not None else None,
-        "password_changed" if wish.password_hash else None,
-        "email_change_requested" if columns["new_email"] else None,
-        "phone_change_requested" if columns["new_phone"] else None,
-    ]
-    details = {name: columns[name] for name in ("new_email", "new_phone")}
-    audit.record(act, caller.id, email, acts, ["user.updated"], **details)

@@ -12,8 +12,7 @@ from auth.flows.account import removal
 from auth.flows.admission import is_listed
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions import refreshing
-from auth.flows.sessions.issuing import Issue, about_own, is_asked
-from auth.flows.sessions.token_response import Session
+from auth.flows.sessions.issuing import Session, about_own
 from auth.flows.sign_in.external_identities import invalid_id_token, read_id_token
 from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
@@ -22,7 +21,7 @@ from auth.flows.sign_up import first_address
 from auth.rules.levels import level_at
 from auth.rules.proofs import Proof
 from auth.rules.users import is_anonymous
-from auth.web import Level, audit, facts
+from auth.web import Level, audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.facts import Person
@@ -58,7 +57,7 @@ def link(asked: Asked, flow: Any, identity: ExternalIdentity) -> None:
     # first factor may have raised the session.
     ids = {"user_id": flow.user_id, "session_id": flow.session_id}
     known = found(queries.select_person(asked.db, **ids), "session_not_found")
-    aal = level_at(facts.person_of(known), flow.created_at)
+    aal = level_at(known, flow.created_at)
     asked = replace(asked, user=Caller(flow.user_id, flow.session_id, None, aal), level=Level.SESSION)
     _ask(asked, identity, flow.user_id)
     with acts.on(asked.db, flow.user_id) as act:
@@ -86,22 +85,18 @@ def link_by_id_token(asked: Asked, body: dict[str, Any]) -> Session:
         if not queries.spend_id_token(act, **id_token):
             raise invalid_id_token()
         _add(asked, act, user, identity, asked.caller.session_id)
-        if not is_asked(asked, for_client=True):
-            return _renewed(asked, act, Issue())
+        if not asked.parts.token_hook:
+            return refreshing.renew(asked, act, None)
     # The token contains the identity, which stays linked if the hook refuses.
     issue = about_own(asked, None, for_client=True)
     with acts.on(asked.db, asked.caller.user_id) as act:
         issue.confirm(act)
-        return _renewed(asked, act, issue)
+        return refreshing.renew(asked, act, issue)
 
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
     removal.require_of_settings(identity.provider)
-    admission.check(asked, user_id, identity.email, None, provider=identity.provider)
-
-
-def _renewed(asked: Asked, act: Act, issue: Issue) -> Session:
-    return Session(refreshing.renew(asked, act, asked.caller.session_id), issue)
+    admission.ask_hook(asked, user_id, identity.email, None, provider=identity.provider)
 
 
 def _add(
@@ -111,7 +106,7 @@ def _add(
     identity: ExternalIdentity,
     session_id: str,
 ) -> None:
-    gets_email, was_anonymous = False, is_anonymous(facts.person_of(user))
+    gets_email, was_anonymous = False, is_anonymous(user)
     try:
         if not queries.insert_identity(act, user_id=user.id, last_sign_in_at=None, **identity.row):
             raise ApiError("identity_already_exists")

@@ -9,10 +9,10 @@ from auth.flows import ends
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.messages.outgoing import notify
-from auth.flows.sign_in.reauthentication import proof_needed, remove
+from auth.rules import proofs
 from auth.rules.proofs import is_recent
 from auth.rules.remaining import refusal_of_removal
-from auth.rules.users import AddressKind
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -20,7 +20,6 @@ from auth.web.facts import Person
 from sql import Runner, queries
 from sql.acts import Act
 
-ADDRESSES: tuple[AddressKind, ...] = ("email", "phone")
 _FACTORS = ("totp", "webauthn", "passkey")
 
 
@@ -66,18 +65,19 @@ def take_away(
     email = None if "email" in providers else caller.email
     for provider in providers:
         require_of_settings(provider)
-        if provider not in ADDRESSES and not asked.settings.manual_linking:
+        if provider not in ADDRESS_KINDS and not asked.settings.manual_linking:
             raise ApiError("manual_linking_disabled")
-        if provider in ADDRESSES:
+        if provider in ADDRESS_KINDS:
             notify(asked, act, caller, f"{provider}_changed")
             acts = ["email_removed" if provider == "email" else "phone_removed"]
             audit.record(act, caller.id, email, acts, [], **{f"old_{provider}": getattr(caller, provider)})
         else:
             notify(asked, act, caller, "identity_unlinked", provider=provider)
             audit.record(act, caller.id, email, ["identity_unlinked"], [], provider=provider)
-    factors.remove_recent(asked, act, caller, factor_ids)
+    if factor_ids:
+        factors.remove_recent(asked, act, caller, factor_ids)
     grants.remove(act, caller, ids=ids)
-    api_keys.remove_of(asked, act, caller, ids)
+    api_keys.remove_own(asked, act, caller, ids)
     if providers or factor_ids:
         queries.remove_ways_to_sign_in(act, user_id=caller.id, ids=[], providers=providers)
         check_remaining(asked, act, caller.id)
@@ -107,18 +107,18 @@ def has_recent_factor(asked: Asked, user_id: str) -> bool:
     return any(change["type"] in _FACTORS for change in list_recent(asked.db, user_id))
 
 
-def may_remove_recent(asked: Asked, user_id: str) -> bool:
-    """Whether the caller may remove at least one recent addition."""
-    recent = list_recent(asked.db, user_id)
-    return any(_may_remove(asked, change["id"]) for change in recent)
-
-
-def _may_remove(asked: Asked, id: str) -> bool:
-    try:
-        proof_needed(asked, remove(None, id))
-    except ApiError:
-        return False
-    return True
+def may_remove_recent(asked: Asked, known: Person) -> bool:
+    """Whether the caller, whose row is `known`, may remove at least one recent addition, with a proof."""
+    session, now = facts.own_session_of(known), known.now
+    additions = facts.additions_of(queries.list_additions(asked.db, user_id=known.id))
+    removals = [
+        proofs.Act(verb="remove", kind=each.kind, added_at=each.added_at)
+        for each in additions
+        if is_recent(each, now)
+    ]
+    return session is not None and any(
+        proofs.may_do(each, known, session, asked.caller.aal, asked.policy, now) for each in removals
+    )
 
 
 def check_remaining(asked: Asked, act: Act, user_id: str, *, password_counts: bool = False) -> None:
@@ -133,5 +133,5 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *, password_counts: bo
     usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(act, user_id=user_id)
-    if refusal := refusal_of_removal(facts.person_of(person), ways.providers, ways.has_passkey, usable):
+    if refusal := refusal_of_removal(person, ways.providers, ways.has_passkey, usable):
         raise ApiError(refusal)

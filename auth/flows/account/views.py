@@ -6,6 +6,7 @@ from auth.flows.factors import factor_schemas
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import dialect, fields, g, guard, limits, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
@@ -56,7 +57,7 @@ def get_recent_changes() -> Response:
 def update_user() -> Response:
     asked = current_asked()
     # Only now: a limit must count the request before its body is parsed.
-    if any(json_body().get(name) is not None for name in ("email", "phone")):
+    if any(json_body().get(name) is not None for name in ADDRESS_KINDS):
         limits.count("change_address", guard.caller_on_network())
     body = read_body(_UserChange())
     link = {"redirect_to": checked_redirect(asked, body), "code_challenge": body.get("code_challenge")}

@@ -1,7 +1,10 @@
 """Makes a user an administrator, for an operator's command."""
 
 import uuid
-from typing import Any
+from contextlib import suppress
+from typing import TypedDict
+
+from psycopg2.errors import UniqueViolation
 
 from auth.core import promises
 from auth.core.tokens import one_time
@@ -18,11 +21,24 @@ def needs_password(asked: Asked, email: str) -> bool:
     return known is None or not known.email_proved
 
 
-def appoint(asked: Asked, email: str, password_hash: str | None) -> dict[str, Any]:
-    """Make the user of an address an administrator. Return `id`, `email` and whether the user was `created`.
+class Appointed(TypedDict):
+    id: str
+    email: str
+    created: bool
+
+
+def appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
+    """Make the user of an address an administrator, and return the user.
 
     With a password hash, a new user replaces one who never proved the address.
     """
+    # Another command may create the user at the same time: then this one finds that user.
+    with suppress(UniqueViolation):
+        return _appoint(asked, email, password_hash)
+    return _appoint(asked, email, password_hash)
+
+
+def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
     with acts.on_found(asked.db, lambda on: queries.select_holders(on, addresses=[email]).ids) as (act, ids):
         act.read(queries.select_holders, addresses=[email])
         known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None

@@ -38,7 +38,7 @@ def generate(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     find = partial(queries.find_holder, address=email)
     if purpose in _CREATING and find(asked.db).id is None:
         new_id = str(uuid.uuid4())
-        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
+        admission.ask_hook(asked, new_id, email, None, data=body["data"])
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:

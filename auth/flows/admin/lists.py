@@ -2,13 +2,13 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import StringIO
-from typing import Any
 
 from auth.core import addresses, typed
 from auth.core.text import labels
 from auth.flows.admin import targets
+from auth.flows.admin.searches import Filters
 from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -31,7 +31,7 @@ _PHONE = re.compile(r"\+[0-9]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-def export(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
+def export(asked: Asked, filters: Filters) -> Iterator[str]:
     """Record an export, and return its pieces. They fail once the caller is demoted or signed out."""
     with targets.act(asked) as act:
         queries.bound_search(act, seconds=_LONGEST, in_order=False)
@@ -39,13 +39,13 @@ def export(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
     return _csv(asked, filters)
 
 
-def _csv(asked: Asked, filters: dict[str, Any]) -> Iterator[str]:
+def _csv(asked: Asked, filters: Filters) -> Iterator[str]:
     yield _lines([_COLUMNS])
     for rows in pages(asked, filters):
         yield _lines([[_cell(getattr(row, name)) for name in _COLUMNS] for row in rows])
 
 
-def pages(asked: Asked, filters: dict[str, Any]) -> Iterator[list[Any]]:
+def pages(asked: Asked, filters: Filters) -> Iterator[list["queries.DescribeUsers"]]:
     """Yield the matching users, as `describe_users` returns them."""
     after = None
     while True:
@@ -77,12 +77,12 @@ def emails_in(text: str) -> list[str]:
     return [*dict.fromkeys(emails)]
 
 
-def _lines(rows: list[Any]) -> str:
+def _lines(rows: Iterable[Iterable[object]]) -> str:
     text = StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     text = " ".join(value) if isinstance(value, list) else "" if value is None else str(value)
     return text if _PHONE.fullmatch(text) else _FORMULA.sub(r"\1'", _CONTROLS.sub(" ", text))

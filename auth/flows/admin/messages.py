@@ -14,10 +14,9 @@ from auth.flows.links.targets import requested_target
 from auth.flows.making_way import make_way
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import recipient_of, write_requested
-from auth.flows.sign_in import waiting
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules.users import gives_way, has_open_invitation, is_banned
-from auth.web import audit, counts, facts
+from auth.web import audit, counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id
@@ -44,13 +43,13 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
     known = queries.select_person(
         asked.db, user_id=queries.find_holder(asked.db, address=email).id, session_id=None
     )
-    known = None if known and gives_way(facts.person_of(known), known.now) else known
-    if known and not has_open_invitation(facts.person_of(known)):
+    known = None if known and gives_way(known, known.now) else known
+    if known and not has_open_invitation(known):
         raise ApiError("email_exists")
     # Without a hook, create a user again who is deleted meanwhile.
-    new_id = None if known and admission.has_hook(asked) else str(uuid.uuid4())
+    new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
-        admission.check(asked, new_id, email, None, data=body["data"], is_vouched=True)
+        admission.ask_hook(asked, new_id, email, None, data=body["data"])
     quota = outgoing.take_quota(asked, email, windows)
 
     def insert(act: Act) -> str | None:
@@ -82,7 +81,7 @@ def invite(asked: Asked, body: dict[str, Any], *, claim: Claim = targets.nothing
 
 
 def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: dict[str, Any]) -> str:
-    if not has_open_invitation(facts.person_of(user)):
+    if not has_open_invitation(user):
         raise ApiError("email_exists")
     targets.check(asked, act, user)
     own = {"user_metadata": body["data"], "app_metadata": body["options"].get("data", {})}
@@ -99,8 +98,10 @@ def _write_invitation(
     return message.id
 
 
-def send_recovery(asked: Asked, user_id: str, email: str) -> None:
+def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
     """Send the link and code of a recovery to the user of an address."""
+    if not email:
+        raise ApiError("undue.validation_failed")
     admission.check_channel(asked, email, None)
     message, link = outgoing.Message(asked, email), {"redirect_to": requested_target(asked, "recovery", {})}
     outgoing.take_quota(asked, email)
@@ -110,7 +111,7 @@ def send_recovery(asked: Asked, user_id: str, email: str) -> None:
         if recipient.user_id != user_id or not recipient.is_due:
             raise ApiError("undue.validation_failed")
         dispute(act, recipient.holder)
-        bound_to = {"browser_hash": None, **waiting.asker(asked)}
+        bound_to = {"browser_hash": None, **asked.device}
         write_requested(act, message, "recovery", user_id, link, bound_to)
         details = {"purpose": "recovery", "is_sent": True}
         audit.record(act, user_id, email, ["message_requested"], [], **details)
@@ -167,10 +168,12 @@ def resend(asked: Asked, message_id: str) -> None:
     outgoing.add_quota_headers(asked, quota)
 
 
-def _request_again(asked: Asked, tx: Transaction, message: Any, variables: dict[str, Any]) -> None:
+def _request_again(
+    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
+) -> None:
     purpose = "sms_signup" if (message.kind, message.channel) == ("signup", "sms") else message.kind
-    to = {"email": None, "phone": None, message.channel.replace("sms", "phone"): message.recipient}
-    admission.check_channel(asked, **to)
+    email, phone = (message.recipient if message.channel == each else None for each in ("email", "sms"))
+    admission.check_channel(asked, email, phone)
     recipient = recipient_of(tx, purpose, message.recipient)
     # The address may belong to another user now.
     if recipient.user_id != message.user_id or not recipient.is_due:
@@ -186,7 +189,7 @@ def _invite_again(
     asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: dict[str, Any]
 ) -> None:
     user = queries.select_person(tx, user_id=message.user_id, session_id=None)
-    person = user and facts.person_of(user)
+    person = user and user
     if not user or not person or user.email != message.recipient:
         raise ApiError("undue.validation_failed")
     if not has_open_invitation(person) or is_banned(person, user.now):
@@ -195,13 +198,13 @@ def _invite_again(
     _write_invitation(asked, tx, user.id, message.recipient, redirect_to, **variables)
 
 
-def _notify_again(asked: Asked, tx: Transaction, message: Any) -> None:
+def _notify_again(asked: Asked, tx: Transaction, message: "queries.SelectMessage") -> None:
     """Copy a notice. If its undo link was never sent, the copy gets a new one."""
     id, token, sealed = str(uuid.uuid4()), one_time.new_token(), None
     # The link may have been used, or have expired, before its user was locked.
     present = queries.select_message(tx, id=message.id)
     if present and present.has_link:
-        renewed = {"id": message.one_time_token_id, "token_hash": one_time.hash_token(token)}
-        if queries.renew_undo_token(tx, **renewed):
+        token_hash = one_time.hash_token(token)
+        if queries.renew_undo_token(tx, id=message.one_time_token_id, token_hash=token_hash):
             sealed = asked.parts.sealer.seal_json({"token": token}, id)
     queries.copy_notice(tx, id=message.id, new_id=id, secret=sealed)

@@ -6,7 +6,9 @@ from marshmallow import ValidationError, validates_schema
 
 from auth.core.net import webhook_urls
 from auth.web import fields
-from auth.web.schemas import AdminInput
+from auth.web.schemas import AdminInput, Input
+
+Ban = Input.of(ban_duration=fields.BanDuration(required=True))
 
 
 class AnyUser(AdminInput):

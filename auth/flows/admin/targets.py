@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from auth.rules.proofs import refusal_of_target
-from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Runner, acts, queries
@@ -74,7 +73,7 @@ def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) ->
 
 def check(asked: Asked, act: Act, person: "queries.SelectPerson") -> "queries.SelectPerson":
     """Return the facts about a locked user. Refuse like `lock`."""
-    if asked.actor != "service_role" and refusal_of_target(facts.person_of(person)):
+    if asked.actor != "service_role" and refusal_of_target(person):
         raise refusal(asked, person.id)
     if person.role == "admin":
         # The service role key may remove the last administrator, but not while another administrator leaves.

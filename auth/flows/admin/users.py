@@ -1,8 +1,9 @@
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
 from auth.flows import ends
@@ -12,8 +13,8 @@ from auth.flows.admin.targets import Claim
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
-from auth.rules.users import AddressKind, end_of_ban, is_banned
-from auth.web import audit, facts
+from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
@@ -29,28 +30,45 @@ class SignedOut(NamedTuple):
 
 def create_user(asked: Asked, body: dict[str, Any]) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
-    email, role = body.get("email"), body.get("role", "authenticated")
-    if "password" in body:
-        check_strength(
-            asked.settings, body["password"], [email, body.get("phone")], asked.parts.leaked_passwords
-        )
-        body["password_hash"] = asked.parts.passwords.hash(body["password"])
-    addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
+    if "role" in body and asked.actor != "service_role":
+        raise ApiError("role.insufficient_permissions", "role: must be absent")
+    email, role, password_hash = body.get("email"), body.get("role", "authenticated"), hash_of(asked, body)
+    addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
         make_way(act, holders, "created_again")
-        columns = {name: body.get(name) for name in ("id", "email", "phone", "password_hash")}
+        columns = {name: body.get(name) for name in ("id", "email", "phone")} | {
+            "password_hash": password_hash
+        }
         columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
-        for kind in removal.ADDRESSES:
+        for kind in ADDRESS_KINDS:
             is_confirmed = kind in body and body[f"{kind}_confirm"]
             columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
         banned_until = end_of_ban(body.get("ban_duration"), now)
         columns |= {"role": role, "banned_until": banned_until}
-        id = queries.create_user(act, **columns, is_vouched=columns["password_hash"] is not None).id
+        id = queries.create_user(act, **columns, is_vouched=password_hash is not None).id
         done = ["user_created", "banned" if banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
         audit.record(act, id, email, done, ["user.created"], **made)
         return found(queries.select_any_user(act, id=id), "user_not_found").user_object
+
+
+def hash_of(asked: Asked, body: dict[str, Any], user_id: str | None = None) -> str | None:
+    """Return the hash for the password of a body, or of that hash. Raises `WeakPassword`."""
+    if "password_hash" in body:
+        try:
+            return asked.parts.passwords.stored_form(body["password_hash"])
+        except legacy.UnusableHash as error:
+            details = str(error).replace("password_hash", "password_hash:", 1)
+            raise ApiError("validation_failed", details) from None
+    if "password" not in body:
+        return None
+    others = [body.get("email"), body.get("phone")]
+    if user_id:
+        known = found(queries.select_addresses(asked.db, id=user_id), "user_not_found")
+        others += [known.email, known.phone]
+    check_strength(asked.settings, body["password"], others, asked.parts.leaked_passwords)
+    return asked.parts.passwords.hash(body["password"])
 
 
 def update_user(
@@ -62,23 +80,32 @@ def update_user(
     claim: Claim = targets.nothing,
 ) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON."""
-    addresses = [body[kind] for kind in removal.ADDRESSES if body.get(kind)]
+    addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses, user_id, claim=claim) as (act, holders):
         before = targets.read(asked, act, user_id)
         return _update(asked, act, before, body, password_hash, holders)
 
 
-def replace_metadata(asked: Asked, user_id: str, wanted: dict[str, dict[str, Any]], version: str) -> None:
-    """Replace all metadata of a user, unless it has changed since `version`."""
+def change_addresses(asked: Asked, user_id: str, changed: dict[str, Any]) -> None:
+    """Apply the `email` and `phone` of a body, if there are any. The present address withdraws a change."""
+    if changed:
+        update_user(asked, user_id, changed)
+
+
+def replace_metadata(asked: Asked, user_id: str, wanted: Mapping[str, Any]) -> None:
+    """Replace all metadata of a user, unless it has changed since the `version` that an administrator saw."""
     with targets.on(asked, user_id) as (act, before):
-        if metadata_version(before) != version:
+        if metadata_version(before) != wanted["version"]:
             raise ApiError("stale.validation_failed")
-        body = {name: _changed_members(getattr(before, name), members) for name, members in wanted.items()}
+        body = {
+            name: _changed_members(getattr(before, name), wanted[name])
+            for name in ("user_metadata", "app_metadata")
+        }
         if any(body.values()):
             _update(asked, act, before, body)
 
 
-def metadata_version(user: Any) -> str:
+def metadata_version(user: "queries.SelectEffects | queries.SelectPerson") -> str:
     """Return a version of the metadata, with which a form detects later changes."""
     metadata = json.dumps([user.user_metadata, user.app_metadata], sort_keys=True)
     return hashlib.sha256(metadata.encode()).hexdigest()
@@ -141,14 +168,14 @@ def _update(
 ) -> str:
     user_id = before.id
     # Also null, for a user without one.
-    if kept := [kind for kind in removal.ADDRESSES if kind in body and body[kind] == getattr(before, kind)]:
+    if kept := [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(before, kind)]:
         removal.withdraw_changes(act, before, kept)
-    new = [kind for kind in removal.ADDRESSES if body.get(kind) not in (getattr(before, kind), None)]
+    new = [kind for kind in ADDRESS_KINDS if body.get(kind) not in (getattr(before, kind), None)]
     if body.get("ban_duration"):
         ends.end(act, user_id, None, "banned", voids=True)
     elif password_hash or new:
         ends.end(act, user_id, None, "reset_by_admin", voids=True)
-    kinds = [kind for kind in removal.ADDRESSES if body.get(kind, "") is None and getattr(before, kind)]
+    kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
     removed = _remove(asked, act, before, kinds, ids) if kinds or ids else []
     if removed or new:
@@ -156,7 +183,7 @@ def _update(
         queries.void_undo_links(act, user_id=user_id, moment=None)
     make_way(act, holders, "created_again")
     # A first proof removes other data, so it comes before the changes of the body.
-    kinds_in_order: list[AddressKind] = sorted(("email", "phone"), key=new.count)
+    kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
         _set_address(act, user_id, each, body)
     if removed:
@@ -165,7 +192,7 @@ def _update(
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
     _update_others(act, before, body, vouches_password=bool(password_hash))
     after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
-    for provider in set(removed).difference(removal.ADDRESSES):
+    for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
     return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
@@ -193,7 +220,7 @@ def _remove(
 ) -> list[str]:
     providers = removal.removed_providers(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
-    api_keys.remove_of(asked, act, before, ids, is_told=False)
+    api_keys.remove_of(act, before, ids)
     if providers:
         queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
@@ -220,7 +247,7 @@ def _record(
 ) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
-    was_banned, is_now_banned = (is_banned(facts.person_of(each), before.now) for each in (before, after))
+    was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
         "password_changed": "password" in body or "password_hash" in body,
@@ -234,7 +261,7 @@ def _record(
         "banned": "ban_duration" in body and is_now_banned,
         "unbanned": was_banned and not is_now_banned,
     }
-    details = {f"old_{name}": getattr(before, name) for name in changed & {*removal.ADDRESSES, "role"}}
+    details = {f"old_{name}": getattr(before, name) for name in changed & {*ADDRESS_KINDS, "role"}}
     details |= {"role": after.role} if "role" in changed else {}
     details |= {"banned_until": iso_8601(after.banned_until)} if "ban_duration" in body else {}
     done = [name for name, is_done in acts.items() if is_done]

@@ -6,10 +6,9 @@ from flask import Blueprint, Response, json, jsonify
 from marshmallow import ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
-from auth.core.passwords import legacy
-from auth.core.passwords.policy import check_strength
+from auth.core import json_bodies
 from auth.flows.account import removal
-from auth.flows.admin import links, messages, users
+from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
 from auth.flows.history import timeline
 from auth.web import counted, counts, dialect, fields, g, guard, schemas, takes_metadata
@@ -97,21 +96,7 @@ class _AuditQuery(AdminPageQuery):
 @takes_metadata
 @guard.admin
 def create_user() -> Response:
-    body = read_body(_NewUser())
-    if "role" in body and g.actor != "service_role":
-        raise ApiError("role.insufficient_permissions", "role: must be absent")
-    if "password_hash" in body:
-        body["password_hash"] = _stored_form(body["password_hash"])
-    return JsonResponse(users.create_user(current_asked(), body))
-
-
-def _stored_form(password_hash: str) -> str:
-    try:
-        return latchkey.passwords.stored_form(password_hash)
-    except legacy.UnusableHash as error:
-        raise ApiError(
-            "validation_failed", str(error).replace("password_hash", "password_hash:", 1)
-        ) from None
+    return JsonResponse(users.create_user(current_asked(), read_body(_NewUser())))
 
 
 @blueprint.get("/admin/users")
@@ -123,7 +108,7 @@ def list_users() -> Response:
     filters: dict[str, Any] = {name: query.get(name) for name in ("email", "role")} | {"q": prefix or None}
     filters["is_anonymous"] = query["is_anonymous"] == "true" if "is_anonymous" in query else None
     order: dict[str, Any] = {"sort": query["sort"], "descending": query["order"] == "desc"}
-    row = queries.list_users(latchkey.db, most=_EXACT_TOTAL, **order, **bounds(query), **filters)
+    row = searches.list_users(latchkey.db, filters, most=_EXACT_TOTAL, **order, **bounds(query))
     total = row.total
     if total == _EXACT_TOTAL:
         total = _large_total(tuple(filters.items()), int(time.monotonic() / _TOTAL_AGE))
@@ -132,8 +117,7 @@ def list_users() -> Response:
 
 @functools.lru_cache(maxsize=64)
 def _large_total(filters: tuple[tuple[str, Any], ...], _period: int) -> int:
-    nobody: dict[str, Any] = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
-    return queries.list_users(latchkey.db, most=None, **nobody, **dict(filters)).total
+    return searches.count_users(latchkey.db, dict(filters))
 
 
 @blueprint.get("/admin/users/<user_id>")
@@ -156,15 +140,9 @@ def list_recent_changes(user_id: str) -> Response:
 @takes_metadata
 @guard.service_role
 def update_any_user(user_id: str) -> Response:
-    body = read_body(AnyUserChange())
+    asked, body = current_asked(), read_body(AnyUserChange())
     user_id = known_id(user_id, "user_not_found")
-    password_hash = _stored_form(body["password_hash"]) if "password_hash" in body else None
-    if "password" in body:
-        known = found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
-        others = [known.email, known.phone, body.get("email"), body.get("phone")]
-        check_strength(latchkey.settings, body["password"], others, latchkey.leaked_passwords)
-        password_hash = latchkey.passwords.hash(body["password"])
-    return JsonResponse(users.update_user(current_asked(), user_id, body, password_hash))
+    return JsonResponse(users.update_user(asked, user_id, body, users.hash_of(asked, body, user_id)))
 
 
 @blueprint.delete("/admin/users/<user_id>")
@@ -200,7 +178,7 @@ def generate_link() -> Response:
 def invite() -> Response:
     """Invite a user by email, once or again until the user accepts."""
     user, message_id = messages.invite(current_asked(), read_body(_Invitation()))
-    return JsonResponse(f'{{"user": {user}, "message_id": "{message_id}"}}')
+    return JsonResponse(json_bodies.encode_with({"message_id": message_id}, user=user))
 
 
 @blueprint.get("/admin/audit")

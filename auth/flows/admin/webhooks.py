@@ -23,9 +23,10 @@ def create(asked: Asked, body: dict[str, Any], secret: str | None = None) -> tup
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
     sealed = asked.parts.sealer.seal(secret, id)
     with targets.act(asked) as act:
-        row = queries.create_webhook(act, id=id, most=most, secret=sealed, **body)
-    if row is None:
-        raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
+        queries.lock_webhooks(act)
+        if queries.count_webhooks(act).total >= most:
+            raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
+        row = queries.create_webhook(act, id=id, secret=sealed, **body)
     return row.webhook_object, secret
 
 
@@ -55,10 +56,7 @@ def delete(asked: Asked, webhook_id: str) -> None:
 def redeliver(asked: Asked, webhook_id: str, delivery_id: str) -> str:
     """Send an event again, and return its delivery."""
     id, delivery_id = webhook_id_of(webhook_id), webhook_id_of(delivery_id)
-    row = _act(asked, queries.redeliver_event, id=id, delivery_id=delivery_id)
-    if row.delivery is None and not row.is_disabled:
-        raise ApiError("webhook.not_found")
-    return _sent(row)
+    return _sent(_act(asked, queries.redeliver_event, id=id, delivery_id=delivery_id))
 
 
 def send_test(asked: Asked, webhook_id: str, event: str) -> str:
@@ -79,10 +77,10 @@ def _act(asked: Asked, query: Callable[..., T | None], **values: Any) -> T:
         return found_webhook(query(act, **values))
 
 
-def _sent(row: Any) -> str:
+def _sent(row: "queries.RedeliverEvent | queries.SendTestEvent") -> str:
     if row.is_disabled:
         raise ApiError("disabled_webhook.validation_failed", "disabled: must be false")
-    return row.delivery
+    return found_webhook(row.delivery)
 
 
 def _check_url(asked: Asked, url: str) -> None:

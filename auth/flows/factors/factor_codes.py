@@ -5,7 +5,7 @@ A verdict is committed before anybody learns it. The act that the code is for sp
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
@@ -18,6 +18,8 @@ from auth.web import limits
 from auth.web.asked import Asked
 from sql import Runner, acts, queries
 
+# The rows of factors, of which security keys have no secret.
+Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors | queries.ListFactorsOfUndo"
 _TOTP_LENGTH = 6
 
 log = structlog.get_logger()
@@ -30,14 +32,14 @@ class Match(NamedTuple):
     step: int
 
 
-def check_app_code(asked: Asked, user_id: str, factors: Sequence[Any], code: str) -> Match | None:
-    """Commit whether this is a code of one of `factors`, rows of `list_totp_factors`, and return which."""
+def check_app_code(asked: Asked, user_id: str, factors: Sequence[Factor], code: str) -> Match | None:
+    """Commit whether this is a code of one of `factors`, and return of which."""
     with acts.begin(asked.db) as act:
         return judge_app_code(asked, act, user_id, factors, code)
 
 
 def judge_app_code(
-    asked: Asked, act: acts.Act, user_id: str, factors: Sequence[Any], code: str
+    asked: Asked, act: acts.Act, user_id: str, factors: Sequence[Factor], code: str
 ) -> Match | None:
     """Do the same as the first step of an act, which tells nobody before it is committed.
 
@@ -114,16 +116,13 @@ def _record_verdict(
         raise limits.refusal(key, verdict.refused_for)
 
 
-def _step(asked: Asked, sealed: bytes, factor_id: str, code: str, moment: float) -> int | None:
-    try:
-        secret = asked.parts.sealer.open(sealed, factor_id)
-    except CannotOpen as error:
-        log.error("totp_secret_not_opened", factor_id=factor_id, reason=str(error))
+def _unused_step(asked: Asked, factor: Factor, code: str) -> int | None:
+    if factor.secret is None:
         return None
-    return totp.matching_step(secret, code, moment)
-
-
-def _unused_step(asked: Asked, factor: Any, code: str) -> int | None:
-    # A security key has no secret.
-    step = factor.secret and _step(asked, bytes(factor.secret), factor.id, code, factor.now.timestamp())
+    try:
+        secret = asked.parts.sealer.open(bytes(factor.secret), factor.id)
+    except CannotOpen as error:
+        log.error("totp_secret_not_opened", factor_id=factor.id, reason=str(error))
+        return None
+    step = totp.matching_step(secret, code, factor.now.timestamp())
     return step if step is not None and step > (factor.last_step or -1) else None

@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
-from auth.core.factors.webauthn import WRONG_SIGNATURE
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
-from auth.flows.sessions.issuing import Issue, about_own, is_asked
-from auth.flows.sessions.token_response import Session, raise_session
+from auth.flows.sessions.issuing import Issue, Session, about_own
+from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import Act, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.rules.factors import may_verify
@@ -123,7 +123,7 @@ def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
 def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
     """Raise the caller's session to `aal2` by a code."""
     user_id = asked.caller.user_id
-    if is_asked(asked, for_client=for_client):
+    if for_client and asked.parts.token_hook:
         factor = _own_factor(asked, asked.db, factor_id)
         if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
             raise ApiError("mfa_verification_failed")
@@ -142,12 +142,12 @@ def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, f
             raise ApiError("mfa_challenge_expired")
         if match and factor_codes.spend_totp(act, match):
             queries.delete_challenge(act, id=challenge_id)
-            return Session(_complete(asked, act, caller, factor, "totp"), issue)
+            return _complete(asked, act, caller, factor, "totp", issue)
     raise ApiError("mfa_verification_failed")
 
 
-def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
-    """Raise the caller's session to `aal2` by a code of any of their apps, and return its row."""
+def verify_code(asked: Asked, code: str) -> Session:
+    """Raise the caller's session to `aal2` by a code of any of their apps."""
     apps = queries.list_totp_factors(asked.db, user_id=asked.caller.user_id, verified_before=None)
     match = factor_codes.check_app_code(asked, asked.caller.user_id, apps, code)
     if match is None:
@@ -157,7 +157,7 @@ def verify_code(asked: Asked, code: str) -> "queries.RaiseSession":
         if not factor_codes.spend_totp(act, match):
             raise ApiError("mfa_verification_failed")
         app = next(app for app in apps if app.id == match.factor_id)
-        return _complete(asked, act, caller, app, "totp")
+        return _complete(asked, act, caller, app, "totp", None)
 
 
 def verify_webauthn(
@@ -196,8 +196,8 @@ def _use_key(
     asked: Asked,
     factor: Factor,
     created: dict[str, Any],
-    credential: Any,
-    assertion: Any,
+    credential: "queries.SelectCredential | None",
+    assertion: Assertion | None,
     issue: Issue,
 ) -> Session:
     refusal = None
@@ -207,10 +207,10 @@ def _use_key(
         # Another request may have verified or removed it.
         if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
-        if factor.is_verified:
+        if credential and assertion:
             refusal = assertions.use(act, credential, assertion, caller.email)
         if refusal is None:
-            return Session(_complete(asked, act, caller, factor, "webauthn", **created), issue)
+            return _complete(asked, act, caller, factor, "webauthn", issue, **created)
     raise refusal
 
 
@@ -225,8 +225,9 @@ def _complete(
     caller: Person,
     factor: Factor,
     method: str,
+    issue: Issue | None,
     **credential: Any,
-) -> "queries.RaiseSession":
+) -> Session:
     """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
     if not factor.is_verified:
         check_room(asked, tx, caller.id)
@@ -235,7 +236,7 @@ def _complete(
         queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
-    return raise_session(asked, tx, asked.caller.session_id, method, factor.id)
+    return raise_session(asked, tx, asked.caller.session_id, method, factor.id, issue)
 
 
 def end_other_sessions(asked: Asked, act: acts.Act, user_id: str) -> None:
@@ -291,7 +292,7 @@ def remove(asked: Asked, factor_id: str, body: dict[str, Any]) -> None:
 
 def remove_recent(asked: Asked, act: acts.Act, caller: Person, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
-    for factor in queries.list_factors_by_id(act, user_id=caller.id, ids=ids) if ids else ():
+    for factor in queries.list_factors_by_id(act, user_id=caller.id, ids=ids):
         notify(asked, act, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
         _record(act, caller, "factor_removed", factor, None)
     delete(act, caller.id, ids)

@@ -7,8 +7,8 @@ from auth.core.factors import recovery_codes
 from auth.core.text.moments import iso_8601
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
-from auth.flows.sessions.issuing import about_own
-from auth.flows.sessions.token_response import Session, raise_session
+from auth.flows.sessions.issuing import Session, about_own
+from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof, remove
 from auth.web import audit
 from auth.web.asked import Asked
@@ -81,5 +81,4 @@ def verify(
         left = spent.remaining
         audit.record(act, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
         notify(asked, act, caller, "recovery_code_used", remaining=left)
-        raised = raise_session(asked, act, asked.caller.session_id, "mfa/recovery_code", None)
-    return Session(raised, issue)
+        return raise_session(asked, act, asked.caller.session_id, "mfa/recovery_code", None, issue)

@@ -54,7 +54,7 @@ class Explanation:
 
     ways: list[str]
     obstacles: list[Obstacle]
-    limits: list[dict[str, Any]]
+    limits: list[counts.Count]
     claims: dict[str, Any]
     claims_problem: str | None
     is_locked: bool
@@ -161,7 +161,7 @@ def _address_obstacles(settings: Settings, user: "queries.SelectSummary") -> Ite
         yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
 
 
-def _locks(limits: list[dict[str, Any]], ways: list[str]) -> Iterator[Obstacle]:
+def _locks(limits: list[counts.Count], ways: list[str]) -> Iterator[Obstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
             left = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)
@@ -174,7 +174,7 @@ def _unsent(db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
         advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
-        yield Obstacle(timeline.sentence(message), advice, "resend", message.id)
+        yield Obstacle(timeline.sentence_of_message(message), advice, "resend", message.id)
 
 
 def _refused_by_hook(settings: Settings, db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:

@@ -1,9 +1,10 @@
-from typing import Any
+from typing import Any, Protocol
 
 from auth.core.text.labels import label, quoted, values_of
 from auth.core.text.moments import clock
 from auth.core.text.names import provider
 from auth.core.text.user_agents import device
+from sql import queries
 
 # Refusals whose number of attempts is in the log.
 _GUESSES = {
@@ -14,22 +15,57 @@ _GUESSES = {
 _CHANGED = ("address", "email", "phone", "role", "passkey", "factor")
 
 
-def item(row: Any) -> dict[str, Any]:
+class Message(Protocol):
+    """A row about a message or an event."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def details(self) -> dict[str, Any]: ...
+
+
+class Entry(Message, Protocol):
+    """A row of a timeline or of the audit log."""
+
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def user_id(self) -> str | None: ...
+    @property
+    def actor(self) -> str | None: ...
+    @property
+    def actor_id(self) -> str | None: ...
+    @property
+    def ip(self) -> str | None: ...
+    @property
+    def user_agent(self) -> str | None: ...
+
+
+def item(row: "queries.ListTimeline") -> dict[str, Any]:
     members = row._asdict()
     del members["user_id"]
     return {"text": sentence(row)} | members
 
 
-def sentence(row: Any) -> str:
-    """Return a sentence such as `sign-in refused: wrong password, attempt 3 of 10, from 198.51.100.7`."""
+def sentence(row: Entry) -> str:
+    """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
-        details = row.details
-        name = message(details["channel"], row.name) if row.kind == "message" else _event(row.name)
-        return f"{name} to {details['recipient']} {outcome(details)}"
+        return sentence_of_message(row)
     return what(row) + _actor(row) + _origin(row)
 
 
-def what(row: Any) -> str:
+def sentence_of_message(row: Message) -> str:
+    details, name = row.details, f"event ({label('events', row.name)})"
+    if row.kind == "message":
+        name = message(details["channel"], row.name)
+    return f"{name} to {details['recipient']} {outcome(details)}"
+
+
+def what(row: Entry) -> str:
     """Return the sentence of an act, a refusal or a session without its actor and network."""
     return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
 
@@ -39,11 +75,7 @@ def message(channel: str, kind: str) -> str:
     return f"{label('channels', channel)} ({label('messages', kind)})"
 
 
-def _event(name: str) -> str:
-    return f"event ({label('events', name)})"
-
-
-def _act(row: Any) -> str:
+def _act(row: Entry) -> str:
     values = _values(row.details)
     for age in ("old", "new"):
         found = (values[f"{age}_{name}"] for name in _CHANGED if f"{age}_{name}" in values)
@@ -53,9 +85,9 @@ def _act(row: Any) -> str:
     return label("acts", row.name, **values)
 
 
-def _refusal(row: Any) -> str:
+def _refusal(row: Entry) -> str:
     details = row.details
-    text = f"{label('refused', row.name)}: {label('reasons', row.reason)}"
+    text = f"{label('refused', row.name)}: {label('reasons', row.reason or '')}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
         text += f", attempt {details['tries']} of {details['of']}"
     if details.get("hook"):
@@ -65,14 +97,14 @@ def _refusal(row: Any) -> str:
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 
-def _session(row: Any) -> str:
+def _session(row: Entry) -> str:
     if row.name == "began":
         values = _values(row.details)
         return f"session started with {values.get('provider') or values['method']}"
     if row.name == "expired":
         return "session expired"
     sessions = "session" if row.count == 1 else f"{row.count} sessions"
-    return f"{sessions} ended: {label('end_reasons', row.reason)}"
+    return f"{sessions} ended: {label('end_reasons', row.reason or '')}"
 
 
 def _values(details: dict[str, Any]) -> dict[str, str]:
@@ -102,7 +134,7 @@ def outcome(details: dict[str, Any]) -> str:
             return f"failed after {attempts}{error}"
 
 
-def _actor(row: Any) -> str:
+def _actor(row: Entry) -> str:
     # "user created by an administrator, carol@example.com" has its "by" already.
     by = "" if row.details.get("by") == "administrator" else "by "
     if row.actor == "user" and row.details.get("administrator"):
@@ -115,7 +147,7 @@ def _actor(row: Any) -> str:
     return f", {by}{label('actors', row.actor)}" + (f" of {quoted(ran)}" if ran else "")
 
 
-def _origin(row: Any) -> str:
+def _origin(row: Entry) -> str:
     if not row.ip:
         return ""
     known = device(row.user_agent)

@@ -4,7 +4,7 @@ from auth.flows.links.finding import find_link, locked
 from auth.flows.links.proving import person_of
 from auth.rules import links
 from auth.rules.remaining import refusal_of_leaving
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from sql import queries
 
@@ -12,7 +12,7 @@ from sql import queries
 def is_offered(asked: Asked, link: "queries.SelectLink") -> bool:
     """Whether the page of a good link offers to decline it."""
     person = queries.select_person(asked.db, user_id=link.user_id, session_id=None)
-    return person is not None and links.can_be_declined(link.purpose, facts.person_of(person), person.now)
+    return person is not None and links.can_be_declined(link.purpose, person, person.now)
 
 
 def decline_sign_up(asked: Asked, token: str) -> bool:
@@ -23,7 +23,7 @@ def decline_sign_up(asked: Asked, token: str) -> bool:
     """
     with locked(asked, find_link(token, "signup")) as (act, link):
         person = link and person_of(act, link.user_id)
-        if not (link and person and links.can_be_declined(link.purpose, facts.person_of(person), person.now)):
+        if not (link and person and links.can_be_declined(link.purpose, person, person.now)):
             return False
         queries.delete_link(act, id=link.id)
         if person.password_hash is None:
@@ -31,7 +31,7 @@ def decline_sign_up(asked: Asked, token: str) -> bool:
         if person.role == "admin":
             act.lock_administrators()
         others = queries.count_other_administrators(act, user_id=person.id).total
-        if refusal_of_leaving(facts.person_of(person), others) is None:
+        if refusal_of_leaving(person, others) is None:
             queries.delete_user_because(act, user_id=person.id, because="declined")
         return True
 
@@ -40,7 +40,7 @@ def decline_change(asked: Asked, token: str) -> bool:
     """Withdraw a first email, and return whether the link was good."""
     with locked(asked, find_link(token, "email_change")) as (act, link):
         person = link and person_of(act, link.user_id)
-        if not (link and person and links.can_be_declined(link.purpose, facts.person_of(person), person.now)):
+        if not (link and person and links.can_be_declined(link.purpose, person, person.now)):
             return False
         queries.void_change_to(act, user_id=person.id, target=link.target)
         if person.new_email == link.target:

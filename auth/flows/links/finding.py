@@ -9,7 +9,6 @@ from auth.core.tokens import one_time
 from auth.flows import verdicts
 from auth.rules import counts, links
 from auth.rules.counts import Allowance, Limit
-from auth.web import facts
 from auth.web.asked import Asked
 from sql import Runner, acts, queries
 from sql.acts import Act
@@ -36,10 +35,6 @@ class Code:
 Given = Link | Code
 
 
-def by_link(token: str) -> Link:
-    return Link(one_time.hash_token(token))
-
-
 def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> Code:
     return Code(address, asked.parts.codes.macs(address, code), browser_hash)
 
@@ -53,10 +48,9 @@ class Found:
     purposes: Collection[str]
 
     def is_good(self, row: "queries.SelectLink") -> bool:
-        link = facts.link_of(row)
         if self.id is not None:
-            return links.is_open_code(link, True, self.purposes, row.now)
-        return link.purpose in self.purposes and links.is_good_link(link, row.now)
+            return links.is_open_code(row, True, self.purposes, row.now)
+        return row.purpose in self.purposes and links.is_good_link(row, row.now)
 
     def users(self, on: Runner) -> list[str]:
         """Return the user, and the holder of the address, to lock both."""
@@ -100,14 +94,9 @@ def _judge(asked: Asked, given: Code, purposes: Collection[str]) -> str | None:
     """Record the verdict on a code, and return its id if it is right and may be told."""
     here = asked.client["network"]
     with acts.begin(asked.db) as act:
-        rows = queries.list_codes(act, target=given.address)
-        codes = [facts.link_of(row) for row in rows]
-        newest = links.code_for_browser(codes, given.browser_hash)
-        row = rows[codes.index(newest)] if newest else None
-        is_right = (
-            newest is not None
-            and row is not None
-            and links.is_open_code(newest, bytes(row.code_mac) in given.macs, purposes, row.now)
+        row = links.code_for_browser(queries.list_codes(act, target=given.address), given.browser_hash)
+        is_right = row is not None and links.is_open_code(
+            row, bytes(row.code_mac) in given.macs, purposes, row.now
         )
         is_known = verdicts.is_known_network(act, row.user_id if row else None, here)
         guessed = row.id if row and row.purpose in purposes else given.address

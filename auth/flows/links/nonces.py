@@ -4,7 +4,7 @@ from auth.core import addresses
 from auth.flows.links.finding import Code, find, locked
 from auth.flows.links.proving import person_of, record_mail_proof
 from auth.rules import proofs, users
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from sql import queries
 
@@ -20,7 +20,7 @@ def spend(asked: Asked, code: Code) -> proofs.Proof | None:
         person = person_of(act, row.user_id)
         record_mail_proof(act, person.id, asked.client["network"])
         audit.record(act, person.id, None, ["reauthenticated"], [])
-        address = users.address_of(facts.person_of(person), addresses.kind_of(row.target))
+        address = users.address_of(person, addresses.kind_of(row.target))
         is_own = address is not None and address.value == row.target
         added_at = proofs.added_at(address.added_at, person.created_at) if address and is_own else None
         return proofs.proof_of_code(

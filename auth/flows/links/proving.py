@@ -7,7 +7,6 @@ from auth.flows import ends
 from auth.rules import counts, first_proof
 from auth.rules.first_proof import ProvedBy
 from auth.rules.users import AddressKind
-from auth.web import facts
 from auth.web.errors import found
 from sql import Runner, queries
 from sql.acts import Act
@@ -32,7 +31,7 @@ def prove_address(
 
     A stranger may have set whatever a first proof removes.
     """
-    user = facts.person_of(person)
+    user = person
     is_first = first_proof.is_first_proof(user, kind, address, proof)
     if is_first:
         queries.remove_unproved(act, user_id=person.id, provider=kind)
@@ -48,6 +47,6 @@ def prove_address(
 
 def record_mail_proof(act: Act, user_id: str, network: str) -> None:
     """Give a network where a mailed link or code was used tries of its own, unless three have them."""
-    networks = facts.networks_of(queries.list_known_networks(act, user_id=user_id))
-    if counts.records_mail_proof(networks, network, act.acted_at):
+    known = queries.list_known_networks(act, user_id=user_id)
+    if counts.records_mail_proof(known, network, act.acted_at):
         queries.record_mail_proof(act, user_id=user_id, network=network)

@@ -13,15 +13,15 @@ from auth.flows.account import removal
 from auth.flows.links.finding import Found, Given, Link, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
-from auth.flows.messages.outgoing import notify, proved_address
-from auth.flows.sessions.issuing import Issue, about_new, is_asked
-from auth.flows.sessions.token_response import Opened, Outcome, Proof, Session, open_session, write_code
+from auth.flows.messages.outgoing import notify
+from auth.flows.sessions.issuing import Issue, Session, about_new
+from auth.flows.sessions.token_response import Outcome, Proof, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
 from auth.rules import first_proof, links, users
 from auth.rules.ends import Reason
-from auth.rules.refusals import Refusal
-from auth.web import audit, facts
+from auth.rules.messages import address_of_notices
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries
@@ -67,7 +67,7 @@ class _Done:
     details: dict[str, Any] = field(default_factory=dict)
     members: dict[str, Any] = field(default_factory=dict)
 
-    def record(self, act: Act, link: "queries.SelectLink", session: Opened | None) -> None:
+    def record(self, act: Act, link: "queries.SelectLink", session: Session | None) -> None:
         acts = [*self.acts, "signed_in" if session else None]
         events = ["user.updated" if any(self.acts) else None, "auth.login" if session else None]
         details = {"method": "otp", **self.details, "session_id": session and session.session_id}
@@ -83,13 +83,13 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
         raise ApiError("otp_expired")
     issue, members = None, dict[str, Any]()
     try:
-        if is_asked(asked, for_client=not isinstance(receiver, Page)):
+        if asked.parts.token_hook and not isinstance(receiver, Page):
             issue, members = _ask_hook(asked, found, receiver)
         with locked(asked, found) as (act, link):
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
-            refusal = _refusal(link, person)
+            refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
             if refusal:
                 # Raised below: what is refused is spent, too.
                 outcome = Outcome(refusal=ApiError(refusal))
@@ -116,12 +116,12 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | N
         if link is None:
             raise ApiError("otp_expired")
         person = person_of(act, link.user_id)
-        refusal = _refusal(link, person)
+        refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
         if refusal:
             queries.spend_link(act, id=link.id)
         elif not _is_for_client(asked, found, link, person, receiver):
             return None, {}
-        elif not users.has_proved(facts.person_of(person), link.target):
+        elif not users.has_proved(person, link.target):
             # Otherwise it would be void with the others.
             queries.spend_link(act, id=link.id)
             is_change = link.purpose in one_time.CHANGES
@@ -134,7 +134,8 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | N
             queries.keep_link(act, id=link.id)
     if refusal:
         raise ApiError(refusal)
-    return about_new(asked, link.user_id, _method(link), for_client=True), done.members
+    method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+    return about_new(asked, link.user_id, method), done.members
 
 
 def _use(
@@ -147,19 +148,22 @@ def _use(
 ) -> Outcome:
     """Confirm an address, and sign its user in."""
     done = _confirm_address(asked, act, link, person, receiver)
-    present, proof = person_of(act, person.id), Proof(method=_method(link), told=frozenset({link.target}))
-    is_elsewhere = _is_elsewhere(asked, link, receiver)
-    code, row = None, None
+    method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+    present, proof = person_of(act, person.id), Proof(method=method, told=frozenset({link.target}))
+    is_elsewhere = isinstance(receiver, Redirect) and waiting.is_elsewhere(
+        asked, link, is_same=receiver.is_same
+    )
+    code, session = None, None
     if isinstance(receiver, Redirect) and link.code_challenge and not is_elsewhere:
         code = write_code(asked, act, present, link.code_challenge, proof)
     else:
-        row = open_session(asked, act, present, proof, issue)
-    done.record(act, link, row)
+        session = open_session(asked, act, present, proof, issue)
+    done.record(act, link, session)
     return Outcome(
-        session=row and Session(row, issue),
+        session=session,
         authorization_code=code,
         # Only the application may use the code.
-        redirect_to=target_of(asked, link) if row else link.redirect_to,
+        redirect_to=target_of(asked, link) if session else link.redirect_to,
         members=done.members,
         is_elsewhere=is_elsewhere,
         purpose=link.purpose,
@@ -177,36 +181,24 @@ def _use_for_change(
 ) -> Outcome:
     """Give the user a new address, unless that came before the hook, and perhaps sign in."""
     done = _Done(email=person.email)
-    if not users.has_proved(facts.person_of(person), link.target):
+    if not users.has_proved(person, link.target):
         done = _take_new_address(asked, act, link, person)
-    row = None
+    session = None
     if _signs_in(found, person, receiver):
         present = person_of(act, person.id)
         # The change of the address has its own notice.
-        proof = Proof(method=_method(link), told=frozenset({proved_address(asked, present)}))
-        row = open_session(asked, act, present, proof, issue)
-    done.record(act, link, row)
-    return Outcome(session=row and Session(row, issue), redirect_to=link.redirect_to)
-
-
-def _refusal(link: "queries.SelectLink", person: "queries.SelectPerson") -> Refusal | None:
-    pending = (person.new_email, person.new_phone)
-    return links.refusal_of_use(link.purpose, link.target, facts.person_of(person), pending, person.now)
-
-
-def _method(link: "queries.SelectLink") -> str:
-    return links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-
-
-def _is_elsewhere(asked: Asked, link: "queries.SelectLink", receiver: Receiver) -> bool:
-    """Whether another browser asked for the link than the one that opens it."""
-    return isinstance(receiver, Redirect) and waiting.is_elsewhere(asked, link, is_same=receiver.is_same)
+        told = address_of_notices(present, offers_phone=asked.settings.offers_phone)
+        method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
+        proof = Proof(method=method, told=frozenset({told}))
+        session = open_session(asked, act, present, proof, issue)
+    done.record(act, link, session)
+    return Outcome(session=session, redirect_to=link.redirect_to)
 
 
 def _signs_in(found: Found, person: "queries.SelectPerson", receiver: Receiver) -> bool:
     """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
-    is_strangers = users.lacks_address(facts.person_of(person)) and found.token_hash is not None
+    is_strangers = users.lacks_address(person) and found.token_hash is not None
     return not isinstance(receiver, Redirect) and not is_strangers
 
 
@@ -223,7 +215,8 @@ def _is_for_client(
     if not isinstance(receiver, Redirect):
         return True
     target = asked.parts.redirects.checked(receiver.redirect_to or target_of(asked, link))
-    stays_here = _is_elsewhere(asked, link, receiver) or asked.parts.redirects.is_own_page(target)
+    is_elsewhere = waiting.is_elsewhere(asked, link, is_same=receiver.is_same)
+    stays_here = is_elsewhere or asked.parts.redirects.is_own_page(target)
     return not (link.code_challenge or stays_here)
 
 
@@ -231,7 +224,7 @@ def _confirm_address(
     asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson", receiver: Receiver
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
-    user, kind = facts.person_of(person), addresses.kind_of(link.target)
+    user, kind = person, addresses.kind_of(link.target)
     owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
     is_of_sign_up = proof in first_proof.OF_SIGN_UPS
     # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
@@ -282,11 +275,11 @@ def _take_new_address(
     asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson"
 ) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
-    kind, is_first = addresses.kind_of(link.target), users.lacks_address(facts.person_of(person))
+    kind, is_first = addresses.kind_of(link.target), users.lacks_address(person)
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"
     old_address = person.email if kind == "email" else person.phone
     holder = holder_of(act, link.target, person.id)
-    if holder and users.is_replaced(facts.person_of(holder), holder.now):
+    if holder and users.is_replaced(holder, holder.now):
         queries.delete_user_because(act, user_id=holder.id, because="proved_by_other")
     new: dict[str, Any] = {f"new_{kind}": link.target}
     notify(asked, act, person, reason, **new)

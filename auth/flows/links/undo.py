@@ -21,7 +21,7 @@ from auth.flows.passkeys import assertions
 from auth.rules import links
 from auth.rules.factors import may_be_copy
 from auth.rules.policy import RECENT_AGE
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Runner, acts, queries
@@ -67,7 +67,7 @@ def asked_factors(asked: Asked, token: str) -> "list[queries.ListFactorsOfUndo]"
 def comes_back(on: Runner, link: "queries.SelectLink") -> bool:
     """Whether the user gets the address of a link back."""
     holder = holder_of(on, link.target, link.user_id)
-    return links.comes_back([facts.person_of(holder)] if holder else [], link.target)
+    return links.comes_back([holder] if holder else [], link.target)
 
 
 def list_undone(on: Runner, link: "queries.SelectLink", *, is_back: bool) -> list[dict[str, Any]]:

@@ -10,8 +10,9 @@ from auth.core.text.masking import masked
 from auth.core.tokens import one_time
 from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
-from auth.flows.links.finding import Given, by_code, by_link, good_link
+from auth.flows.links.finding import Given, Link, by_code, good_link
 from auth.flows.links.spending import Client, Redirect, spend
+from auth.flows.sessions.issuing import Session
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
@@ -127,7 +128,7 @@ def verify() -> Response:
         return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
     body = read_body(_Verification())
     if "token_hash" in body:
-        given: Given = by_link(body["token_hash"])
+        given: Given = Link(one_time.hash_token(body["token_hash"]))
     else:
         given = by_code(asked, body.get("email") or body["phone"], body["token"])
     outcome = spend(asked, body["type"], given, Client())
@@ -231,7 +232,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         outcome = spend(
             current_asked(),
             link_type,
-            by_link(query["token"]),
+            Link(one_time.hash_token(query["token"])),
             Redirect(
                 redirect_to=query.get("redirect_to"),
                 is_shown=request.method == "POST",
@@ -244,7 +245,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if outcome.is_elsewhere and outcome.session:
         is_removed = "password_removed" in outcome.members
         leads_to_password = outcome.purpose == "recovery" or is_removed
-        return _redirect_elsewhere(outcome.session.row, target, leads_to_password, is_removed)
+        return _redirect_elsewhere(outcome.session, target, leads_to_password, is_removed)
     # In another browser, the page that requested the change would ask for a sign-in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
@@ -268,7 +269,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
-def _redirect_elsewhere(session: Any, target: str, leads_to_password: bool, is_removed: bool) -> Response:
+def _redirect_elsewhere(session: Session, target: str, leads_to_password: bool, is_removed: bool) -> Response:
     """Sign this browser in without the application, which waits in the browser that requested the link."""
     to = redirects.entrance(target)
     page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"

@@ -11,11 +11,10 @@ from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
-from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, acts, queries
@@ -53,7 +52,7 @@ def request_message(asked: Asked, purpose: str, body: dict[str, Any]) -> str:
         # A stranger may have signed up, and resend that code to the owner, who waits for this one.
         dispute(act, recipient.holder if purpose not in _SIGN_UPS else None)
         bound_to = {"code_challenge": body.get("code_challenge"), "browser_hash": body.get("browser_hash")}
-        write_requested(act, message, purpose, user_id, link, bound_to | waiting.asker(asked), is_due=is_due)
+        write_requested(act, message, purpose, user_id, link, bound_to | asked.device, is_due=is_due)
         is_created = new_id is not None and user_id == new_id
         done = ["user_created" if is_created else None, "message_requested"]
         events = ["user.created" if is_created else None]
@@ -85,8 +84,8 @@ def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
     user = waiting if purpose in one_time.CHANGES else holder
     if user is None:
         return Recipient(None, False, holder)
-    holders = [facts.person_of(holder)] if holder else []
-    return Recipient(user.id, links.is_due(purpose, facts.person_of(user), holders, user.now), holder)
+    holders = [holder] if holder else []
+    return Recipient(user.id, links.is_due(purpose, user, holders, user.now), holder)
 
 
 def write_requested(

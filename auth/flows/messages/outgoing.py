@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -119,12 +119,6 @@ class Message:
         )
 
 
-def proved_address(asked: Asked, user: Person) -> str | None:
-    """Return the address for a user's notices."""
-    proved = {"email_proved": user.email_proved, "phone_proved": user.phone_proved}
-    return address_of_notices(user.email, user.phone, **proved, offers_phone=asked.settings.offers_phone)
-
-
 def notify(
     asked: Asked, tx: Transaction, user: Person, kind: str, *, undo: bool = True, **others: Any
 ) -> None:
@@ -132,7 +126,7 @@ def notify(
 
     The notice goes to the proved address. `others` are variables of the template.
     """
-    target = proved_address(asked, user)
+    target = address_of_notices(user, offers_phone=asked.settings.offers_phone)
     change = others | {"user_agent": asked.client["user_agent"]}
     # A notice that gathers changes has the link of its first.
     if target is None or queries.join_notice(tx, user_id=user.id, kind=kind, recipient=target, change=change):
@@ -152,6 +146,8 @@ class Counted:
     amount: int | None = None
     remaining: int = 0
     resets_in: float = 0
+    # That window, if it stops the message.
+    window: Mapping[str, Any] = field(default_factory=dict)
 
 
 def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False) -> Counted:
@@ -182,17 +178,21 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     )
     waits = {"tenth": own.seconds_left, "total": overall.seconds_left, "recipient": own.resets_in}
     wait = waits[refused_by] if refused_by else None
-    counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0)
+    # Of several windows with this amount the last, which the most messages share.
+    used = [each for each in windows if refused_by == "recipient" and each["amount"] == own.amount]
+    window = used[-1] if used else {}
+    counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0, window)
     if refused_by:
-        _log_unsent(asked, address, _reason(counted, windows, total, channel.upper()))
+        reason = _reason(counted, total, channel.upper())
+        _not_sent.count(reason=reason)
+        tell_developer(asked, address, reason)
     return counted
 
 
-def _reason(row: Counted, windows: Windows, total: RateLimitItem, channel: str) -> str:
+def _reason(row: Counted, total: RateLimitItem, channel: str) -> str:
     """Return why a message is not sent: the limit, its setting, and when the next message may be sent."""
     amount, seconds, setting = total.amount, total.get_expiry(), f"AUTH_RATE_LIMIT_{channel}_TOTAL"
-    if row.refused_by == "recipient":
-        used = next(each for each in windows if each["amount"] == row.amount)
+    if used := row.window:
         amount, seconds = used["amount"], used["seconds"]
         of = (used["kind"], used["subject"] is not None, used["network"] is not None)
         setting = _SETTINGS_OF_WINDOWS[of]
@@ -200,11 +200,6 @@ def _reason(row: Counted, windows: Windows, total: RateLimitItem, channel: str) 
     moment = datetime.now(UTC) + timedelta(seconds=row.seconds_left)
     limit = f"{amount} per {_UNITS.get(seconds, f'{seconds} seconds')}"
     return f"not sent: {whose}{limit} ({setting}); the next at {moment:%H:%M:%S} UTC"
-
-
-def _log_unsent(asked: Asked, address: str, reason: str) -> None:
-    _not_sent.count(reason=reason)
-    tell_developer(asked, address, reason)
 
 
 def tell_developer(asked: Asked, address: str, reason: str) -> None:
@@ -232,6 +227,8 @@ def _refusal(asked: Asked, address: str, row: Counted) -> ApiError:
         return refusal("messages.service_unavailable", row.seconds_left)
     if row.refused_by == "recipient":
         asked.noted.add_window(Window(row.amount or 0, 0, row.seconds_left))
+    if row.window.get("kind") == "invite" and row.window["subject"]:
+        return refusal("invited.over_email_send_rate_limit", row.seconds_left)
     return too_early(address, row.seconds_left)
 
 

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
@@ -11,12 +11,12 @@ from auth.core import promises
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
 from auth.core.text.moments import iso_8601
-from auth.flows.sessions.issuing import about_new, about_own, is_asked
-from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, record_sign_in
+from auth.flows.sessions.issuing import Session, about_new, about_own
+from auth.flows.sessions.token_response import Proof, open_session, raise_session, record_sign_in
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
@@ -25,6 +25,8 @@ from sql.acts import Act
 
 log = structlog.get_logger()
 
+Credential: TypeAlias = "queries.SelectCredential | queries.ListFactorsOfUndo"
+C = TypeVar("C", bound="Credential")
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
 # The owner of a sign-in's challenge. The user is not known yet.
 _NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
@@ -80,7 +82,9 @@ def _begin(asked: Asked, db: Database | Transaction, **owner: str | None) -> dic
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def _verify_passkey(asked: Asked, body: dict[str, Any], **owner: str | None) -> tuple[Any, Assertion]:
+def _verify_passkey(
+    asked: Asked, body: dict[str, Any], **owner: str | None
+) -> "tuple[queries.SelectCredential, Assertion]":
     challenge = spend_challenge(asked, body["challenge_id"], "passkey_authentication", **owner)
     return verify(asked, body["credential"], challenge, PASSKEY)
 
@@ -103,7 +107,7 @@ def verify_creation(
 
 def verify(
     asked: Asked, response: dict[str, Any], challenge: bytes, factor_type: str
-) -> tuple[Any, Assertion]:
+) -> "tuple[queries.SelectCredential, Assertion]":
     """Return the row of the credential that made an assertion, and the assertion."""
     find = functools.partial(queries.select_credential, asked.db, factor_type=factor_type)
     return check(
@@ -115,17 +119,17 @@ def check(
     asked: Asked,
     response: dict[str, Any],
     challenge: bytes,
-    find: Callable[[bytes], Any],
+    find: Callable[[bytes], C | None],
     *,
     is_passkey: bool,
-) -> tuple[Any, Assertion]:
+) -> tuple[C, Assertion]:
     """Return the row that `find` returns for the id of a credential, and its assertion."""
     try:
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
-        asked.noted.note(user_id=row and row.user_id)
+        asked.noted.note(user_id=row.user_id if row else None)
         # Refuse an unknown credential like a wrong signature, after an equal time.
-        public_key = bytes(row.public_key) if row else webauthn.NOBODYS_KEY
+        public_key = bytes(row.public_key) if row and row.public_key else webauthn.NOBODYS_KEY
         assertion = asked.parts.relying_party.verify_request(
             sent, challenge, public_key, is_passkey=is_passkey
         )
@@ -138,13 +142,13 @@ def check(
     return row, assertion
 
 
-def require_older(credential: Any, added_before: datetime | None) -> None:
-    """Refuse if a credential, a row of `select_credential`, was added later."""
+def require_older(credential: "queries.SelectCredential", added_before: datetime | None) -> None:
+    """Refuse if a credential was added later."""
     if added_before and credential.verified_at >= added_before:
         raise failed("it was added in the last seven days")
 
 
-def use(act: Act, credential: Any, assertion: Assertion, email: str | None) -> ApiError | None:
+def use(act: Act, credential: Credential, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
     known, new = queries.select_counter(act, id=credential.id), assertion.new_sign_count
     if known is None:
@@ -177,20 +181,20 @@ def sign_in(asked: Asked, body: dict[str, Any], *, for_client: bool) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
     issue = None
-    if is_asked(asked, for_client=for_client):
-        issue = about_new(asked, passkey.user_id, "webauthn", for_client=for_client)
+    if for_client and asked.parts.token_hook:
+        issue = about_new(asked, passkey.user_id, "webauthn")
     with acts.on(asked.db, passkey.user_id) as act:
         person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if person is None:
             raise failed(WRONG_SIGNATURE)
-        if is_banned(facts.person_of(person), person.now):
+        if is_banned(person, person.now):
             raise ApiError("user_banned")
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:
             proof = Proof(method="webauthn", factor_id=passkey.id)
-            row = open_session(asked, act, person, proof, issue)
-            record_sign_in(act, person, row, method="webauthn", passkey=passkey.friendly_name)
-            return Session(row, issue)
+            session = open_session(asked, act, person, proof, issue)
+            record_sign_in(act, person, session, method="webauthn", passkey=passkey.friendly_name)
+            return session
     raise refusal
 
 
@@ -214,14 +218,16 @@ def prove(
         caller = admit_caller(asked, act)
         refusal = _refusal(act, caller, passkey, assertion)
         if refusal is None:
-            session = raise_session(asked, act, asked.caller.session_id, "webauthn", passkey.id)
+            session = raise_session(asked, act, asked.caller.session_id, "webauthn", passkey.id, issue)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(act, caller.id, caller.email, ["reauthenticated"], [], **details)
-            return iso_8601(act.acted_at), Session(session, issue)
+            return iso_8601(act.acted_at), session
     raise refusal
 
 
-def _refusal(act: Act, user: Person, passkey: Any, assertion: Assertion) -> ApiError | None:
+def _refusal(
+    act: Act, user: Person, passkey: "queries.SelectCredential", assertion: Assertion
+) -> ApiError | None:
     # The passkey may have been deleted since the lookup.
     if queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id) is None:
         return failed(WRONG_SIGNATURE)

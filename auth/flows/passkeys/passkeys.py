@@ -13,7 +13,7 @@ from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
 from auth.rules.users import is_anonymous
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.facts import Person
@@ -50,10 +50,8 @@ def finish_registration(asked: Asked, known: Person, body: dict[str, Any]) -> st
     name = webauthn.authenticator_name(created["aaguid"])
     with acts.on(asked.db, asked.caller.user_id) as act:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
-        caller = admit_caller(
-            asked, act, add("passkey"), given=None if is_anonymous(facts.person_of(known)) else "begun"
-        )
-        was_anonymous = is_anonymous(facts.person_of(caller))
+        caller = admit_caller(asked, act, add("passkey"), given=None if is_anonymous(known) else "begun")
+        was_anonymous = is_anonymous(caller)
         _credentials(asked, act, caller.id)
         if not was_anonymous:
             factors.end_other_sessions(asked, act, caller.id)
@@ -114,7 +112,7 @@ def remove_of(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
     queries.forget_factors(act, user_id=user.id)
 
 
-def _credentials(asked: Asked, act: Act, user_id: str) -> list[Any]:
+def _credentials(asked: Asked, act: Act, user_id: str) -> "list[queries.ListCredentials]":
     """Return the rows of a user's credentials. Refuse if the user may not have another passkey."""
     rows = queries.list_credentials(act, user_id=user_id)
     own = [row for row in rows if row.factor_type == assertions.PASSKEY]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from auth.core.tokens.access_tokens import SECOND_STEP
-from auth.extensions import TokenHook
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
 from auth.rules.users import is_banned
@@ -56,10 +55,34 @@ class Issue:
             raise unavailable()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """The next access token of a session."""
+
+    session_id: str
+    aal: str
+    amr: list[dict[str, Any]]
+    lacks_step: bool
+    issued_at: int
+    user_object: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session(Token):
+    """A session with its next tokens: the counter of its refresh token, and what the token hook was asked
+    about it, if it was.
+    """
+
+    counter: int
+    issue: Issue | None = None
+    # Whether a data breach has exposed the password.
+    is_leaked: bool = False
+
+
 def claims_of(parts: Latchkey, issue: Issue | None, composed: dict[str, Any]) -> dict[str, Any]:
     """Return the claims to sign, from the claims that were written."""
     if issue is None or issue.answer is None:
-        if token_hook(parts):
+        if parts.token_hook:
             raise RuntimeError("a token is issued without its hook")
         return composed
     # The answer, with the times and the level that were written meanwhile.
@@ -76,31 +99,26 @@ def deciding_of(on: Runner, user_id: str | None, session_id: str | None) -> Deci
     return facts.deciding_of(row) if row else None
 
 
-# Not for the session of a browser on our pages.
-def is_asked(asked: Asked, *, for_client: bool) -> bool:
-    return for_client and token_hook(asked.parts) is not None
-
-
 def about_new(
     asked: Asked,
     user_id: str | None,
     method: str,
     *,
-    for_client: bool,
     provider: str | None = None,
     opener: str | None = None,
 ) -> Issue:
-    """Ask the hook about a new session of a user, which a session on our pages may open."""
+    """Ask the hook, which must be set, about a new session of a user for a client, which a session on our
+    pages may open.
+    """
     issue = Issue(user_id=user_id, decided_by=opener)
-    if not is_asked(asked, for_client=for_client):
-        return issue
     return _about_user(asked, issue, method=method, provider=provider, raises=method == "webauthn")
 
 
 def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Issue:
     """Ask the hook about the caller's session, which a second step may raise."""
     issue = Issue(asked.caller.session_id, asked.caller.user_id, asked.caller.session_id)
-    if not is_asked(asked, for_client=for_client):
+    # Not for the session of a browser on our pages.
+    if not (for_client and asked.parts.token_hook):
         return issue
     asked.live_caller()
     return _about_user(asked, issue, method=second_step, provider=None, raises=second_step is not None)
@@ -109,17 +127,6 @@ def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Iss
 def about_refresh(asked: Asked, user_id: str, session_id: str) -> Issue:
     """Ask the hook, which must be set, about the next token of a session."""
     return _about_user(asked, Issue(session_id, user_id, session_id), reason="token_refresh")
-
-
-@dataclass(frozen=True)
-class _Token:
-    """The next token of a user."""
-
-    user_object: str
-    issued_at: int
-    aal: str
-    amr: list[dict[str, Any]]
-    lacks_step: bool
 
 
 def _about_user(
@@ -137,29 +144,29 @@ def _about_user(
     known = {"user_id": issue.user_id, "session_id": issue.decided_by}
     told = deciding_of(asked.db, **known)
     row = queries.select_token(asked.db, **known) if told else None
-    user = facts.user_of_token(row, has_second_step=row.has_second_step) if row else None
-    if row is None or user is None or is_banned(user, row.now):
+    if row is None or is_banned(row, row.now):
         return replace(issue, decides=_NOTHING)
     named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
     added = named | {"timestamp": int(row.now.timestamp())}
     aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [added])
     if raises:
         aal, amr = "aal2", [each for each in amr if each["method"] != method] + [added]
-    token = _Token(
-        user_object=row.user_object,
-        issued_at=int(row.now.timestamp()),
+    token = Token(
+        session_id=issue.session_id,
         aal=aal,
         amr=amr,
-        lacks_step=levels.lacks_step(user, aal, asked.parts.policy),
+        lacks_step=levels.lacks_step(row, aal, asked.parts.policy),
+        issued_at=int(row.now.timestamp()),
+        user_object=row.user_object,
     )
-    ask = found(token_hook(asked.parts), "unexpected_failure")
-    claims = compose(asked.parts, token, issue.session_id)
+    ask = found(asked.parts.token_hook, "unexpected_failure")
+    claims = compose(asked.parts, token)
     return replace(issue, decides=told, answer=ask(claims, reason or amr[-1]["method"]))
 
 
 def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], dict[str, Any]]) -> Issue:
     """Ask the hook about a token of an API key. `compose_with` returns its claims for a user object."""
-    issue, ask = Issue(user_id=user_id), found(token_hook(asked.parts), "unexpected_failure")
+    issue, ask = Issue(user_id=user_id), found(asked.parts.token_hook, "unexpected_failure")
     told = deciding_of(asked.db, user_id, None)
     row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
     if row is None:
@@ -167,13 +174,9 @@ def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], dict[str
     return replace(issue, decides=told, answer=ask(compose_with(row.user_object), "api_key"))
 
 
-def token_hook(parts: Latchkey) -> TokenHook | None:
-    return next((hook for each in parts.extensions if (hook := each.token_hook())), None)
-
-
-def compose(parts: Latchkey, row: Any, session_id: str) -> dict[str, Any]:
-    """Return the claims of a session, a row of `open_session`."""
-    own = {"session_id": session_id, "aal": row.aal, "amr": row.amr}
-    claims = parts.access_tokens.compose(json.loads(row.user_object), row.issued_at, own)
-    is_restricted = row.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
+def compose(parts: Latchkey, token: Token) -> dict[str, Any]:
+    """Return the claims of a token."""
+    own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
+    claims = parts.access_tokens.compose(json.loads(token.user_object), token.issued_at, own)
+    is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from auth.core import promises
+from auth.core import json_bodies, promises
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends
 from auth.flows.messages import outgoing
-from auth.flows.sessions.issuing import Issue, about_new, claims_of, compose, is_asked
+from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
+from auth.rules.messages import address_of_notices
 from auth.rules.sign_in import AuthorizationCode, verdict_on_code
-from auth.rules.users import AddressKind, User
+from auth.rules.users import AddressKind
 from auth.web import audit, facts
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
@@ -37,7 +38,7 @@ class Opener:
     """A session of a browser on our pages that opens one for an application, which gets its level."""
 
     id: str
-    session: sessions.Session
+    session: sessions.ProvedSession
     methods: list[dict[str, Any]]
     factor_id: str | None
 
@@ -63,33 +64,10 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A new session, with what its token contains."""
-
-    session_id: str
-    counter: int
-    aal: str
-    amr: list[dict[str, Any]]
-    lacks_step: bool
-    issued_at: int
-    user_object: str
-
-
-@dataclass(frozen=True)
-class Session:
-    """An `Opened` or a row with its attributes, and what the token hook was asked about it, if it was."""
-
-    row: Any
-    issue: Issue | None = None
-    # Whether a data breach has exposed the password.
-    is_leaked: bool = False
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The result of a sign-in: a `Session`, an authorization code, or a refusal."""
 
-    session: Any = None
+    session: Session | None = None
     authorization_code: str | None = None
     refusal: ApiError | None = None
     redirect_to: str | None = None
@@ -107,7 +85,7 @@ def open_session(
     person: "queries.SelectPerson",
     proof: Proof,
     issue: Issue | None = None,
-) -> Opened:
+) -> Session:
     """Open a session of a locked user. `person` has the facts after all other effects of the act.
 
     Every way to sign in ends here. The user gets a notice if it is new.
@@ -115,60 +93,45 @@ def open_session(
     if issue:
         issue.confirm(act)
     session_id = issue.session_id if issue else str(uuid.uuid4())
-    user, now = facts.person_of(person), act.acted_at
-    seen = _earlier_sign_ins(asked, act, person)
+    now, here = act.acted_at, asked.client["network"]
+    seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
-    for id in sessions.sessions_beyond(user, facts.open_sessions_of(seen.sessions), most, policy, now):
+    for id in sessions.sessions_beyond(person, facts.open_sessions_of(seen.sessions), most, policy, now):
         ends.end(act, person.id, id, "too_many_sessions", voids=False)
-    raised = _raised_by(proof, now)
+    columns = _columns_of(proof, now)
+    aal, amr = columns["aal"], columns["amr"]
+    lacks_step = levels.lacks_step(person, aal, policy)
     act.later(
         queries.record_sign_in,
         user_id=person.id,
         identity=proof.identity,
         password_hash=proof.renewed_hash,
-        network=_passed_network(asked, user, raised["aal"], proof),
+        # Where every step was passed. A thief of the cookie may hand a browser's session on.
+        network=here if levels.passes_every_step(person, aal) and not proof.opener else None,
     )
     row = queries.insert_session(
         act,
         session_id=session_id,
         user_id=person.id,
         method=proof.method,
-        ip=asked.client["ip"],
-        user_agent=asked.client["user_agent"],
+        **asked.device,
         # Without it, the method and the time of the session.
-        **raised | {"amr": json.dumps(raised["amr"]) if _has_methods(proof) else None},
+        **columns | {"amr": json.dumps(amr) if proof.provider or proof.factor_id or proof.opener else None},
     )
-    lacks_step = levels.lacks_step(user, raised["aal"], policy)
-    _notify(asked, act, person, proof, seen, lacks_step=lacks_step)
-    return Opened(
+    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
+    return Session(
         session_id=session_id,
         counter=row.counter,
-        aal=raised["aal"],
-        amr=raised["amr"],
+        aal=aal,
+        amr=amr,
         lacks_step=lacks_step,
         issued_at=int(now.timestamp()),
         user_object=row.user_object,
+        issue=issue,
     )
 
 
-def _earlier_sign_ins(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson"
-) -> "queries.SelectEarlierSignIns":
-    network, browser = asked.client["network"], asked.browser
-    return queries.select_earlier_sign_ins(act, user_id=person.id, network=network, browser=browser)
-
-
-def _passed_network(asked: Asked, user: User, aal: str, proof: Proof) -> str | None:
-    """Return the network if the user has passed every step there.
-
-    A thief of the cookie may hand a browser's session on.
-    """
-    if proof.opener or not levels.passes_every_step(user, aal):
-        return None
-    return asked.client["network"]
-
-
-def _raised_by(proof: Proof, now: datetime) -> dict[str, Any]:
+def _columns_of(proof: Proof, now: datetime) -> dict[str, Any]:
     """Return the columns of a new session about its level, methods and proofs."""
     if opener := proof.opener:
         return {
@@ -193,53 +156,51 @@ def _raised_by(proof: Proof, now: datetime) -> dict[str, Any]:
     return columns | (raised if proof.factor_id else {})
 
 
-def _has_methods(proof: Proof) -> bool:
-    return bool(proof.provider or proof.factor_id or proof.opener)
-
-
 def _notify(
     asked: Asked,
     act: acts.Act,
     person: "queries.SelectPerson",
     proof: Proof,
-    seen: "queries.SelectEarlierSignIns",
     *,
+    is_known: bool,
     lacks_step: bool,
 ) -> None:
-    """Notify a user of a sign-in from a new network and browser."""
-    if not asked.settings.notify_sign_in or outgoing.proved_address(asked, person) in proof.told:
+    """Notify a user of a sign-in from a new network and browser. One of a browser's session is not new."""
+    settings = asked.settings
+    address = address_of_notices(person, offers_phone=settings.offers_phone)
+    if not settings.notify_sign_in or proof.opener or address in proof.told:
         return
-    here = None if proof.opener else asked.client["network"]
-    networks = facts.networks_of_json(seen.networks)
-    if counts.is_new_sign_in(facts.person_of(person), networks, here, asked.browser):
+    if counts.is_new_sign_in(person, is_known=is_known):
         outgoing.notify(asked, act, person, "new_sign_in", lacks_step=lacks_step)
 
 
 def raise_session(
-    asked: Asked, tx: Transaction, session_id: str, method: str, factor_id: str | None
-) -> "queries.RaiseSession":
-    """Raise a session of a user whose row is locked to `aal2`, and return its row."""
+    asked: Asked,
+    tx: Transaction,
+    session_id: str,
+    method: str,
+    factor_id: str | None,
+    issue: Issue | None = None,
+) -> Session:
+    """Raise a session of a user whose row is locked to `aal2`."""
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
-    return queries.raise_session(tx, **columns, network=asked.client["network"])
+    row = queries.raise_session(tx, **columns, network=asked.client["network"])
+    return Session(**row._asdict(), issue=issue)
 
 
 def token_response(parts: Latchkey, session: Session, **members: Any) -> str:
     """Return the body of the response, as JSON."""
-    # Postgres has written the user as JSON.
-    body = json.dumps(members | tokens(parts, session))
-    return f'{body[:-1]}, "user": {session.row.user_object}}}'
+    return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
 
 
 def tokens(parts: Latchkey, session: Session) -> dict[str, Any]:
-    row, access_tokens = session.row, parts.access_tokens
+    access_tokens = parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
-        "access_token": access_tokens.sign(
-            claims_of(parts, session.issue, compose(parts, row, row.session_id))
-        ),
+        "access_token": access_tokens.sign(claims_of(parts, session.issue, compose(parts, session))),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
-        "expires_at": row.issued_at + access_tokens.lifetime,
-        "refresh_token": parts.refresh_tokens.make(row.session_id, row.counter),
+        "expires_at": session.issued_at + access_tokens.lifetime,
+        "refresh_token": parts.refresh_tokens.make(session.session_id, session.counter),
     }
 
 
@@ -250,8 +211,8 @@ def write_code(
 
     The user gets a notice if the sign-in is new.
     """
-    code, user, now = one_time.new_token(), facts.person_of(person), act.acted_at
-    seen = _earlier_sign_ins(asked, act, person)
+    code, now, here = one_time.new_token(), act.acted_at, asked.client["network"]
+    seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     queries.write_authorization_code(
         act,
         user_id=person.id,
@@ -261,10 +222,10 @@ def write_code(
         opened_by=proof.opener.id if proof.opener else None,
         provider=proof.provider,
         authenticated_at=min(proof.authenticated_at or now, now),
-        network=_passed_network(asked, user, "aal1", proof),
+        network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
-    _notify(asked, act, person, proof, seen, lacks_step=user.has_second_step)
+    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=person.has_second_step)
     return code
 
 
@@ -284,7 +245,7 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
             raise ApiError(refusal or "flow_state_not_found")
         if refusal is None:
             session = _open_by_code(asked, act, person, known, issue)
-            queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.row.session_id)
+            queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
             return session
         ends.end(act, person.id, known.session_id, "authorization_code_reused", voids=False)
         audit.record(act, person.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
@@ -310,7 +271,7 @@ def _verdict_on_code(
             is_used=known.session_id is not None,
             is_handed_on=known.opened_by is not None,
         ),
-        facts.person_of(person),
+        person,
         facts.own_session_of(person),
         is_right=hmac.compare_digest(known.code_challenge, code_challenge),
         policy=asked.parts.policy,
@@ -329,25 +290,25 @@ def _open_by_code(
         return open_for_application(asked, act, person, known.opened_by, issue)
     at_provider = known.authenticated_at if known.method == "oauth" else None
     # The code was the sign-in, and has sent the notice.
-    told = frozenset({outgoing.proved_address(asked, person)})
+    told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
     proof = Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
-    row = open_session(asked, act, person, proof, issue)
-    record_sign_in(act, person, row, method=known.method)
-    return Session(row, issue)
+    session = open_session(asked, act, person, proof, issue)
+    record_sign_in(act, person, session, method=known.method)
+    return session
 
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
     """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
-    if not is_asked(asked, for_client=True):
+    if not asked.parts.token_hook:
         return None
     known = queries.select_authorization_code(asked.db, code_hash=code_hash)
     opened_by, person = known and known.opened_by, None
     if known:
         person = queries.select_person(asked.db, user_id=known.user_id, session_id=opened_by)
     if known is None or _verdict_on_code(asked, known, person, code_challenge) is not None:
-        return about_new(asked, None, "", for_client=True)
+        return about_new(asked, None, "")
     provider, opener = known.provider, known.opened_by
-    return about_new(asked, known.user_id, known.method, for_client=True, provider=provider, opener=opener)
+    return about_new(asked, known.user_id, known.method, provider=provider, opener=opener)
 
 
 def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) -> Opener:
@@ -362,12 +323,13 @@ def open_for_application(
 ) -> Session:
     """Open a session for an application from one on our pages, which `person` was read with."""
     opener = opener_of(act, person, opened_by)
-    row = open_session(asked, act, person, Proof(method=opener.session.method, opener=opener), issue)
-    record_sign_in(act, person, row, method=opener.session.method)
-    return Session(row, issue)
+    proof = Proof(method=opener.session.method, opener=opener)
+    session = open_session(asked, act, person, proof, issue)
+    record_sign_in(act, person, session, method=proof.method)
+    return session
 
 
-def record_sign_in(act: acts.Act, person: "queries.SelectPerson", row: Opened, **details: Any) -> None:
+def record_sign_in(act: acts.Act, person: "queries.SelectPerson", session: Session, **details: Any) -> None:
     """Write the audit row and the event of a new session."""
-    details["session_id"] = row.session_id
+    details["session_id"] = session.session_id
     audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)

@@ -7,7 +7,7 @@ from typing import Any
 from auth.core import promises
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
-from auth.flows.sessions.issuing import about_key, claims_of, is_asked
+from auth.flows.sessions.issuing import about_key, claims_of
 from auth.rules.refreshing import counted
 from auth.rules.tokens import end_of_key
 from auth.web import audit, callers, facts, limits
@@ -25,7 +25,7 @@ def exchange(asked: Asked, key: str) -> dict[str, Any]:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
     row = _use(asked, id, key)
     claims, issue = _compose(asked, row), None
-    if is_asked(asked, for_client=True):
+    if asked.parts.token_hook:
         issue = about_key(asked, row.user_id, lambda user: _compose(asked, row._replace(user_object=user)))
         with acts.on(asked.db, row.user_id) as act:
             issue.confirm(act)
@@ -56,7 +56,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
         if row and end_of_key(facts.key_of(row), row.now):
             row = None
         if row:
-            window = facts.refresh_window_of(asked.settings)
+            window = asked.parts.policy.refresh_window
             uses, until = counted(row.refreshes, row.counted_until, window, row.now)
             queries.count_use_of_api_key(act, id=id, key_mac=macs[0], refreshes=uses, counted_until=until)
             refusal = callers.refusal_of_key(row, None, asked.parts.policy)

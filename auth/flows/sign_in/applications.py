@@ -1,7 +1,7 @@
 """An application that a browser comes from which is signed in on our pages."""
 
 from auth.core import promises
-from auth.flows.sessions.issuing import about_new, is_asked
+from auth.flows.sessions.issuing import about_new
 from auth.flows.sessions.token_response import (
     Outcome,
     Proof,
@@ -20,11 +20,10 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
 
     Raises `ApiError` if the second step is missing.
     """
-    caller, for_client = asked.caller, not code_challenge
-    issue = None
-    if is_asked(asked, for_client=for_client):
+    caller, issue = asked.caller, None
+    if asked.parts.token_hook and not code_challenge:
         asked.live_caller(level)
-        issue = about_new(asked, caller.user_id, "", for_client=for_client, opener=caller.session_id)
+        issue = about_new(asked, caller.user_id, "", opener=caller.session_id)
     with acts.on(asked.db, caller.user_id) as act:
         person = admit_caller(asked, act, level=level)
         if not code_challenge:

@@ -17,11 +17,10 @@ from auth.flows import admission
 from auth.flows.admission import is_listed
 from auth.flows.links.proving import prove_address
 from auth.flows.messages.outgoing import notify
-from auth.flows.sessions.issuing import Issue, about_new, is_asked
+from auth.flows.sessions.issuing import Issue, Session, about_new
 from auth.flows.sessions.token_response import (
     Outcome,
     Proof,
-    Session,
     open_session,
     record_sign_in,
     write_code,
@@ -30,7 +29,7 @@ from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
 from auth.rules.users import is_banned
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from sql import Runner, acts, queries
@@ -56,7 +55,8 @@ class _NewUser(Exception):
 def sign_in_with_id_token(asked: Asked, body: dict[str, Any]) -> Session:
     """Open a session for an unused id_token."""
     identity, id_token = read_id_token(asked, body)
-    return sign_in(asked, identity, for_client=True, id_token=id_token).session
+    outcome = sign_in(asked, identity, for_client=True, id_token=id_token)
+    return found(outcome.session, "unexpected_failure")
 
 
 def read_id_token(asked: Asked, body: dict[str, Any]) -> tuple[ExternalIdentity, dict[str, Any]]:
@@ -89,8 +89,8 @@ def sign_in(
 
     With a code challenge, return an authorization code instead of a session.
     """
-    user_id = None if admission.has_hook(asked) else str(uuid.uuid4())
-    is_hooked = is_asked(asked, for_client=for_client and not code_challenge)
+    user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
+    is_hooked = for_client and not code_challenge and asked.parts.token_hook
     for _ in range(_TRIES):
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
@@ -100,7 +100,7 @@ def sign_in(
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
-                admission.check(asked, user_id, identity.email, None, data=data, provider=provider)
+                admission.ask_hook(asked, user_id, identity.email, None, data=data, provider=provider)
                 continue
             if outcome.refusal:
                 raise outcome.refusal
@@ -117,7 +117,7 @@ def _issue(
         if not (id_token and queries.select_spent_id_token(act, token_hash=id_token["token_hash"])):
             user = _user_of(asked, act, identity, owner, new_user_id)
     user_id = user.person.id if isinstance(user, _User) else None
-    return about_new(asked, user_id, "oauth", for_client=True, provider=identity.provider)
+    return about_new(asked, user_id, "oauth", provider=identity.provider)
 
 
 def _try_sign_in(
@@ -146,9 +146,9 @@ def _try_sign_in(
         )
         if code_challenge:
             return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
-        row = open_session(asked, act, person, proof, issue)
-        record_sign_in(act, person, row, method="oauth", provider=identity.provider)
-        return Outcome(Session(row, issue))
+        session = open_session(asked, act, person, proof, issue)
+        record_sign_in(act, person, session, method="oauth", provider=identity.provider)
+        return Outcome(session)
 
 
 def _moment(seconds: float | None) -> datetime | None:
@@ -190,7 +190,7 @@ def _user_of(
     person = act.read(queries.select_person, user_id=owner, session_id=None)
     if person is None:
         return _create_user(asked, act, identity, new_user_id)
-    user, subject = facts.person_of(person), identity.row["subject"]
+    user, subject = person, identity.row["subject"]
     if is_banned(user, person.now):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}

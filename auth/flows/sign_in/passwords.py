@@ -1,13 +1,14 @@
 """Signs in with a password. A verdict is recorded before it is revealed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from auth.flows import admission, verdicts
-from auth.flows.sessions.issuing import about_new, is_asked
-from auth.flows.sessions.token_response import Proof, Session, open_session, record_sign_in
+from auth.flows import verdicts
+from auth.flows.sessions.issuing import Session, about_new
+from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
 from auth.rules import counts
+from auth.rules.admission import refusal_of_kind
 from auth.rules.counts import Allowance, Limit
 from auth.rules.sign_in import refusal_of_password
 from auth.rules.users import AddressKind
@@ -25,19 +26,15 @@ _REFUSED = {"not_admin": "sign_in.not_admin"}
 class _Credentials:
     """What a password is checked against, and what a wrong one counts in. There may be no user."""
 
-    email: str | None
-    phone: str | None
+    kind: AddressKind
+    address: str
     user_id: str | None
     password_hash: str | None
     limits: list[Limit]
 
-    @property
-    def kind(self) -> AddressKind:
-        return "email" if self.email else "phone"
-
     def are_those_of(self, person: "queries.SelectPerson | None") -> bool:
         """Whether they are still a user's."""
-        if person is None or (self.email or self.phone) != getattr(person, self.kind):
+        if person is None or self.address != getattr(person, self.kind):
             return False
         return (person.password_hash or person.sign_up_hash) == self.password_hash
 
@@ -47,7 +44,8 @@ def sign_in_with_password(
 ) -> Session:
     """Open a session for a `PasswordGrant` body."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
-    admission.check_channel(asked, email, phone, sends=False)
+    if refusal := refusal_of_kind(email, phone, asked.settings):
+        raise ApiError(refusal, doing="Sign-in")
     for _ in range(_TRIES):
         # An unknown address, or a user without a password, costs the same statements and hash as a wrong
         # password.
@@ -56,10 +54,10 @@ def sign_in_with_password(
         if is_right and not asked.parts.passwords.lasting.match(known.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
         issue, verdict = None, None
-        if is_right and is_asked(asked, for_client=for_client):
+        if is_right and for_client and asked.parts.token_hook:
             # The call of the hook also reveals that the password was right.
             verdict = _record_verdict(asked, known, is_right=is_right)
-            issue = about_new(asked, known.user_id, "password", for_client=for_client)
+            issue = about_new(asked, known.user_id, "password")
         with acts.begin(asked.db) as act:
             if issue is None:
                 verdict = verdicts.record(act, known.limits, is_right=is_right)
@@ -68,25 +66,36 @@ def sign_in_with_password(
             if issue and issue.answer is not None:
                 issue.confirm(act)
             person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
-            refusal = verdict.refused_by if verdict else None
+            reason: str | None = verdict.refused_by if verdict else None
             is_current = not is_right or known.are_those_of(person)
-            if refusal is None and is_current:
-                refusal = _refusal(asked, known, person, is_right, admin_only)
-            if refusal is None and is_current and person is not None:
+            if reason is None and is_current:
+                reason = (
+                    "invalid_credentials"
+                    if person is None
+                    else refusal_of_password(
+                        person,
+                        is_right=is_right,
+                        provider=known.kind,
+                        settings=asked.settings,
+                        admin_only=admin_only,
+                        now=person.now,
+                    )
+                )
+            if reason is None and is_current and person is not None:
                 proof = Proof(method="password", identity=known.kind, renewed_hash=renewed_hash)
-                row = open_session(asked, act, person, proof, issue)
-                record_sign_in(act, person, row, method="password")
-        if refusal:
-            raise _error(asked, known, refusal, verdict)
+                session = open_session(asked, act, person, proof, issue)
+                record_sign_in(act, person, session, method="password")
+        if reason:
+            raise _error(asked, known, reason, verdict)
         if not is_current:
             # A concurrent log-in has renewed the hash, or the password or the address was changed.
             continue
         # Only now: a refused attempt must not reveal whether its password has leaked.
         leaked = asked.parts.leaked_passwords
-        is_leaked = leaked is not None and leaked.when_used(password)
-        if is_leaked:
+        if leaked is not None and leaked.when_used(password):
             queries.mark_password_leaked(asked.db, user_id=known.user_id)
-        return Session(row, issue, is_leaked)
+            return replace(session, is_leaked=True)
+        return session
     raise unavailable()
 
 
@@ -101,12 +110,20 @@ def check_current_password(asked: Asked, password: str, known: "queries.SelectPe
 
 def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials:
     """Return the credentials of a user, or of an address without one. Refuse after too many failures."""
-    network = asked.client["network"]
-    row = queries.select_credentials(asked.db, email=email, phone=phone, network=network)
-    known = _Credentials(email, phone, row.user_id, row.password_hash, _limits(asked, row, email or phone))
+    settings, here = asked.settings, asked.client["network"]
+    row = queries.select_credentials(asked.db, email=email, phone=phone, network=here)
+    known = _Credentials(
+        "email" if email else "phone", email or phone or "", row.user_id, row.password_hash, []
+    )
+    if not settings.rate_limits_enabled:
+        return known
+    own, of_all = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    allowance = Allowance((own.amount, own.get_expiry()), (of_all.amount, of_all.get_expiry()))
+    is_known = counts.is_known_network(facts.networks_of_json(row.networks), here, row.now)
+    counted = counts.password_limits(known.address, row.user_id, here, is_known=is_known, allowance=allowance)
     used_up = [
         (moment - row.now).total_seconds()
-        for limit in known.limits
+        for limit in counted
         if (of := row.counts.get(limit.kind)) and of["count"] >= limit.amount
         if (moment := datetime.fromisoformat(of["expires_at"])) > row.now
     ]
@@ -115,25 +132,7 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials
         reason = "over_request_rate_limit"
         queries.record_refusal(asked.db, **about, action="sign_in_refused", reason=reason)
         raise _too_many(asked, max(used_up))
-    return known
-
-
-def _limits(asked: Asked, row: "queries.SelectCredentials", address: str | None) -> list[Limit]:
-    """Return the limits that a wrong password counts in."""
-    settings, here = asked.settings, asked.client["network"]
-    if not settings.rate_limits_enabled:
-        return []
-    of_login, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures
-    networks = facts.networks_of_json(row.networks)
-    return counts.password_limits(
-        address or "",
-        row.user_id,
-        here,
-        is_known=counts.is_known_network(networks, here, row.now),
-        allowance=Allowance(
-            (of_login.amount, of_login.get_expiry()), (of_account.amount, of_account.get_expiry())
-        ),
-    )
+    return replace(known, limits=counted)
 
 
 def _record_verdict(
@@ -145,29 +144,6 @@ def _record_verdict(
     if verdict.refused_by or not is_right:
         raise _error(asked, known, verdict.refused_by or "invalid_credentials", verdict, *wrong)
     return verdict
-
-
-def _refusal(
-    asked: Asked,
-    known: _Credentials,
-    person: "queries.SelectPerson | None",
-    is_right: bool,
-    admin_only: bool,
-) -> str | None:
-    if person is None:
-        return "invalid_credentials"
-    required: dict[AddressKind, bool] = {
-        "email": asked.settings.email_confirm_required,
-        "phone": asked.settings.phone_confirm_required,
-    }
-    return refusal_of_password(
-        facts.person_of(person),
-        is_right=is_right,
-        provider=known.kind,
-        confirmed_kinds=frozenset(kind for kind, is_required in required.items() if is_required),
-        admin_only=admin_only,
-        now=person.now,
-    )
 
 
 def _error(

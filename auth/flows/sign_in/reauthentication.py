@@ -70,7 +70,7 @@ def code_address(known: "queries.SelectPerson") -> str | None:
 def has_proof(asked: Asked, known: "queries.SelectPerson") -> bool:
     """Whether the caller's session has a recent proof."""
     session = facts.own_session_of(known)
-    return session is not None and proofs.has_proof(facts.person_of(known), session, asked.policy, known.now)
+    return session is not None and proofs.has_proof(known, session, asked.policy, known.now)
 
 
 def proof_needed(asked: Asked, *wanted: Act, level: Level | None = None) -> str | None:
@@ -150,7 +150,7 @@ def _refusal(
     removes = any(act.verb == "remove" for act in wanted)
     additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id) if removes else ())
     named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
-    user = facts.person_of(known)
+    user = known
     return proofs.refusal_of_acts(named, user, session, caller.aal, given, asked.policy, known.now)
 
 

@@ -38,11 +38,13 @@ def token() -> ResponseReturnValue:
     if len(names) != 1:
         problem = "must be given once" if names else "is required in the query"
         raise ApiError("validation_failed", f"grant_type: {problem}")
-    grants = dict(chain(GRANTS.items(), *(each.grants().items() for each in latchkey.extensions)))
-    if names[0] not in grants:
-        offered = ", ".join(name for name, grant in grants.items() if grant is not _refuse_web3)
-        raise ApiError("unsupported_grant_type", f"grant_type: must be one of {offered}")
-    return answered_by(grants[names[0]])
+    if names[0] in GRANTS:
+        return answered_by(GRANTS[names[0]])
+    others = dict(chain.from_iterable(each.grants().items() for each in latchkey.extensions))
+    if names[0] in others:
+        return answered_by(others[names[0]])
+    offered = [name for name in [*GRANTS, *others] if name != "web3"]
+    raise ApiError("unsupported_grant_type", f"grant_type: must be one of {', '.join(offered)}")
 
 
 @blueprint.post("/login-admin")
@@ -52,7 +54,7 @@ def token() -> ResponseReturnValue:
 def login_admin() -> Response:
     asked = current_asked()
     session = sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True, admin_only=True)
-    user = json.loads(session.row.user_object)
+    user = json.loads(session.user_object)
     row = found(queries.select_administrator(latchkey.db, id=user["id"]), "user_not_found")
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
     return JsonResponse(token_response(asked.parts, session, admin_details=details))
@@ -63,11 +65,8 @@ def login_admin() -> Response:
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     asked = current_asked()
-    return JsonResponse(
-        token_response(
-            asked.parts, sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True)
-        )
-    )
+    session = sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True)
+    return JsonResponse(token_response(asked.parts, session))
 
 
 @counted("refresh")
@@ -83,11 +82,8 @@ def _refresh() -> Response:
 def _exchange_code() -> Response:
     asked = current_asked()
     body = read_body(_PkceGrant())
-    return JsonResponse(
-        token_response(
-            asked.parts, exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
-        )
-    )
+    session = exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
+    return JsonResponse(token_response(asked.parts, session))
 
 
 def _refuse_web3() -> Response:

@@ -14,11 +14,6 @@ from auth.web.fields import is_uuid
 from sql import queries
 
 
-def asker(asked: Asked) -> dict[str, str | None]:
-    """Return the columns of a link about its requester."""
-    return {"ip": asked.client["ip"], "user_agent": asked.client["user_agent"]}
-
-
 def keep_address(asked: Asked, address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
     """Keep an address that this browser typed for the URL of a page, and return the id.
 

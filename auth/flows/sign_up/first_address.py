@@ -11,7 +11,7 @@ from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import notify
 from auth.rules.messages import message_of_first_address
 from auth.rules.users import gives_way, lacks_address
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.facts import Person
@@ -35,10 +35,10 @@ def request_address(
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
     columns = dict(link) if is_email else {"browser_hash": link.get("browser_hash")}
     purpose, owner = "email_change" if is_email else "phone_change", None
-    if lacks_address(facts.person_of(caller)):
+    if lacks_address(caller):
         held = queries.find_holder(act, address=address)
         owner = queries.select_person(act, user_id=held.id, session_id=None)
-    is_taken = owner is not None and not gives_way(facts.person_of(owner), owner.now)
+    is_taken = owner is not None and not gives_way(owner, owner.now)
     kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id
     message.write_token(

@@ -5,13 +5,12 @@ from typing import Any
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
 from auth.flows.messages import outgoing
-from auth.flows.sessions.issuing import about_new, is_asked
-from auth.flows.sessions.token_response import Proof, Session, open_session
-from auth.flows.sign_in import waiting
+from auth.flows.sessions.issuing import Session, about_new
+from auth.flows.sessions.token_response import Proof, open_session
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
 from auth.rules.users import is_unused_sign_up
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.input import checked_redirect
@@ -83,26 +82,26 @@ def _sign_up_confirmed(asked: Asked, columns: dict[str, Any]) -> Session:
 def _begin(asked: Asked, act: Act, user_id: str, email: str | None, made: dict[str, str]) -> Session | None:
     """Record a new user, and open the session in the same act, unless the token hook has to be asked."""
     person = found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
-    if is_asked(asked, for_client=True):
+    if asked.parts.token_hook:
         audit.record(act, user_id, email, ["user_created"], ["user.created"], **made)
         return None
-    row = open_session(asked, act, person, Proof(method=made["method"]))
+    session = open_session(asked, act, person, Proof(method=made["method"]))
     done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-    audit.record(act, user_id, email, done, events, **made, session_id=row.session_id)
-    return Session(row)
+    audit.record(act, user_id, email, done, events, **made, session_id=session.session_id)
+    return session
 
 
 def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Session:
     """Open the session of a new user with the answer of the token hook."""
-    issue = about_new(asked, user_id, method, for_client=True)
+    issue = about_new(asked, user_id, method)
     with acts.on(asked.db, user_id) as act:
         person = found(
             act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure"
         )
-        row = open_session(asked, act, person, Proof(method=method), issue)
-        details = {"method": method, "session_id": row.session_id}
+        session = open_session(asked, act, person, Proof(method=method), issue)
+        details = {"method": method, "session_id": session.session_id}
         audit.record(act, user_id, email, ["signed_in"], ["auth.login"], **details)
-    return Session(row, issue)
+    return session
 
 
 def _sign_up_unconfirmed(
@@ -119,7 +118,7 @@ def _sign_up_unconfirmed(
     address, purpose = (email, "signup") if email else (columns["phone"], "sms_signup")
     is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
     message = outgoing.Message(asked, address, channel=body.get("channel"))
-    link = {"redirect_to": checked_redirect(asked, body), **waiting.asker(asked)}
+    link = {"redirect_to": checked_redirect(asked, body), **asked.device}
     link |= {name: body.get(name) for name in ("code_challenge", "browser_hash")}
     own = {"password_hash": columns["password_hash"], "user_metadata": body["data"]}
     counted = outgoing.take_quota(asked, address, is_new=True, hides_recipient=True)
@@ -134,7 +133,7 @@ def _sign_up_unconfirmed(
         owner_id = next(iter(owners), None)
         owner = act.read(queries.select_person, user_id=owner_id, session_id=None)
         is_created = owner_id == columns["user_id"]
-        is_unused = owner is not None and is_unused_sign_up(facts.person_of(owner), owner.now)
+        is_unused = owner is not None and is_unused_sign_up(owner, owner.now)
         is_repeated = is_hidden and is_unused and not is_created
         # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
         dispute(act, owner if is_repeated else None, **own)
@@ -180,9 +179,7 @@ def dispute(
         tx, user_id=owner_id, password_hash=password_hash, user_metadata=user_metadata or {}
     )
     is_disputed = (
-        owner is not None
-        and same is not None
-        and disputes_sign_up(facts.person_of(owner), **same._asdict(), now=owner.now)
+        owner is not None and same is not None and disputes_sign_up(owner, **same._asdict(), now=owner.now)
     )
     queries.dispute_sign_up(tx, user_id=owner_id if is_disputed else None, password_hash=password_hash)
 

@@ -76,7 +76,7 @@ def _sign_up() -> Response:
 
 
 def _signed_in(session: Session) -> Response:
-    user = json.loads(session.row.user_object)
+    user = json.loads(session.user_object)
     return _created(user | _SHOWN | tokens(current_parts(), session) | {"user": user})
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,7 +45,7 @@ def read_key(path: Path) -> str:
     """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
     try:
         if problem := exposure(path):
-            raise UnusableKey(f"{path} is refused. Mend its mode: {problem}")
+            raise UnusableKey(f"{path} is refused. Fix its mode: {problem}")
         return path.read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
@@ -52,7 +53,7 @@ def read_key(path: Path) -> str:
 
 
 @contextmanager
-def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
+def encrypting(file: BufferedIOBase, recipients: Sequence[str]) -> Iterator[BinaryIO]:
     """Yield a file whose content is encrypted into another file, which is then read back and compared.
 
     Raises `OSError` and `UnusableKey`.
@@ -80,10 +81,7 @@ def encrypting(file: BinaryIO, recipients: Sequence[str]) -> Iterator[BinaryIO]:
     if error := encrypted.exception():
         raise OSError(errno.EIO, str(error).removeprefix("OSError: "))
     file.seek(0)
-    written = hashlib.sha256()
-    while piece := file.read(_PIECE):
-        written.update(piece)
-    if written.digest() != output.digest.digest():
+    if hashlib.file_digest(file, "sha256").digest() != output.digest.digest():
         raise OSError(errno.EIO, "The data read back differs from the data written")
 
 
@@ -109,7 +107,7 @@ def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
 
 
 class _Output:
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
         self.digest = hashlib.sha256()
 

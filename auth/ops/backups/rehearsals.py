@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter, Retry
 
 from auth.ops.backups import restores
 from auth.ops.backups.archive import BackupError, Manifest
-from auth.ops.backups.writing import Unprepared, connect
+from auth.ops.connections import Unprepared, connect
 from auth.ops.processes import embedded_postgres
 from sql import queries
 
@@ -40,16 +40,12 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
         options = {"fsync": "off", "full_page_writes": "off"}
         with embedded_postgres.running(directory / "var", options) as url:
             manifest = restores.fill(url, plaintext, restores.Options())
-            _check_user_objects(url)
+            with closing(connect(url)) as connection:
+                if stale := queries.count_stale_user_objects(Unprepared(connection)).total:
+                    raise BackupError(f"{stale} rows of user_objects differ from their users. {_REMEDY}")
             with _service(directory, url, manifest, http) as base_url:
                 _sign_in(base_url, manifest.service_role_key[0], http)
     return manifest
-
-
-def _check_user_objects(url: str) -> None:
-    with closing(connect(url)) as connection:
-        if total := queries.count_stale_user_objects(Unprepared(connection)).total:
-            raise BackupError(f"{total} rows of user_objects differ from their users. {_REMEDY}")
 
 
 @contextmanager
@@ -67,7 +63,7 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
             if process.poll() is not None or time.monotonic() > deadline:
                 end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
                 raise BackupError(
-                    f"The service does not start on the restored database. Mend what it says: {' '.join(end)}"
+                    f"The service does not start on the restored database. Fix what it says: {' '.join(end)}"
                 )
             time.sleep(0.1)
         yield base_url

@@ -5,13 +5,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from auth.core import files
-from auth.core.keys.rotation import text_of, values_of
+from auth.core.keys.rotation import Secret, text_of, values_of
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys
 from auth.ops.backups.archive import BackupError, Manifest
+from sql.pool import Connection
 
 NOTHING_TO_UNDO = (
     "There is no restore to undo: the next restore and the next backup delete the database from before."
@@ -23,11 +24,12 @@ class RestoredSecrets:
     """The secrets of a backup. They become files of the state directory together with its database."""
 
     def __init__(
-        self, settings: Settings, restored: Mapping[str, list[Any]], environment: Mapping[str, str]
+        self, settings: Settings, restored: Mapping[str, list[Secret]], environment: Mapping[str, str]
     ) -> None:
         """Raises `BackupError` if the environment lacks a key of the backup."""
-        self._settings = settings
+        self._directory = settings.state_dir
         self._environment = environment
+        self._former = former_secrets(settings)
         self.environment_file = environment_file(settings) if environment else None
         kept = [field for field in restored if os.environ.get(name_of(field))]
         self.kept_variables = [name_of(field) for field in kept]
@@ -58,34 +60,34 @@ class RestoredSecrets:
         return cls(settings, restored, {})
 
     @contextmanager
-    def replacing(self, connection: Any) -> Iterator[None]:
+    def replacing(self, connection: Connection) -> Iterator[None]:
         """Like `admitted`, but keep the previous secrets, so that the restore can be undone."""
-        state.make_directory(self._settings.state_dir)
-        files.write(former_secrets(self._settings), json.dumps(self._all_current()))
+        state.make_directory(self._directory)
+        files.write(self._former, json.dumps(self._current()))
         try:
             with self.admitted(connection):
                 yield
         except BaseException:
             if not connection.closed:
-                former_secrets(self._settings).unlink()
+                self._former.unlink()
             raise
 
     @contextmanager
-    def admitted(self, connection: Any) -> Iterator[None]:
+    def admitted(self, connection: Connection) -> Iterator[None]:
         """Accept the keys of both databases inside of the context, and afterwards only those of the backup.
 
         After an exception, accept the previous keys. If the connection broke, still accept both, because we
         do not know which database has the name.
         """
-        former = self._all_current()
+        former = self._current()
         for field, values in self._restored.items():
             self._write(field, [*former[field], *values])
         try:
             yield
         except BaseException:
             if not connection.closed:
-                for field in former:
-                    self._write(field, former[field])
+                for field, values in former.items():
+                    self._write(field, values)
             raise
         for field, values in self._restored.items():
             self._write(field, values)
@@ -93,15 +95,15 @@ class RestoredSecrets:
             lines = [f"{name}={_quoted(value)}\n" for name, value in self._environment.items()]
             files.write(self.environment_file, "".join(lines))
 
-    def _all_current(self) -> dict[str, list[Any]]:
-        return {field: self._current(field) for field in self._restored}
+    def _current(self) -> dict[str, list[Secret]]:
+        paths = {field: self._directory / kept_secrets.FILES[field] for field in self._restored}
+        return {
+            field: values_of(field, path.read_text().strip()) if path.exists() else []
+            for field, path in paths.items()
+        }
 
-    def _current(self, field: str) -> list[Any]:
-        path = self._settings.state_dir / kept_secrets.FILES[field]
-        return values_of(field, path.read_text().strip()) if path.exists() else []
-
-    def _write(self, field: str, values: list[Any]) -> None:
-        path = self._settings.state_dir / kept_secrets.FILES[field]
+    def _write(self, field: str, values: list[Secret]) -> None:
+        path = self._directory / kept_secrets.FILES[field]
         if values:
             different = {_id(value): value for value in reversed(values)}
             files.write(path, text_of(field, list(reversed(different.values()))) + "\n")
@@ -117,7 +119,7 @@ def former_secrets(settings: Settings) -> Path:
     return settings.state_dir / "before_restore.json"
 
 
-def _id(value: Any) -> str:
+def _id(value: Secret) -> str:
     # A JWK Set must not repeat a kid.
     return str(value.get("kid") or value) if isinstance(value, dict) else derived_keys.split_time(value)[0]
 

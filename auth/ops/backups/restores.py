@@ -9,10 +9,8 @@ import secrets
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from typing import Any
 
 import psycopg2
-from psycopg2 import sql as composed
 from psycopg2.extensions import make_dsn, parse_dsn
 
 from auth.core.keys import resealing
@@ -26,9 +24,10 @@ from auth.ops.backups.restored_secrets import (
     environment_file,
     former_secrets,
 )
-from auth.ops.backups.writing import Unprepared, connect
+from auth.ops.connections import Unprepared, autocommitting, connect, execute
 from auth.ops.processes import postgres_programs
 from sql import queries, schema
+from sql.pool import Connection
 
 # Older versions of Postgres refuse the setting, which a newer pg_dump writes.
 _TRANSACTION_TIMEOUT = b"SET transaction_timeout = 0;\n"
@@ -58,18 +57,18 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
 
     Raises `BackupError`, `CannotDecrypt`, `NoProgramError`, `OSError` and `psycopg2.Error`.
     """
-    with _locked_target(url) as (target, cursor):
+    with _locked_target(url) as (target, connection):
         if not target.is_replaceable:
-            with restored.replacing(cursor.connection):
+            with restored.replacing(connection):
                 fill(url, plaintext, options)
             return None
         draft = _draft(target.name)
-        _run(cursor, _DROP, draft)
-        _run(cursor, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
+        execute(connection, _DROP, draft)
+        execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
             fill(_of(url, draft), plaintext, options)
         except BaseException:
-            _run(cursor, _DROP, draft)
+            execute(connection, _DROP, draft)
             raise
     return _replace(url, target, draft, restored)
 
@@ -95,23 +94,24 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
 
 
 @contextmanager
-def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Any]]:
-    """Yield the row of the database, locked against other restores, and a cursor. Raises `BackupError`."""
-    with closing(connect(url)) as connection:
-        connection.autocommit = True
+def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Connection]]:
+    """Yield the row of a database that may be replaced, locked against other restores, and its connection.
+
+    Raises `BackupError`.
+    """
+    with autocommitting(url) as connection:
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
         target = queries.select_restore_target(Unprepared(connection))
         _check_target(target)
-        with connection.cursor() as cursor:
-            yield target, cursor
+        yield target, connection
 
 
 def _check_target(target: "queries.SelectRestoreTarget") -> None:
     if target.clients:
         raise BackupError(
-            f"The database {target.name} has other connections ({target.clients}). Stop the service on all"
-            " nodes, and connect to Postgres directly, not through a pooler."
+            f"The database {target.name} has other connections ({target.clients}). Stop the service on"
+            " all nodes, and connect to Postgres directly, not through a pooler."
         )
     if target.has_tables and not target.is_replaceable:
         raise BackupError(
@@ -162,31 +162,31 @@ def _replace(
 ) -> str | None:
     """Give the target's name to the draft, atomically. Return the new name of a target with tables."""
     former = _former(target.name)
-    with _beside(url, target.name) as cursor:
+    with _beside(url, target.name) as connection:
         try:
-            _swap(cursor, target.name, former, draft, restored.replacing(cursor.connection))
+            _swap(connection, target.name, former, draft, restored.replacing(connection))
         except psycopg2.Error:
-            _run(cursor, _DROP, draft)
+            execute(connection, _DROP, draft)
             raise
         if target.has_tables:
             return former
-        _run(cursor, "DROP DATABASE {}", former)
+        execute(connection, "DROP DATABASE {}", former)
         return None
 
 
 def undo(url: str, settings: Settings) -> None:
     """Put the database from before the last restore in place of the restored one, which is deleted."""
     secrets_of_before = RestoredSecrets.of_before(settings)
-    with _locked_target(url) as (target, cursor):
+    with _locked_target(url) as (target, connection):
         former, undone = _former(target.name), _draft(target.name)
-        if not queries.select_database(Unprepared(cursor.connection), name=former).exists:
+        if not queries.select_database(Unprepared(connection), name=former).exists:
             raise BackupError(NOTHING_TO_UNDO)
-    with _beside(url, target.name) as cursor:
-        _swap(cursor, target.name, undone, former, secrets_of_before.admitted(cursor.connection))
+    with _beside(url, target.name) as connection:
+        _swap(connection, target.name, undone, former, secrets_of_before.admitted(connection))
         # Up to here, a failed undo can be repeated.
         former_secrets(settings).unlink()
         environment_file(settings).unlink(missing_ok=True)
-        _run(cursor, _DROP, undone)
+        execute(connection, _DROP, undone)
 
 
 def forget_former(url: str, settings: Settings) -> None:
@@ -198,26 +198,25 @@ def forget_former(url: str, settings: Settings) -> None:
         return
     with closing(connect(url)) as connection:
         name = connection.info.dbname
-    with suppress(psycopg2.Error), _beside(url, name) as cursor:
-        _run(cursor, "DROP DATABASE IF EXISTS {}", _former(name))
+    with suppress(psycopg2.Error), _beside(url, name) as connection:
+        execute(connection, "DROP DATABASE IF EXISTS {}", _former(name))
         former_secrets(settings).unlink()
 
 
-def _swap(cursor: Any, name: str, away: str, draft: str, has_secrets: AbstractContextManager[None]) -> None:
-    _run(cursor, "DROP DATABASE IF EXISTS {}", away)
-    with has_secrets:
+def _swap(
+    connection: Connection, name: str, away: str, draft: str, secrets_change: AbstractContextManager[None]
+) -> None:
+    """Give the draft the name of a database, which gets the name `away`."""
+    execute(connection, "DROP DATABASE IF EXISTS {}", away)
+    with secrets_change:
         # Statements in one string are one transaction.
         rename = "ALTER DATABASE {} RENAME TO {}"
-        _run(cursor, f"{rename}; {rename}", name, away, draft, name)
+        execute(connection, f"{rename}; {rename}", name, away, draft, name)
 
 
-@contextmanager
-def _beside(url: str, name: str) -> Iterator[Any]:
-    """Yield a cursor in another database: Postgres does not rename one with connections."""
-    with closing(connect(_of(url, "template1" if name == "postgres" else "postgres"))) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            yield cursor
+def _beside(url: str, name: str) -> AbstractContextManager[Connection]:
+    """Connect to another database: Postgres does not rename one with connections."""
+    return autocommitting(_of(url, "template1" if name == "postgres" else "postgres"))
 
 
 def _former(name: str) -> str:
@@ -226,10 +225,6 @@ def _former(name: str) -> str:
 
 def _draft(name: str) -> str:
     return f"{name[: _LONGEST_NAME - 10]}_restoring"
-
-
-def _run(cursor: Any, text: str, *databases: str) -> None:
-    cursor.execute(composed.SQL(text).format(*map(composed.Identifier, databases)))
 
 
 def _of(url: str, database: str) -> str:

@@ -50,7 +50,7 @@ def command() -> None:
 )
 @click.option("--no-rehearsal", is_flag=True, help="Do not restore the backup into a temporary Postgres.")
 @json_option
-def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
+def create(file: Path, keep: int, no_rehearsal: bool) -> None:
     """Back up the database and the secrets while the service runs, encrypted to AUTH_BACKUP_RECIPIENTS.
 
     Adds the time to FILE's name. Also restores the backup into a temporary Postgres, starts a service there
@@ -73,14 +73,14 @@ def create(file: Path, keep: int, no_rehearsal: bool, as_json: bool) -> None:
         _note(url, "backup", *([] if no_rehearsal else ["verified_backup"]))
     size = written.stat().st_size
     text = f"Backed up the database ({manifest.size}) and the secrets to {written}: {size:,} bytes"
-    _report(written, manifest, begin, text, as_json)
+    _report(written, manifest, begin, text)
 
 
 @command.command("verify", short_help="Restore a backup into a temporary Postgres.")
 @existing_file
 @identity_option
 @json_option
-def verify(file: Path, identity: Path, as_json: bool) -> None:
+def verify(file: Path, identity: Path) -> None:
     """Restore FILE into a temporary Postgres, start a service there and sign in a user.
 
     Run it on the machine that would take over.
@@ -94,13 +94,13 @@ def verify(file: Path, identity: Path, as_json: bool) -> None:
     with failures(file), progress_of("Restoring into a temporary Postgres", file.stat().st_size) as progress:
         manifest = rehearsals.rehearse(archive.read(file, age.read_key(identity), progress))
     text = f"{file} is good ({manifest.size}, backed up at {manifest.created_at})."
-    _report(file, manifest, begin, f"{text} Restored it and signed in a user", as_json)
+    _report(file, manifest, begin, f"{text} Restored it and signed in a user")
 
 
-def _report(file: Path, manifest: Manifest, begin: float, text: str, as_json: bool) -> None:
+def _report(file: Path, manifest: Manifest, begin: float, text: str) -> None:
     seconds = round(time.monotonic() - begin, 1)
     outcome = {"file": str(file), "bytes": file.stat().st_size, "seconds": seconds}
-    show(outcome | manifest.summary(), as_json, f"{text}, in {seconds} s.")
+    show(outcome | manifest.summary(), f"{text}, in {seconds} s.")
 
 
 def _note(url: str, *tasks: str) -> None:

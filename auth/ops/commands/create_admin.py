@@ -16,7 +16,7 @@ from auth.web.context import Latchkey
 @click.command("create-admin", short_help="Make a user an administrator.")
 @click.argument("email")
 @json_option
-def command(email: str, as_json: bool) -> None:
+def command(email: str) -> None:
     """Make the user EMAIL an administrator.
 
     Creates the user if missing, and replaces one that never proved the address. Takes the password of a new
@@ -38,7 +38,7 @@ def command(email: str, as_json: bool) -> None:
         lines.append(f"Sign in to the console: {console}")
     if code:
         lines.append(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
-    show(user | {"console": console, "code": code}, as_json, *lines)
+    show(user | {"console": console, "code": code}, *lines)
 
 
 def _hash(latchkey: Latchkey, email: str) -> str:

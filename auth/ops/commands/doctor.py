@@ -2,11 +2,12 @@ import dataclasses
 import os
 import sys
 import time
+from functools import partial
 
 import click
 
-from auth.core.settings import Settings, SettingsError, running, state
-from auth.core.settings.kept_secrets import Missing
+from auth.core import logs
+from auth.core.settings import Settings, SettingsError, load, running, state
 from auth.flows.commands import json_option, load_settings, printable, show
 from auth.ops.doctor.examination import CHECKS, Result, examine, examine_files
 from auth.ops.processes.start_checks import check_files
@@ -15,7 +16,6 @@ _NAMES = [check.name for check in CHECKS]
 _MARKS = {"ok": "✓", "note": "i", "failed": "✗", "skipped": "-", "unknown": "?"}
 # The exit status of the worst result.
 _EXIT_STATUSES = {"failed": 3, "unknown": 2}
-_MISSING: tuple[Missing, ...] = ("refuse", "ignore")
 # When `latchkey_auth/__main__.py` began, a time of `time.monotonic`: a slow start counts.
 _STARTED = "LATCHKEY_STARTED"
 
@@ -29,7 +29,7 @@ _STARTED = "LATCHKEY_STARTED"
     help="Skip the check with this name (see --json). Can be repeated.",
 )
 @json_option
-def command(skip: tuple[str, ...], as_json: bool) -> None:
+def command(skip: tuple[str, ...]) -> None:
     """Check for common problems, and print the setting to change for each.
 
     Takes five seconds at most, unless this machine is overloaded. Run it on the service's machine, with its
@@ -46,7 +46,7 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
             f"{_MARKS[result.status]} {result.text}",
             *([f"  {result.setting}"] if result.setting else []),
         ]
-        show(dataclasses.asdict(result), as_json, *map(printable, lines))
+        show(dataclasses.asdict(result), *map(printable, lines))
     statuses = {result.status for result in results}
     sys.exit(next((code for status, code in _EXIT_STATUSES.items() if status in statuses), 0))
 
@@ -54,10 +54,11 @@ def command(skip: tuple[str, ...], as_json: bool) -> None:
 def _results(skip: tuple[str, ...]) -> list[Result]:
     named: list[Result] = []
     settings: Settings | None = None
-    # Without the keys, so that the other checks work even if the keys are lost.
-    for missing in _MISSING:
+    # Then without the keys and secrets, so that the other checks work even if they are lost.
+    for load_any in (load_settings, partial(load, missing_secrets="ignore")):
         try:
-            settings = load_settings(missing_secrets=missing)
+            settings = load_any()
+            logs.configure(settings)
             check_files(settings)
             break
         except SettingsError as error:

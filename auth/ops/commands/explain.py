@@ -10,6 +10,7 @@ from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
+from auth.flows.admin.user_acts import ACTS, name_of
 from auth.flows.commands import (
     NumberRange,
     Unusable,
@@ -22,14 +23,14 @@ from auth.flows.commands import (
 )
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import Obstacle
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import counts
 from auth.web.context import Latchkey
 from auth.web.fields import is_uuid
 from sql import Database, queries
 
 _MAX_LINES = 100
-# Acts of the console that are also commands of `latchkey users`.
-_COMMANDS = {"unban", "unlock"}
+Rows = list["queries.ListTimeline"] | list["queries.ListRequestActs"] | list["queries.ListMessagesTo"]
 
 
 @click.command("explain", short_help="Explain what happened to a user or in a request.")
@@ -43,7 +44,7 @@ _COMMANDS = {"unban", "unlock"}
     help="Show at most N entries, newest first.",
 )
 @json_option
-def command(subject: str, most: int, as_json: bool) -> None:
+def command(subject: str, most: int) -> None:
     """Explain whether a user can sign in and what happened to them, or what a request did. Times are UTC.
 
     Exits with 3 if nothing is known about the subject.
@@ -52,7 +53,7 @@ def command(subject: str, most: int, as_json: bool) -> None:
     Example: latchkey explain alice@example.com
     """
     found = _Search(open_parts(), most).find(typed.trimmed(subject))
-    show(found, as_json, *_LINES[found["kind"]](found))
+    show(found, *_LINES[found["kind"]](found))
 
 
 class _Search:
@@ -111,7 +112,7 @@ class _Search:
         }
 
 
-def _events(rows: list[Any]) -> list[dict[str, Any]]:
+def _events(rows: Rows) -> list[dict[str, Any]]:
     return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
 
 
@@ -199,8 +200,8 @@ def _remedy(obstacle: Obstacle, user: "queries.SelectSummary") -> str:
 
     Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.
     """
-    if obstacle.act in _COMMANDS:
-        return f"latchkey users {obstacle.act} {shlex.quote(user.email or user.phone or user.id)}"
+    if act := ACTS.get(obstacle.act or ""):
+        return f"latchkey users {act.command.name} {shlex.quote(name_of(user))}"
     return obstacle.advice
 
 
@@ -212,7 +213,7 @@ def lines_of_facts(user: dict[str, Any]) -> Iterator[str]:
 def _titled(user: dict[str, Any]) -> Iterator[tuple[str, str]]:
     created = clock(user["created_at"])
     yield "user", f"{user['id']}, {user['role']}, created {created} {label('origins', user['made_by'])}"
-    for title in ("email", "phone"):
+    for title in ADDRESS_KINDS:
         address, pending, confirmed_at = user[title], user[f"new_{title}"], user[f"{title}_confirmed_at"]
         if address or pending:
             confirmed = f"confirmed {clock(confirmed_at)}" if confirmed_at else "not confirmed"

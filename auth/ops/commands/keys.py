@@ -22,6 +22,7 @@ from auth.flows.commands import (
     load_settings,
     open_database,
     open_parts,
+    prints_json,
     show,
 )
 from auth.ops.commands.common import stopped_database
@@ -41,7 +42,7 @@ def _kind_argument(*kinds: str) -> Callable[[Any], Any]:
 
 @command.command("list", short_help="List the keys, and what still needs the old ones.")
 @json_option
-def list_command(as_json: bool) -> None:
+def list_command() -> None:
     """List the keys: which are in use, when a new one will be used, and what still needs an old one.
 
     \b
@@ -58,7 +59,7 @@ def list_command(as_json: bool) -> None:
         since = f", active from {_time(key)}" if key.active_from else ""
         needed = f", needed by {', '.join(needs)}" if needs else ""
         line = f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})"
-        show(members | {"needed_by": needs, "place": place}, as_json, line)
+        show(members | {"needed_by": needs, "place": place}, line)
 
 
 @command.command("public", short_help="Print the keys that verify tokens.")
@@ -86,7 +87,7 @@ def public(as_set: bool) -> None:
     help="Create a signing key of this algorithm. Defaults to that of the key in use.",
 )
 @json_option
-def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
+def rotate(kind: str, now: bool, algorithm: str | None) -> None:
     """Create a new key, which is accepted immediately and used after AUTH_KEY_OVERLAP.
 
     Running services pick it up from the state directory, or an OpenID key from the database. If the key
@@ -104,14 +105,14 @@ def rotate(kind: str, now: bool, algorithm: str | None, as_json: bool) -> None:
     is_shared = kind == "service-role"
     text = f"{key.id} is accepted" + ("." if is_shared else f", and will be used from {_time(key)}.")
     deadline = "" if is_shared else f" before {_time(key)}"
-    _report(key, value, text, as_json, deadline)
+    _report(key, value, text, deadline)
 
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
 @_kind_argument(*rotation.FIELDS)
 @click.argument("file", type=INPUT_FILE_OR_STDIN)
 @json_option
-def add(kind: str, file: Path, as_json: bool) -> None:
+def add(kind: str, file: Path) -> None:
     """Accept a key that this service does not use itself: a secret, a JWK or a JWK Set in FILE.
 
     Tokens that another service signed with it stay valid. FILE can be - for standard input.
@@ -126,14 +127,14 @@ def add(kind: str, file: Path, as_json: bool) -> None:
         if file != Path("-"):
             kept_secrets.check(rotation.FIELDS[kind], text, file, must_sign=False)
         key, value = rotation.add(parts.db, settings, kind, text)
-    _report(key, value, f"{key.id} is accepted.", as_json)
+    _report(key, value, f"{key.id} is accepted.")
 
 
 @command.command("remove")
 @click.argument("id", metavar="KEY_ID")
 @click.option("--force", is_flag=True, help="Remove it even if needed, for example because it leaked.")
 @json_option
-def remove(id: str, force: bool, as_json: bool) -> None:
+def remove(id: str, force: bool) -> None:
     """Stop accepting a key. Refuses if a session, code, message, webhook or access token still needs it.
 
     Exits with 3 if the key is still needed.
@@ -144,7 +145,7 @@ def remove(id: str, force: bool, as_json: bool) -> None:
     settings, db = open_parts().key_ring.settings, open_database()
     with _failures(settings):
         key, value = rotation.remove(db, settings, id, force=force)
-    _report(key, value, f"{key.id} is no longer accepted.", as_json)
+    _report(key, value, f"{key.id} is no longer accepted.")
 
 
 @command.command("accept", short_help="Accept these keys in place of lost ones.")
@@ -166,7 +167,7 @@ def accept(make_missing: bool) -> None:
                 _lock(settings.state_dir)
             schema.apply(url)
             with closing(Database(url, size=1, prepare=False)) as db:
-                fingerprints.keep(db, settings, make_missing=make_missing, even_others=True)
+                fingerprints.keep(db, settings, fingerprints.any_or_new)
     except psycopg2.Error as error:
         raise click.ClickException(unusable("DATABASE_URL", error)) from None
     except EmbeddedPostgresError as error:
@@ -206,15 +207,15 @@ def _failures(settings: Settings) -> Iterator[None]:
         raise click.ClickException(state.unusable_place(place, error, "Let this user write there.")) from None
 
 
-def _report(key: Key, value: str, text: str, as_json: bool, deadline: str = "") -> None:
+def _report(key: Key, value: str, text: str, deadline: str = "") -> None:
     """Print the outcome. `value` is the new value for the environment, if the key is not in a file."""
     name, _, text_of_value = value.partition("=")
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
-    if line and not as_json:
+    if line and not prints_json():
         click.echo(f"Set this on all nodes, and restart them one at a time{deadline}:", err=True)
     soon = f"{KEPT:.0f}" if key.kind == rotation.OPENID else "two"
     found = {"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}
-    show(found, as_json, line or f"{text} Running services pick it up within {soon} seconds.")
+    show(found, line or f"{text} Running services pick it up within {soon} seconds.")
 
 
 def _time(key: Key) -> str | None:

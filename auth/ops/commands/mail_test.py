@@ -22,7 +22,7 @@ _SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
     "--language", metavar="LANGUAGE", default="en", show_default=True, help="Write the samples in LANGUAGE."
 )
 @json_option
-def command(address: str, sends_all: bool, unit: str | None, language: str, as_json: bool) -> None:
+def command(address: str, sends_all: bool, unit: str | None, language: str) -> None:
     """Send a test email to EMAIL directly, not through the outbox, and print the mail server's reply.
 
     On failure, prints the step (token, resolve, connect, tls, starttls, login, sender, recipient, data), the
@@ -60,4 +60,4 @@ def command(address: str, sends_all: bool, unit: str | None, language: str, as_j
         sender.close()
     if isinstance(sender, ConsoleSender) and settings.smtp_url is None:
         raise Unusable(f"There is no mail server, so the email was printed, not sent.\n{_SET_IT}")
-    show({"to": address, "response": response}, as_json, f"Sent to {address}: {response}")
+    show({"to": address, "response": response}, f"Sent to {address}: {response}")

@@ -12,7 +12,7 @@ from sql.pool import unusable
 
 @click.command("migrate", short_help="Create the schema, or bring it up to date.")
 @json_option
-def command(as_json: bool) -> None:
+def command() -> None:
     """Create the database schema, or bring it up to date. The service does the same when it starts.
 
     An embedded Postgres that does not run is left to that start.
@@ -24,7 +24,7 @@ def command(as_json: bool) -> None:
     try:
         owner_url, requests_url = settings.find_owner(), settings.find_requests()
     except NotRunningError as error:
-        show({"steps": []}, as_json, f"Nothing is migrated until the service starts: {error}")
+        show({"steps": []}, f"Nothing is migrated until the service starts: {error}")
         return
     try:
         with progress_of("Upgrading the schema", len(schema.pending(owner_url, requests_url))) as progress:
@@ -32,4 +32,4 @@ def command(as_json: bool) -> None:
             steps = schema.apply(owner_url, progress, notice, requests_url=requests_url)
     except psycopg2.Error as error:
         raise click.ClickException(unusable(settings.owner_setting, error)) from None
-    show({"steps": steps}, as_json, *(steps or ["The schema is up to date."]))
+    show({"steps": steps}, *(steps or ["The schema is up to date."]))

@@ -30,7 +30,7 @@ def _least_option() -> Callable[[Any], Any]:
 @click.argument("list", type=INPUT_FILE_OR_STDIN)
 @_least_option()
 @json_option
-def build(list: Path, least: int, as_json: bool) -> None:
+def build(list: Path, least: int) -> None:
     """Make AUTH_PASSWORD_LEAKED_FILE from LIST, which has SHA1:COUNT in each line.
 
     If LIST is -, reads standard input.
@@ -40,13 +40,13 @@ def build(list: Path, least: int, as_json: bool) -> None:
     Example: latchkey passwords build pwned-passwords-sha1.txt --min-count 10
     """
     with click.open_file(str(list), encoding="ascii", errors="replace") as lines:
-        _write(_numbers(lines, least), as_json)
+        _write(_numbers(lines, least))
 
 
 @command.command("fetch", short_help="Make the file from the range API.")
 @_least_option()
 @json_option
-def fetch(least: int, as_json: bool) -> None:
+def fetch(least: int) -> None:
     """Make AUTH_PASSWORD_LEAKED_FILE from the range API, or from the mirror that AUTH_PASSWORD_LEAKED names.
 
     Asks for a million ranges, which have 35 GB before compression. Replaces the file once it is complete.
@@ -58,7 +58,7 @@ def fetch(least: int, as_json: bool) -> None:
     settings = load_settings(missing_secrets="ignore")
     api = RangeApi(range_url(settings), settings.webhook_private_networks)
     try:
-        _write(api.fetch(range(PREFIXES), least), as_json)
+        _write(api.fetch(range(PREFIXES), least))
     except Unfetched as error:
         raise click.ClickException(f"{error}. The file is as before. Try again.") from None
 
@@ -78,7 +78,7 @@ def _numbers(lines: Iterable[str], least: int) -> Iterator[int]:
             yield found
 
 
-def _write(numbers: Iterable[int], as_json: bool) -> None:
+def _write(numbers: Iterable[int]) -> None:
     path = load_settings(missing_secrets="ignore").password_leaked_file
     try:
         count = leaked_file.write(path, numbers)
@@ -86,4 +86,4 @@ def _write(numbers: Iterable[int], as_json: bool) -> None:
         problem = "No password was found as often as --min-count says, and the file is as before."
         raise click.ClickException(f"{problem} Choose a smaller number.") from None
     members = {"path": str(path), "count": count}
-    show(members, as_json, f"{count} hashes are in {path}. Reload the service: it reads them then.")
+    show(members, f"{count} hashes are in {path}. Reload the service: it reads them then.")

@@ -33,7 +33,7 @@ def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> 
     help="Return to the database and secrets from before the last restore, without FILE and KEY.",
 )
 @json_option
-def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_json: bool) -> None:
+def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> None:
     """Replace the database and the secrets with those in FILE. Stop all nodes first.
 
     Verifies FILE before changing anything. An interrupted restore leaves everything as it was. Links and
@@ -69,4 +69,4 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool, as_js
         lines.append(f"{secrets.environment_file} has the settings of the backed-up service.")
     for variable in secrets.kept_variables:
         lines.append(f"{variable} is set, so the value in the backup was not restored.")
-    show(outcome | manifest.summary(), as_json, *lines)
+    show(outcome | manifest.summary(), *lines)

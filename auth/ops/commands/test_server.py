@@ -3,12 +3,12 @@ import sys
 
 import click
 
-from auth.flows.commands import json_option
+from auth.flows.commands import json_option, prints_json
 
 
 @click.command("test-server", short_help="Start services for tests of applications.")
 @json_option
-def command(as_json: bool) -> None:
+def command() -> None:
     """Start services for the tests of an application, until SIGTERM, Ctrl-C or the end of the input.
 
     Prints the address and the key of the interface that docs/testing.md describes. Settings in the
@@ -17,5 +17,5 @@ def command(as_json: bool) -> None:
     \b
     Example: latchkey test-server --json
     """
-    arguments = ["-m", "auth.ops.testkit", *(["json"] if as_json else [])]
+    arguments = ["-m", "auth.ops.testkit", *(["json"] if prints_json() else [])]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606

@@ -1,20 +1,27 @@
 """`latchkey users find`, `show`, `ban` and others: users, as in the console."""
 
-import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
 from marshmallow import ValidationError
 
-from auth.core.settings import state
-from auth.core.text.moments import until
-from auth.flows.admin import lists, messages, searches, users
-from auth.flows.commands import Unusable, acting, ask, found_user, json_option, printable, show, yes_option
+from auth.flows.admin import lists, messages, searches, targets
+from auth.flows.admin.user_acts import ACTS, UserAct, name_of
+from auth.flows.commands import (
+    Unusable,
+    acting,
+    ask,
+    found_user,
+    json_option,
+    printable,
+    prints_json,
+    show,
+    yes_option,
+)
 from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
@@ -29,19 +36,15 @@ _MOST_FOUND = 500
 _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
 
 
-def _name(user: Any) -> str:
-    return user.email or user.phone or user.id
-
-
 @contextmanager
 def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
     with acting() as asked:
         yield asked, found_user(asked.parts, subject)
 
 
-def _report(user: Any, sentence: str, as_json: bool, **members: Any) -> None:
+def _report(user: "queries.SelectSummary", sentence: str, **members: object) -> None:
     known = {"id": user.id, "email": user.email, "phone": user.phone}
-    show(known | members, as_json, sentence)
+    show(known | members, sentence)
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
@@ -54,14 +57,14 @@ def _duration(_context: click.Context, _parameter: click.Parameter, value: str) 
 @click.command("show", short_help="Show a user.")
 @_subject
 @json_option
-def show_user(subject: str, as_json: bool) -> None:
+def show_user(subject: str) -> None:
     """Show a user: addresses, factors, sessions and applications. `latchkey explain` shows the history too.
 
     \b
     Example: latchkey users show alice@example.com
     """
     with _acting_on(subject) as (asked, user):
-        if as_json:
+        if prints_json():
             click.echo(found(queries.select_any_user(asked.db, id=user.id), "user_not_found").user_object)
             return
         for line in lines_of_facts(facts(asked.settings, asked.db, user)):
@@ -71,7 +74,7 @@ def show_user(subject: str, as_json: bool) -> None:
 @click.command("find", short_help="Find users by name, email or domain.")
 @click.argument("text", metavar="TEXT")
 @json_option
-def find(text: str, as_json: bool) -> None:
+def find(text: str) -> None:
     """Find up to 500 users by words of the name or email, or by the start of an email, phone, id or @domain.
 
     \b
@@ -90,17 +93,16 @@ def find(text: str, as_json: bool) -> None:
                 )
             raise Unusable(f"No users match {text}. Try the start of a name or an address.")
         rows = queries.describe_users(asked.db, ids=ids, locks=counts.locks(asked.settings))
-        for user in sorted(rows, key=_name):
-            _show_line(user, as_json)
+        for user in sorted(rows, key=name_of):
+            _show_line(user)
 
 
-def _show_line(user: Any, as_json: bool) -> None:
+def _show_line(user: "queries.DescribeUsers") -> None:
     known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
     states = ("banned" if user.is_banned else None, "locked" if user.is_locked else None)
-    parts = (user.id, _name(user), user.name, *states)
+    parts = (user.id, name_of(user), user.name, *states)
     show(
         known | {"banned": user.is_banned, "locked": user.is_locked},
-        as_json,
         printable("  ".join(filter(None, parts))),
     )
 
@@ -108,7 +110,7 @@ def _show_line(user: Any, as_json: bool) -> None:
 @click.command("list", short_help="List all users.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the file that the console exports.")
 @json_option
-def list_command(as_csv: bool, as_json: bool) -> None:
+def list_command(as_csv: bool) -> None:
     """List all users, in the order of their ids.
 
     \b
@@ -120,14 +122,14 @@ def list_command(as_csv: bool, as_json: bool) -> None:
                 click.echo(piece, nl=False)
             return
         for user in chain.from_iterable(lists.pages(asked, {})):
-            _show_line(user, as_json)
+            _show_line(user)
 
 
 @click.command("invite", short_help="Invite users by email.")
 @click.argument("emails", nargs=-1, required=True, metavar="EMAIL...|FILE")
 @click.option("--groups", default="", metavar="NAME,NAME", help="Put the users into these groups.")
 @json_option
-def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
+def invite(emails: tuple[str, ...], groups: str) -> None:
     """Create a user for each email, up to 500, and send a link that is valid for seven days.
 
     FILE has one email per line. Exits with 3 if an invitation was refused. AUTH_RATE_LIMIT_INVITE counts.
@@ -147,91 +149,16 @@ def invite(emails: tuple[str, ...], groups: str, as_json: bool) -> None:
             except ApiError as error:
                 has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
-            show({"email": email, "reason": reason}, as_json, printable(text))
+            show({"email": email, "reason": reason}, printable(text))
     if has_refused:
         raise click.exceptions.Exit(3)
-
-
-@click.command("ban", short_help="Ban a user, and end their sessions.")
-@_subject
-@click.option(
-    "--for",
-    "seconds",
-    metavar="DURATION",
-    default="permanent",
-    show_default=True,
-    callback=_duration,
-    help="Ban the user for DURATION, such as 90m, 24h or 30d.",
-)
-@json_option
-def ban(subject: str, seconds: float, as_json: bool) -> None:
-    """Ban a user, and end their sessions. Links and codes that they have stop working.
-
-    \b
-    Example: latchkey users ban mallory@example.com --for 24h
-    """
-    with _acting_on(subject) as (asked, user):
-        end = json.loads(users.update_user(asked, user.id, {"ban_duration": seconds}))["banned_until"]
-        _report(user, f"{_name(user)} is banned {until(end)}.", as_json, banned_until=end)
-
-
-@click.command("unban", short_help="Lift a user's ban.")
-@_subject
-@click.option(
-    "--void-password",
-    "voids",
-    is_flag=True,
-    help="Void the password, which a thief may know. “Forgot password?” sets another.",
-)
-@json_option
-def unban(subject: str, voids: bool, as_json: bool) -> None:
-    """Lift a user's ban. Sessions that it ended stay ended.
-
-    \b
-    Example: latchkey users unban alice@example.com --void-password
-    """
-    with _acting_on(subject) as (asked, user):
-        password = {"password": state.new_secret()} if voids and user.has_password else {}
-        password_hash = asked.parts.passwords.hash(password["password"]) if password else None
-        users.update_user(asked, user.id, {"ban_duration": None} | password, password_hash)
-        _report(user, f"{_name(user)} is not banned.", as_json, banned_until=None)
-
-
-@click.command("sign-out", short_help="End all sessions of a user.")
-@_subject
-@json_option
-def sign_out(subject: str, as_json: bool) -> None:
-    """End all sessions of a user, also those of applications. They can sign in again.
-
-    \b
-    Example: latchkey users sign-out alice@example.com
-    """
-    with _acting_on(subject) as (asked, user):
-        kept = users.end_sessions(asked, user.id).api_keys
-        keys = f" API keys that still work: {kept}." if kept else ""
-        _report(user, f"{_name(user)} is signed out everywhere.{keys}", as_json, api_keys=kept)
-
-
-@click.command("unlock", short_help="Forget a user's wrong passwords and codes.")
-@_subject
-@json_option
-def unlock(subject: str, as_json: bool) -> None:
-    """Forget a user's wrong passwords and codes, so that they can try again.
-
-    \b
-    Example: latchkey users unlock alice@example.com
-    """
-    with _acting_on(subject) as (asked, user):
-        cleared = users.clear_locks(asked, user.id)
-        sentence = "can try again." if cleared else "has no wrong passwords or codes."
-        _report(user, f"{_name(user)} {sentence}", as_json, cleared=cleared)
 
 
 @click.command("remove-factors", short_help="Remove all second factors and passkeys of a user.")
 @_subject
 @yes_option
 @json_option
-def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
+def remove_factors(subject: str) -> None:
     """Remove all second factors, passkeys and recovery codes of a user who has lost them.
 
     The user gets a notice. Check first who asks: anyone with the password or mailbox can sign in afterwards.
@@ -241,25 +168,46 @@ def remove_factors(subject: str, is_sure: bool, as_json: bool) -> None:
     """
     with _acting_on(subject) as (asked, user):
         if user.factors:
-            ask(printable(f"Remove {', '.join(user.factors)} of {_name(user)}?"), is_sure=is_sure)
+            ask(printable(f"Remove {', '.join(user.factors)} of {name_of(user)}?"))
         removed = passkeys.remove_all(asked, user.id)
-        _report(user, f"{_name(user)} has no second factor or passkey.", as_json, removed=removed)
+        _report(user, f"{name_of(user)} has no second factor or passkey.", removed=removed)
 
 
-@click.command("delete", short_help="Delete a user.")
-@_subject
-@yes_option
-@json_option
-def delete(subject: str, is_sure: bool, as_json: bool) -> None:
-    """Delete a user with everything that belongs to them, but the audit log. This cannot be undone.
+# By act: what its flow takes besides the user.
+_OPTIONS = {
+    "ban": click.option(
+        "--for",
+        "ban_duration",
+        metavar="DURATION",
+        default="permanent",
+        show_default=True,
+        callback=_duration,
+        help="Ban the user for DURATION, such as 90m, 24h or 30d.",
+    ),
+    "unban": click.option(
+        "--void-password",
+        is_flag=True,
+        help="Void the password, which a thief may know. “Forgot password?” sets another.",
+    ),
+}
 
-    \b
-    Example: latchkey users delete mallory@example.com
-    """
-    with _acting_on(subject) as (asked, user):
-        ask(f"Delete {_name(user)} ({user.id}, created {user.created_at[:10]})?", is_sure=is_sure)
-        users.delete_user(asked, user.id)
-        _report(user, f"{_name(user)} is deleted.", as_json)
+
+def _command(act: UserAct) -> click.Command:
+    words = act.command
+
+    def do(subject: str, **options: object) -> None:
+        with _acting_on(subject) as (asked, user):
+            if words.question:
+                ask(words.question(user))
+            outcome = act.flow(asked, user.id, options, targets.nothing)
+            _report(user, f"{name_of(user)} {words.said(outcome)}", **outcome)
+
+    parameters = [json_option, *([yes_option] if words.question else [])]
+    parameters += [_OPTIONS[words.name]] if words.name in _OPTIONS else []
+    for parameter in (*parameters, _subject):
+        do = parameter(do)
+    help = f"{words.help}\n\n\b\nExample: latchkey users {words.name} {words.example}"
+    return click.command(words.name, short_help=words.summary, help=help)(do)
 
 
-COMMANDS = (find, list_command, show_user, invite, ban, unban, sign_out, unlock, remove_factors, delete)
+COMMANDS = (find, list_command, show_user, invite, remove_factors, *map(_command, ACTS.values()))

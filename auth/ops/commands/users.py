@@ -21,6 +21,7 @@ from auth.flows.commands import (
     open_database,
     open_parts,
     printable,
+    prints_json,
     progress_of,
     show,
 )
@@ -78,7 +79,6 @@ def import_(
     dry_run: bool,
     hash_config: Path | None,
     identity: Path | None,
-    as_json: bool,
     **choices: bool,
 ) -> None:
     """Create users from FILE: JSON lines, CSV, or an export of Auth0, Firebase, Supabase, Keycloak, Django or
@@ -101,14 +101,14 @@ def import_(
     try:
         with failures(file), _decrypted(file, identity) as readable:
             entries, total = reading.read(readable)
-            counts = _report(work.run(entries), total, as_json, reports_all=dry_run)
+            counts = _report(work.run(entries), total, reports_all=dry_run or prints_json())
     except psycopg2.Error as error:
         text = f"{reason(error)} Run it again: existing users won't change."
         raise click.ClickException(text) from None
     sums = {status: counts[status] for status in ("created", "exists", "refused")}
     created = "that would be created" if dry_run else "created"
     rest = f"Already existed: {sums['exists']:,}. Rows refused: {sums['refused']:,}."
-    show({"dry_run": dry_run} | sums, as_json, f"Users {created}: {sums['created']:,}. {rest}")
+    show({"dry_run": dry_run} | sums, f"Users {created}: {sums['created']:,}. {rest}")
     if sums["refused"]:
         raise click.exceptions.Exit(3)
 
@@ -117,7 +117,7 @@ def import_(
 @new_file
 @click.option("--plaintext", is_flag=True, help="Do not encrypt FILE.")
 @json_option
-def export(file: Path, plaintext: bool, as_json: bool) -> None:
+def export(file: Path, plaintext: bool) -> None:
     """Write all users with their password hashes, identities and factors to FILE, as JSON lines.
 
     FILE is compressed and encrypted to AUTH_BACKUP_RECIPIENTS, like a backup. Only its owner can read it.
@@ -150,7 +150,7 @@ def export(file: Path, plaintext: bool, as_json: bool) -> None:
                             packed.writelines(lines)
             except CannotOpen as error:
                 raise click.ClickException(f"Nothing was exported: {error}. {_ADD_KEY}") from None
-    show({"users": total, "file": str(file)}, as_json, f"Users exported to {file}: {total:,}.")
+    show({"users": total, "file": str(file)}, f"Users exported to {file}: {total:,}.")
 
 
 @contextmanager
@@ -176,15 +176,15 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
     return archive.decompressed(whole) if first.startswith(_GZIP) else whole
 
 
-def _report(outcomes: Iterator[Outcome], total: int, as_json: bool, reports_all: bool) -> Counter[str]:
+def _report(outcomes: Iterator[Outcome], total: int, reports_all: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     # The lines of the report would break up the bar.
-    with progress_of("Importing", total, is_hidden=as_json or reports_all) as progress:
+    with progress_of("Importing", total, is_hidden=reports_all) as progress:
         for outcome in outcomes:
             progress(1)
             counts[outcome.status] += 1
-            if as_json or reports_all or outcome.status == "refused":
-                show(asdict(outcome), as_json, _line(outcome))
+            if reports_all or outcome.status == "refused":
+                show(asdict(outcome), _line(outcome))
     return counts
 
 

@@ -11,9 +11,9 @@ import psycopg2
 import requests
 from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
+from auth.core.checks import Check, Context, Failure, NotChecked, Note, span
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
-from auth.flows.checks import Check, Context, Failure, NotChecked, Note, span
 from auth.flows.commands import printable
 from auth.ops.doctor.public_url import fetch
 from auth.ops.processes import start_checks
@@ -32,7 +32,7 @@ def _answers(context: Context) -> Failure | None:
     try:
         queries.ping(context.db)
     except NotRunningError as error:
-        return Failure(str(error), "Mend what else fails here, then run: systemctl start latchkey")
+        return Failure(str(error), "Fix what else fails here, then run: systemctl start latchkey")
     except psycopg2.Error as error:
         return Failure(
             f"The service cannot use the database, so all requests fail: {reason(error)}",
@@ -145,7 +145,7 @@ def _pooler(context: Context) -> Failure | None:
     if start_checks.pooler_problem(context.settings.find_database()) is None:
         return None
     return Failure(
-        "DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer, where prepared statements"
+        "DATABASE_URL points to a pooler in transaction mode, such as PgBouncer, where prepared statements"
         " fail.",
         "Set AUTH_DB_PREPARE=false.",
     )

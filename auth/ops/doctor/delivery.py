@@ -1,7 +1,7 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
 from auth.core import promises
-from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
+from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked, span
 from sql import queries
 
 
@@ -12,7 +12,7 @@ def _running(context: Context) -> Failure | None:
     since = f"for {span(last.seconds_ago)}" if last else "yet"
     remedy = "Set AUTH_DELIVER=true, or run: latchkey deliver"
     if context.settings.deliver:
-        remedy = "Mend what journalctl -u latchkey says of it, then run: systemctl restart latchkey"
+        remedy = "Fix what journalctl -u latchkey says of it, then run: systemctl restart latchkey"
     return Failure(f"No delivery process has run {since}, so no messages are sent.", remedy)
 
 
@@ -64,7 +64,7 @@ def _webhooks(context: Context) -> Failure | None:
     remedy = f"Run: latchkey webhooks test {first.id}"
     if first.disabled_reason:
         state = f"was disabled ({first.disabled_reason}), so its events wait"
-        remedy = f"Mend its server, then run: latchkey webhooks enable {first.id}"
+        remedy = f"Fix its server, then run: latchkey webhooks enable {first.id}"
     others = f" Others that fail: {len(failing) - 1}." if len(failing) > 1 else ""
     return Failure(f"The webhook {first.id} at {first.origin} {state}.{others}", remedy)
 

@@ -15,9 +15,9 @@ import psycopg2
 from psycopg2.errors import LockNotAvailable, QueryCanceled
 
 from auth import extensions
+from auth.core.checks import Check, Context, Failure, NotChecked, Note
 from auth.core.settings import Settings, cores
 from auth.core.settings.state import NotRunningError
-from auth.flows.checks import Check, Context, Failure, NotChecked, Note
 from auth.ops.doctor import database, delivery, interpreter, mail, public_url, secrets
 from sql import Database
 from sql.pool import NotInTime, reason

@@ -4,7 +4,7 @@ import platform
 import sys
 import sysconfig
 
-from auth.flows.checks import Check, Context, Note
+from auth.core.checks import Check, Context, Note
 
 
 def built_plainly(configured: str) -> bool:

@@ -3,12 +3,12 @@
 import dns.exception
 import dns.resolver
 
+from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import NO_ANSWER
 from auth.core.settings.values import urls
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import TryLater
-from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.ops.doctor import mail_steps
 
 

@@ -17,8 +17,8 @@ _REMEDIES = {
     " docs/messages.md says.",
     ("resolve", ""): "Correct the host of AUTH_SMTP_URL, or the DNS of this machine.",
     ("connect", ""): "Correct the host and port of AUTH_SMTP_URL (smtps:// if the port begins with TLS),"
-    " or let the firewalls between here and there pass.",
-    ("tls starttls login sender recipient data", _WITHOUT_ANSWER): "Try again. If that fails too, mend the"
+    " or check that no firewall blocks the connection.",
+    ("tls starttls login sender recipient data", _WITHOUT_ANSWER): "Try again. If that fails too, fix the"
     " mail server or the network, which fails in the middle.",
     ("tls starttls", "mismatch"): "In AUTH_SMTP_URL, use the host name that the server's certificate has.",
     ("tls starttls", "certificate has expired"): "Renew the certificate of the mail server.",
@@ -38,9 +38,9 @@ _REMEDIES = {
     ("recipient", "SMTPUTF8"): "Use a mail server that offers SMTPUTF8, or an address in ASCII.",
     ("recipient", ""): "Correct the address. If the server accepts no address elsewhere, it must let this"
     " machine or user relay.",
-    ("data", ""): "Mend what the server names: often AUTH_MAIL_FROM, or the content that"
+    ("data", ""): "Fix what the server names: often AUTH_MAIL_FROM, or the content that"
     " AUTH_MAIL_TEMPLATES gives.",
-    ("", ""): "Mend the server of AUTH_HOOK_SEND_EMAIL, and try it by: latchkey hooks test send-email"
+    ("", ""): "Fix the server of AUTH_HOOK_SEND_EMAIL, and try it by: latchkey hooks test send-email"
     " --user EMAIL",
 }  # fmt: skip
 

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import requests
 
 import auth
+from auth.core.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from auth.core.net import probes
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import NO_ANSWER, Deadline, tls, why
 from auth.core.settings import Settings, running
 from auth.core.tokens import one_time
-from auth.flows.checks import NOT_PUBLIC, Check, Context, Failure, NotChecked
 from sql import queries
 
 _LEAST_DAYS = 14  # until a certificate expires
@@ -22,18 +22,18 @@ _PROBE_LIFETIME = 30
 # Remedies by the response of GET /health. The first match counts.
 _HEALTH_REMEDIES = {
     "hash": "See docs/monitoring.md, and run: systemctl restart latchkey",
-    "delivery": "Mend what journalctl -u latchkey says of the delivery process, which restarts by itself.",
+    "delivery": "Fix what journalctl -u latchkey says of the delivery process, which restarts by itself.",
     **dict.fromkeys(
-        ("nothing can be written", "wait for a lock"), "Mend what the other ✗ say. Nothing needs a restart."
+        ("nothing can be written", "wait for a lock"), "Fix what the other ✗ say. Nothing needs a restart."
     ),
-    "": "Mend what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
+    "": "Fix what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
 }
 
 
 def _public_url(context: Context) -> Failure | None:
     """Raises `NotRunningError`, because a proxy would answer for a stopped service."""
     base_url = context.settings.base_url
-    remedy = f"If {base_url} is the public URL, mend DNS, the proxy or the service; else set AUTH_BASE_URL."
+    remedy = f"If {base_url} is the public URL, fix DNS, the proxy or the service; else set AUTH_BASE_URL."
     if not running.is_serving(context.settings.state_dir):
         remedy = "Start the service, which does not run with this state directory: systemctl start latchkey"
     if urlsplit(base_url).scheme != "https" and not context.settings.is_local:
@@ -105,7 +105,7 @@ def _proxies(context: Context) -> Failure | None:
         row = queries.take_probe(context.db, token_hash=token_hash)
     if row is None or row.seen is None:
         return Failure(
-            f"{settings.base_url} leads to a service with another database.",
+            f"{settings.base_url} reaches a service with another database.",
             "Set AUTH_BASE_URL to the URL of this service, or DATABASE_URL to the database of that one.",
         )
     return _judge(settings, row.seen["forwarded_for"], row.seen["scheme"])
@@ -221,7 +221,7 @@ def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> 
 
 
 CHECKS = (
-    Check("public-url", "The public URL leads to this service", _public_url),
+    Check("public-url", "The public URL reaches this service", _public_url),
     Check("certificate", "The certificate is valid", _certificate),
     Check("proxies", "The service sees its clients' addresses", _proxies),
     Check("discovery", "Applications find the OpenID provider", _discovery),

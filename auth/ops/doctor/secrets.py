@@ -5,12 +5,12 @@ import os
 import stat
 import tempfile
 
+from auth.core.checks import Check, Context, Failure, NotChecked
 from auth.core.files import exposure
 from auth.core.keys import fingerprints, resealing, rotation
 from auth.core.keys.fingerprints import OtherKeys
 from auth.core.settings import name_of, running
 from auth.core.tokens.derived_keys import format_time
-from auth.flows.checks import Check, Context, Failure, NotChecked
 from sql import queries
 
 OLDEST_KEY = 400  # days
@@ -107,7 +107,7 @@ def _start(context: Context) -> Failure | None:
         return None
     return Failure(
         f"The last start failed: {problem.rstrip('.')}.",
-        "Mend that, then start the service. For the whole log, run: journalctl -u latchkey",
+        "Fix that, then start the service. For the whole log, run: journalctl -u latchkey",
     )
 
 

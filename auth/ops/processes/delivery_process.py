@@ -27,11 +27,11 @@ _LONGEST_PAUSE = 10.0
 class DeliveryProcess:
     """`config` is gunicorn's. The heartbeat file is of the same kind as those of its workers."""
 
-    def __init__(self, say: Callable[[str], None], config: Config, *, delivers: bool = True) -> None:
+    def __init__(self, say: Callable[[str], None], config: Config) -> None:
         self._say = say
         self._config = config
         self._heartbeat: WorkerTmp | None = None
-        self._command = _COMMAND if delivers else [*_COMMAND, "metrics"]
+        self._arguments: tuple[str, ...] = ()
         self._process: subprocess.Popen | None = None
         # Processes by their slot for metrics. After a reload, replaced ones still finish their messages.
         self._processes: dict[int, subprocess.Popen] = {}
@@ -41,8 +41,8 @@ class DeliveryProcess:
         self._restart_at: float | None = None
         self._kill_at: float | None = None
 
-    def start(self) -> None:
-        self._is_wanted = True
+    def start(self, *arguments: str) -> None:
+        self._is_wanted, self._arguments = True, arguments
         self._started_at, self._restart_at = time.monotonic(), None
         try:
             self._process = self._launch()
@@ -50,12 +50,6 @@ class DeliveryProcess:
             # A lack of memory or processes must not end the master.
             self._process = None
             self._say(f"Can't start the delivery process: {error.strerror}.")
-
-    def reload(self, *, is_wanted: bool) -> None:
-        """Start another process while the old one finishes its messages."""
-        self._terminate()
-        if is_wanted:
-            self.start()
 
     def watch(self) -> None:
         """Restart the process if it has died, with backoff. Call it every second."""
@@ -71,7 +65,7 @@ class DeliveryProcess:
             self._restart_at = now + self._pause
             self._say(f"The delivery process died. Restarting it in {self._pause:.0f} s.")
         elif now >= self._restart_at:
-            self.start()
+            self.start(*self._arguments)
 
     def kill_if_frozen(self, seconds: int) -> None:
         """Kill the process if its last heartbeat is older. Before the first one, it is starting."""
@@ -81,8 +75,14 @@ class DeliveryProcess:
             self._say(f"The delivery process has not responded for {seconds} s. Killing it.")
             self._process.kill()
 
+    def terminate(self) -> None:
+        self._is_wanted = False
+        if self._process:
+            self._process.terminate()
+
     def end(self) -> None:
-        self._terminate()
+        """Let `stop` wait for the process no longer than `_STOP_LIMIT` from now."""
+        self.terminate()
         self._kill_at = time.monotonic() + _STOP_LIMIT
 
     def stop(self) -> None:
@@ -98,11 +98,6 @@ class DeliveryProcess:
         if self._heartbeat:
             self._heartbeat.close()
 
-    def _terminate(self) -> None:
-        self._is_wanted = False
-        if self._process:
-            self._process.terminate()
-
     def _launch(self) -> subprocess.Popen:
         at_work = {slot for slot, process in self._processes.items() if process.poll() is None}
         slot = next(slot for slot in itertools.count() if slot not in at_work)
@@ -110,16 +105,15 @@ class DeliveryProcess:
         path = dict.fromkeys([_TREE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
         if self._heartbeat:
             self._heartbeat.close()
-        self._heartbeat = WorkerTmp(
-            self._config
-        )  # a new file: the previous process may still finish its messages
+        # A new file: the previous process may still finish its messages.
+        self._heartbeat = WorkerTmp(self._config)
         environment = {
             "PYTHONPATH": os.pathsep.join(path),
             METRICS_SLOT: f"delivery-{slot}",
             HEARTBEAT: str(self._heartbeat.fileno()),
         }
         self._processes[slot] = subprocess.Popen(  # noqa: S603
-            self._command,
+            [*_COMMAND, *self._arguments],
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             pass_fds=[self._heartbeat.fileno()],

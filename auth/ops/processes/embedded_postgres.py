@@ -175,7 +175,7 @@ class EmbeddedPostgres:
             shutil.rmtree(draft, ignore_errors=True)
             reasons = _INITDB_REASON.findall(done.stdout) or [done.stdout.strip()]
             raise EmbeddedPostgresError(
-                f"Postgres can't create a database in {self._data}: {'; '.join(reasons)}. Mend that, or set"
+                f"Postgres can't create a database in {self._data}: {'; '.join(reasons)}. Fix that, or set"
                 " DATABASE_URL."
             )
         draft.rename(self._data)
@@ -245,7 +245,7 @@ class EmbeddedPostgres:
                     log.seek(begin)
                     end = "".join(log.readlines()[-20:]).strip()
                 raise EmbeddedPostgresError(
-                    f"Postgres did not start. Mend what the end of {self._log} says:\n{end}"
+                    f"Postgres did not start. Fix what the end of {self._log} says:\n{end}"
                 )
             time.sleep(0.02)
 

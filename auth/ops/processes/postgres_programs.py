@@ -44,7 +44,7 @@ def running(command: Sequence[str], url: str, least: int, **streams: Any) -> Ite
         if process.wait() != 0:
             errors.seek(0)
             reason = errors.read(2000).decode(errors="replace")
-            raise NoProgramError(f"{name} failed. Mend what it says: {' '.join(reason.split())}")
+            raise NoProgramError(f"{name} failed. Fix what it says: {' '.join(reason.split())}")
 
 
 def _find(name: str, least: int, *, needs_tls: bool) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from limits.storage import storage_from_string
 
-from auth.core.settings import Settings, SettingsError
+from auth.core.settings import Settings, SettingsError, relying_party
 from auth.core.settings.brand import read_logo
 from auth.core.settings.values import validators
 from auth.delivery.rendering import load_templates
@@ -55,6 +55,17 @@ def _tests_in_public(settings: Settings) -> Iterator[str]:
             "AUTH_SMTP_URL is console, and AUTH_BASE_URL is not this machine: emails are printed, with links"
             " that sign in, and not sent. Set it to a mail server."
         )
+
+
+def passkey_notice(settings: Settings) -> str | None:
+    """Return a line if the application's pages cannot use passkeys."""
+    problem = relying_party.problem_of_site(settings.site_url, settings.webauthn_rp_id)
+    if not settings.passkeys_enabled or problem is None:
+        return None
+    return (
+        f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {problem}. Before users have passkeys, set it to a domain"
+        " with which the hosts of AUTH_SITE_URL and AUTH_BASE_URL end."
+    )
 
 
 def pooler_problem(url: str) -> str | None:

@@ -8,30 +8,28 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
 import psycopg2
 
 from auth.core import logs
 from auth.core.keys import fingerprints
 from auth.core.settings import Settings, SettingsError, served, state
+from auth.ops.connections import single
 from auth.ops.processes import start_checks
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
-from sql import Database, schema
+from auth.ops.processes.master import Master
+from sql import schema
 from sql.pool import SIZE, unusable
-
-T = TypeVar("T")
 
 # The errors for an address without an interface, and for names that do not resolve.
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_AGAIN)
 _OTHER_CONNECTIONS = 20  # for operators and their tools
 
 
-def start_or_exit(server: Any, chosen: Settings) -> None:
+def start_or_exit(server: Master, chosen: Settings) -> None:
     try:
         _start(server, chosen)
     except state.InUseError as error:
@@ -45,7 +43,7 @@ def start_or_exit(server: Any, chosen: Settings) -> None:
         sys.exit(unusable("DATABASE_URL", error))
 
 
-def _start(server: Any, chosen: Settings) -> None:
+def _start(server: Master, chosen: Settings) -> None:
     if not chosen.database_url:
         _start_embedded_postgres(server, chosen)
     database_url = chosen.find_database()
@@ -54,7 +52,8 @@ def _start(server: Any, chosen: Settings) -> None:
         _migrate(server, chosen, chosen.find_owner())
     except psycopg2.Error as error:
         raise SettingsError(unusable(chosen.owner_setting, error)) from None
-    kept = with_database(database_url, partial(fingerprints.keep, settings=chosen, make_missing=True))
+    with single(database_url) as db:
+        kept = fingerprints.keep(db, chosen, fingerprints.common_or_new)
     if chosen.metrics_bind:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
@@ -63,20 +62,23 @@ def _start(server: Any, chosen: Settings) -> None:
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of
 
+        with single(database_url) as db:
+            problem = problem_of(hook, db)
         # This need not stop the service: sessions and access tokens stay valid.
-        if problem := with_database(database_url, partial(problem_of, hook)):
+        if problem:
             said = (
-                f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Mend the function as"
+                f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Fix the function as"
                 " docs/hooks.md shows."
             )
             logs.say(chosen, said, "warning")
     make_application(replace(kept, database_url=database_url))
 
 
-def _migrate(server: Any, chosen: Settings, owner_url: str) -> None:
+def _migrate(server: Master, chosen: Settings, owner_url: str) -> None:
     # Check this before a migration: the database may belong to another deployment.
-    with suppress(psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege):
-        with_database(owner_url, partial(fingerprints.check, settings=chosen))
+    no_tables = (psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege)
+    with suppress(*no_tables), single(owner_url) as db:
+        fingerprints.check(db, chosen)
     if chosen.database_url:
         _share_state_directory(server, chosen)
     notice = partial(logs.say, chosen, level="warning")
@@ -96,18 +98,20 @@ def make_application(settings: Settings) -> None:
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
 
 
-def _start_embedded_postgres(server: Any, chosen: Settings) -> None:
+def _start_embedded_postgres(server: Master, chosen: Settings) -> None:
     connections = max(100, chosen.workers * SIZE + _OTHER_CONNECTIONS)
-    server.embedded_postgres = EmbeddedPostgres(chosen.state_dir, {"max_connections": str(connections)})
+    server.embedded_postgres = postgres = EmbeddedPostgres(
+        chosen.state_dir, {"max_connections": str(connections)}
+    )
     # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
-    atexit.register(server.embedded_postgres.stop)
-    url = server.embedded_postgres.start()
-    for directory in server.embedded_postgres.opened:
+    atexit.register(postgres.stop)
+    url = postgres.start()
+    for directory in postgres.opened:
         logs.say(chosen, f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = state.of_requests(url)  # for the delivery process, and reloads
 
 
-def _share_state_directory(server: Any, chosen: Settings) -> None:
+def _share_state_directory(server: Master, chosen: Settings) -> None:
     """Lock the state directory: no embedded Postgres can start in it, and missing keys can be created.
 
     If no key is missing, the directory may be read-only or absent.
@@ -149,8 +153,3 @@ def _refuse_taken_address(chosen: Settings) -> None:
                     " Set PORT or AUTH_BIND to use another address."
                 )
             time.sleep(0.1)
-
-
-def with_database(url: str, use: Callable[[Database], T]) -> T:
-    with closing(Database(url, size=1, prepare=False)) as db:
-        return use(db)

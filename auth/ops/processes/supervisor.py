@@ -15,10 +15,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import psycopg2
 
@@ -28,13 +29,14 @@ from auth.core.settings import (
     Settings,
     SettingsError,
     load,
-    relying_party,
     running,
     served,
     state,
 )
+from auth.ops.connections import single
 from auth.ops.processes import start_checks, starting
 from auth.ops.processes.delivery_process import DeliveryProcess
+from auth.ops.processes.master import Master, Worker
 from sql.pool import unusable
 
 
@@ -49,7 +51,7 @@ def settings() -> Settings:
     return served.current
 
 
-def on_starting(server: Any) -> None:
+def on_starting(server: Master) -> None:
     """Start Postgres, apply the schema and create the application, or exit with one line for the operator."""
     # Until gunicorn installs its handlers, SystemExit stops a Postgres that has just started.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -61,7 +63,7 @@ def on_starting(server: Any) -> None:
     # nohup ignores the signal of a closed terminal.
     server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     server.embedded_postgres = None
-    server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg, delivers=chosen.deliver)
+    server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg)
     try:
         starting.start_or_exit(server, chosen)
     except SystemExit as error:
@@ -73,24 +75,23 @@ def on_starting(server: Any) -> None:
         _say(redis_problem, "warning")
 
 
-def when_ready(server: Any) -> None:
+def when_ready(server: Master) -> None:
     """Announce the address, and change gunicorn's handling of signals and its main loop."""
     # At Ctrl-C, gunicorn would cut off requests.
     signal.signal(signal.SIGINT, lambda _number, frame: server.signal(signal.SIGTERM, frame))
-    # gunicorn's main loop calls this. Unlike a signal handler, it may wait and start processes.
+    # gunicorn's main loop calls these. Unlike a signal handler, they may wait and start processes.
     server.handle_term = partial(_end, server)
-    server.handle_hup = partial(_hang_up, server)
-    server.manage_workers = partial(_watch, server)
+    server.handle_hup = partial(_hang_up, server, server.handle_hup)
+    server.manage_workers = partial(_watch, server, server.manage_workers)
     server.looked_at = server.judges_from = time.monotonic()
-    server.murder_workers = partial(_end_frozen_processes, server)
+    server.murder_workers = partial(_end_frozen_processes, server, server.murder_workers)
     chosen = settings()
     nworkers_changed(server, server.num_workers, None)
     running.announce(chosen)
-    if _wants_delivery_process(chosen):
-        server.delivery.start()
+    _start_delivery(server, chosen)
     kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
     _say(f"State: {chosen.state_dir} ({kept}). Back it up.")
-    if passkey_notice := relying_party.notice(chosen):
+    if passkey_notice := start_checks.passkey_notice(chosen):
         _say(passkey_notice, "warning")
     for notice in start_checks.notices(chosen):
         _say(notice, "warning")
@@ -100,43 +101,44 @@ def when_ready(server: Any) -> None:
     _announce_inbox(chosen)
 
 
-def on_reload(server: Any) -> None:
+def on_reload(server: Master) -> None:
     running.announce(settings())
-    server.delivery.reload(is_wanted=_wants_delivery_process(settings()))
+    server.delivery.terminate()  # it finishes its messages beside the new one
+    _start_delivery(server, settings())
     _announce_inbox(settings())
 
 
-def nworkers_changed(server: Any, number: int, _before: int | None) -> None:
+def nworkers_changed(server: Master, number: int, _before: int | None) -> None:
     """Called at a reload, and by the signals TTIN and TTOU."""
     with suppress(OSError):  # the master continues with a full disk
         state.keep_wanted_workers(number)
 
 
-def pre_fork(server: Any, worker: Any) -> None:
+def pre_fork(server: Master, worker: Worker) -> None:
     """Give the worker the first slot for metrics that no worker has."""
     taken = {other.slot for other in server.WORKERS.values()}
     worker.slot = next(slot for slot in itertools.count() if slot not in taken)
     os.environ[state.METRICS_SLOT] = str(worker.slot)
 
 
-def post_fork(server: Any, worker: Any) -> None:
+def post_fork(server: Master, worker: Worker) -> None:
     if server.embedded_postgres:
         server.embedded_postgres.close_in_child()
 
 
-def post_worker_init(worker: Any) -> None:
+def post_worker_init(worker: Worker) -> None:
     gc.freeze()  # the loaded objects stay
     # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def child_exit(server: Any, worker: Any) -> None:
+def child_exit(server: Master, worker: Worker) -> None:
     # A HUP may turn metrics on, but only a start creates their directory. An error here would end the master.
     state.discard_gauges(worker.slot)
 
 
-def on_exit(server: Any) -> None:
+def on_exit(server: Master) -> None:
     """Stop the embedded Postgres after the last worker.
 
     Fail if it died, so that a supervisor restarts the service.
@@ -155,20 +157,26 @@ def _announce_inbox(chosen: Settings) -> None:
         print(f"Messages: {chosen.base_url}/dev/inbox?key={served.inbox_key}", flush=True)
 
 
-def _wants_delivery_process(chosen: Settings) -> bool:
-    return chosen.deliver or chosen.metrics_bind is not None  # the process serves the metrics
+def _start_delivery(server: Master, chosen: Settings) -> None:
+    if chosen.deliver:
+        server.delivery.start()
+    elif chosen.metrics_bind:
+        server.delivery.start("metrics")  # which it serves
 
 
-def _end(server: Any) -> NoReturn:
+def _end(server: Master) -> NoReturn:
     server.delivery.end()  # it finishes its messages while the workers finish their requests
     raise StopIteration  # as gunicorn does
 
 
-def _hang_up(server: Any) -> None:
+def _hang_up(server: Master, replace_workers: Callable[[], None]) -> None:
     """Reload, or end if the signal means that the terminal was closed."""
     if server.ends_with_terminal and not _has_terminal():
         _end(server)
-    _reload(server)
+    if problem := _reload(server):
+        _say(f"Not reloaded; the workers keep running: {problem}", "error")
+    else:
+        replace_workers()
 
 
 def _has_terminal() -> bool:
@@ -179,24 +187,22 @@ def _has_terminal() -> bool:
     return True
 
 
-def _reload(server: Any) -> None:
-    """Replace the workers, unless they could not start or their keys would differ from the database's."""
+def _reload(server: Master) -> str | None:
+    """Make a new application, or return why its workers could not start with it."""
     try:
         loaded = _load()
         if server.embedded_postgres:
             # `starting` has set it.
             others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
             loaded = replace(loaded, origins=others)
-        keep = partial(fingerprints.keep, settings=loaded)
-        starting.make_application(starting.with_database(loaded.database_url, keep))
+        with single(loaded.database_url) as db:
+            kept = fingerprints.keep(db, loaded)
+        starting.make_application(kept)
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
-        problem = str(error)
+        return str(error)
     except psycopg2.Error as error:
-        problem = unusable("DATABASE_URL", error)
-    else:
-        type(server).handle_hup(server)
-        return
-    _say(f"Not reloaded; the workers keep running: {problem}", "error")
+        return unusable("DATABASE_URL", error)
+    return None
 
 
 def _load() -> Settings:
@@ -205,7 +211,7 @@ def _load() -> Settings:
     return loaded
 
 
-def _end_frozen_processes(server: Any) -> None:
+def _end_frozen_processes(server: Master, murder_workers: Callable[[], None]) -> None:
     """Kill workers without a heartbeat, as gunicorn does, and the delivery process.
 
     If all processes were paused, as in a container, they get the full time again.
@@ -215,13 +221,13 @@ def _end_frozen_processes(server: Any) -> None:
         server.judges_from = now + server.timeout
     server.looked_at = now
     if server.timeout and now >= server.judges_from:
-        type(server).murder_workers(server)
+        murder_workers()
         server.delivery.kill_if_frozen(server.timeout)
 
 
-def _watch(server: Any) -> None:
+def _watch(server: Master, manage_workers: Callable[[], None]) -> None:
     """Replace ended workers, as gunicorn does, and the delivery process; refresh the keys."""
-    type(server).manage_workers(server)
+    manage_workers()
     with suppress(Exception):  # the workers log it
         served.current, _ = key_ring.reread(settings())
     server.delivery.watch()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import psycopg2
@@ -16,10 +15,11 @@ from psycopg2.extensions import parse_dsn
 
 from auth.core.settings import state
 from auth.core.settings.values.encryption import remote_hosts
-from auth.ops.backups.writing import Unprepared, connect
+from auth.ops.connections import Unprepared, autocommitting, connect, execute
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from auth.ops.testkit import Refused
 from sql import queries, roles, schema
+from sql.pool import Connection
 
 VARIABLE = "LATCHKEY_TEST_DATABASE_URL"
 _FUNCTIONS = Path(__file__).with_name("functions.sql")
@@ -42,7 +42,7 @@ class Database:
     """The URL for requests, and a connection of the owner, which marks the database as in use."""
 
     url: str
-    connection: Any
+    connection: Connection
 
 
 class Databases:
@@ -65,14 +65,14 @@ class Databases:
             for name, is_used in marked.items():
                 # Left by test servers that were killed.
                 if not is_used and not name.startswith(f"{_PREFIX}template_"):
-                    _run(connection, _DROP, name)
+                    execute(connection, _DROP, name)
             if template not in marked:
                 draft = _create(connection, "template0")
                 requests_url = self._of_requests(self._of(draft)) if self._of_requests else None
                 schema.apply(self._of(draft), requests_url=requests_url)
                 with closing(connect(self._of(draft))) as drafted, drafted:
                     drafted.cursor().execute(_FUNCTIONS.read_text())
-                _run(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
+                execute(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
             name = _create(connection, template)
             url = self._of_requests(self._of(name)) if self._of_requests else self._of(name)
             made = self._made[name] = Database(url, connect(self._of(name)))
@@ -83,16 +83,15 @@ class Databases:
         with self._locked() as connection:
             for name, made in self._made.items():
                 made.connection.close()
-                _run(connection, _DROP, name)
+                execute(connection, _DROP, name)
 
     def _of(self, name: str) -> str:
         return _renamed(self._url, name)
 
     @contextmanager
-    def _locked(self) -> Iterator[Any]:
+    def _locked(self) -> Iterator[Connection]:
         """Lock out other test servers meanwhile. The lock ends with the connection."""
-        with closing(connect(self._url)) as connection:
-            connection.autocommit = True
+        with autocommitting(self._url) as connection:
             queries.lock_test_databases(Unprepared(connection))
             yield connection
 
@@ -147,15 +146,10 @@ def _digest() -> str:
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
-def _create(connection: Any, template: str) -> str:
+def _create(connection: Connection, template: str) -> str:
     name = _PREFIX + secrets.token_hex(8)
-    _run(connection, "CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'", name, template)
+    execute(connection, "CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'", name, template)
     comment = composed.SQL("COMMENT ON DATABASE {} IS {}")
     with connection.cursor() as cursor:
         cursor.execute(comment.format(composed.Identifier(name), composed.Literal(_MARK)))
     return name
-
-
-def _run(connection: Any, text: str, *databases: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(composed.SQL(text).format(*map(composed.Identifier, databases)))

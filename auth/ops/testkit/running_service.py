@@ -23,8 +23,8 @@ from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
-from auth.flows.sessions.issuing import about_new
-from auth.flows.sessions.token_response import Proof, Session, open_session, raise_session, tokens
+from auth.flows.sessions.issuing import Session, about_new
+from auth.flows.sessions.token_response import Proof, open_session, raise_session, tokens
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import Database
 from auth.ops.testkit.process import Process
@@ -147,9 +147,10 @@ class Service:
     def cookies(self, user_id: str, aal: str | None = None) -> list[dict[str, Any]]:
         """Sign a browser in on our pages, and return its cookie as Playwright takes it."""
         with self._asking() as asked:
-            session, token = self._open_session(asked, user_id, aal).row, one_time.new_token()
-        columns = {"token_hash": one_time.hash_token(token), "session_id": session.session_id}
-        queries.insert_browser_session(self._parts.db, **columns)
+            session, token = self._open_session(asked, user_id, aal), one_time.new_token()
+        queries.insert_browser_session(
+            self._parts.db, token_hash=one_time.hash_token(token), session_id=session.session_id
+        )
         url = self._parts.settings.base_url
         has_tls = url.startswith("https:")
         name = f"__Host-{SESSION}" if has_tls else SESSION
@@ -243,18 +244,18 @@ class Service:
     def _open_session(
         self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
     ) -> Session:
-        issue = about_new(asked, user_id, "password", for_client=for_client)
+        issue = about_new(asked, user_id, "password") if for_client and asked.parts.token_hook else None
         with acts.on(self._parts.db, user_id) as act:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:
                 raise Refused("This user does not exist")
             proof = Proof(method="password", told=frozenset({person.email, person.phone}))
-            session: Any = open_session(asked, act, person, proof, issue)
+            session = open_session(asked, act, person, proof, issue)
             if aal == "aal2" or (aal is None and session.lacks_step):
                 factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)
                 factor_id = factors[0].id if factors else None
-                session = raise_session(asked, act, session.session_id, "totp", factor_id)
-            return Session(session, issue)
+                session = raise_session(asked, act, session.session_id, "totp", factor_id, issue)
+            return session
 
     def _add_totp(self, user_id: str) -> None:
         id, secret = str(uuid.uuid4()), totp.new_secret()

@@ -12,6 +12,7 @@ from auth.core import json_bodies
 from auth.core.passwords.legacy import UnusableHash
 from auth.ops.transfer import products, records
 from auth.ops.transfer.reading import Entry
+from auth.rules.users import ADDRESS_KINDS
 from auth.web.context import Latchkey
 from sql import Database, acts, queries
 
@@ -120,7 +121,7 @@ class Import:
             found = queries.find_taken_keys(
                 tx,
                 ids=[row["id"] for row in rows],
-                addresses=[row[kind] for row in rows for kind in ("email", "phone") if row[kind]],
+                addresses=[row[kind] for row in rows for kind in ADDRESS_KINDS if row[kind]],
                 providers=sorted({identity["provider"] for identity in identities}),
                 subjects=[identity["subject"] for identity in identities],
                 credential_ids=[each for row in rows for each in records.credential_ids(row)],
@@ -134,7 +135,7 @@ class Import:
         try:
             with acts.begin(self.database) as act:
                 queries.avoid_sequential_scans(act)
-                addresses = [row[kind] for row in rows for kind in ("email", "phone") if row[kind]]
+                addresses = [row[kind] for row in rows for kind in ADDRESS_KINDS if row[kind]]
                 queries.make_way(act, addresses=addresses, owner_id=None, because="created_again")
                 inserted = queries.import_users(act, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}

@@ -13,13 +13,13 @@ from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
 from auth.ops.transfer import factors
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import Latchkey
 from auth.web.schemas import AdminInput
 from sql import Database, queries
 
 _PAGE = 1000
-_ADDRESSES = ("email", "phone")
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for required field.": "is required"}
@@ -114,7 +114,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
     if user["role"] == "admin" and not choices.allow_admins:
         raise InvalidRecord("role: is an administrator, which needs --allow-admins")
     made: dict[str, Any] = {"id": id, "created_at": created_at.isoformat(), "role": user["role"]}
-    for kind in _ADDRESSES:
+    for kind in ADDRESS_KINDS:
         confirmed_at, is_proved = _confirmation(user, kind, created_at, choices)
         made |= {kind: user.get(kind), f"{kind}_confirmed_at": confirmed_at, f"{kind}_proved": is_proved}
     made["identities"] = list(_identities(user, id, created_at))
@@ -134,7 +134,7 @@ def row(record: dict[str, Any], parts: Latchkey, choices: Choices) -> dict[str, 
 
 def keys(made: dict[str, Any]) -> Iterator[str]:
     """Yield the values that must be unique among all users."""
-    for name in ("id", *_ADDRESSES):
+    for name in ("id", *ADDRESS_KINDS):
         if made[name]:
             yield made[name]
     for identity in made["identities"]:
@@ -179,7 +179,7 @@ def _identities(user: dict[str, Any], id: str, created_at: datetime) -> Iterator
     given = {identity["provider"]: identity for identity in user["identities"]}
     if len(given) < len(user["identities"]):
         raise InvalidRecord("identities: must be at most one per provider")
-    for kind in _ADDRESSES:
+    for kind in ADDRESS_KINDS:
         known = given.pop(kind, {})
         if kind in user:
             yield _identity(

@@ -54,10 +54,10 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     row = token_hash and queries.select_browser_session(latchkey.db, token_hash=token_hash)
     if not row:
         return None
-    user, session, policy = facts.user_of(row), facts.session_of_browser(row), on_pages(latchkey.policy)
-    if tokens.refusal_of_session(user, session, None, row.aal, "session", policy, row.now):
+    policy = on_pages(latchkey.policy)
+    if tokens.refusal_of_session(row, row, None, row.aal, "session", policy, row.now):
         return None
-    if session.refreshed_at < row.now - _BETWEEN_WRITES:
+    if row.refreshed_at < row.now - _BETWEEN_WRITES:
         queries.keep_session(latchkey.db, session_id=row.session_id)
     g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     demanded = cast(levels.Level, level or g.level)
@@ -69,9 +69,9 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         phone=row.phone,
         name=row.name,
         is_admin=row.role == "admin",
-        has_factor=has_factor(user),
-        has_proof=is_fresh(proved_at(session), policy, row.now),
-        lacks_level=levels.lacks_level(user, session, row.aal, demanded, policy, row.now),
+        has_factor=has_factor(row),
+        has_proof=is_fresh(proved_at(row), policy, row.now),
+        lacks_level=levels.lacks_level(row, row, row.aal, demanded, policy, row.now),
     )
 
 
@@ -112,7 +112,7 @@ def remember(response: Response, token: str) -> None:
     known = cookies.browser_secret(cookies.KNOWN)
     row = callers.select(latchkey.db, g.caller)
     session = row and facts.own_session_of(row)
-    if row and session and levels.passes_every_step(facts.person_of(row), session.aal):
+    if row and session and levels.passes_every_step(row, session.aal):
         queries.know_browser(latchkey.db, user_id=row.id, browser=cookies.browser_name(known))
     cookies.remember(response, SESSION, token, max_age=_LONGEST)
     cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)

@@ -7,13 +7,13 @@ from flask import request
 
 from auth.flows.factors import factor_schemas, factors
 from auth.flows.passkeys import assertions
+from auth.flows.sessions.issuing import Session
 from auth.web import g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import form_schemas
 from auth.web.input import check, known_id, read_form
-from sql import queries
 
 
 def sent_credential() -> dict[str, Any]:
@@ -63,12 +63,12 @@ def _key_challenge(factor_id: str) -> dict[str, Any]:
     return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
-def verify_key(*, added_before: datetime | None = None) -> "queries.RaiseSession":
-    """Raise the session by the security key of the sent form, and return its row."""
+def verify_key(*, added_before: datetime | None = None) -> Session:
+    """Raise the session by the security key of the sent form."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
     answer = {"type": "request", "credential_response": sent["credential"]}
     challenge_id = sent["challenge_id"]
     return factors.verify_webauthn(
         current_asked(), factor_id, challenge_id, answer, added_before=added_before
-    ).row
+    )

@@ -19,7 +19,7 @@ from auth.web import Level, cookies, g
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import current_parts, latchkey
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.input import allowed_redirect, check
 
@@ -106,10 +106,9 @@ def redirect_signed_in(
         elif outcome.purpose == "invite" and is_password_page(target):
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
-        return _sign_in_browser(target, outcome.session.row, way, is_removed=is_removed)
-    members = token_response.tokens(current_parts(), outcome.session) | (
-        {"type": link_type} if link_type else {}
-    )
+        return _sign_in_browser(target, outcome.session, way, is_removed=is_removed)
+    session = found(outcome.session, "unexpected_failure")
+    members = token_response.tokens(current_parts(), session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
 

@@ -32,14 +32,14 @@ def test_value_shows_whether_it_comes_from_the_environment_a_file_or_the_default
     found = shown(load(PORT="8200", AUTH_AUTOCONFIRM="true", AUTH_RATE_LIMIT_LOGIN="5 per minute"))
 
     assert list(found) == settings.names()
-    assert found["AUTH_BRAND_NAME"] == ("AUTH_BRAND_NAME", "Acme", str(tmp_path / ".env"))
-    assert found["PORT"] == ("PORT", "8200", "environment")
-    assert found["AUTH_AUTOCONFIRM"] == ("AUTH_AUTOCONFIRM", "true", "environment")
+    assert found["AUTH_BRAND_NAME"][:3] == ("AUTH_BRAND_NAME", "Acme", str(tmp_path / ".env"))
+    assert found["PORT"][:3] == ("PORT", "8200", "environment")
+    assert found["AUTH_AUTOCONFIRM"][:3] == ("AUTH_AUTOCONFIRM", "true", "environment")
     assert found["AUTH_RATE_LIMIT_LOGIN"].value == "5 per 1 minute"
     assert found["AUTH_REAUTHENTICATION_AGE"].value == "86400"
-    assert found["AUTH_BIND"] == ("AUTH_BIND", "127.0.0.1", "default")
-    assert found["AUTH_SECRET_KEY"] == ("AUTH_SECRET_KEY", "hidden", str(tmp_path / "var" / "secret_key"))
-    assert found["AUTH_SMTP_URL"] == ("AUTH_SMTP_URL", "", "default")
+    assert found["AUTH_BIND"][:3] == ("AUTH_BIND", "127.0.0.1", "default")
+    assert found["AUTH_SECRET_KEY"][:3] == ("AUTH_SECRET_KEY", "hidden", str(tmp_path / "var" / "secret_key"))
+    assert found["AUTH_SMTP_URL"][:3] == ("AUTH_SMTP_URL", "", "default")
     # Loading again, from an environment that now has the variables of the file.
     assert shown(settings.load())["AUTH_BRAND_NAME"] == found["AUTH_BRAND_NAME"]
 
@@ -71,7 +71,7 @@ def test_no_secret_is_listed(load):
     assert found["AUTH_HOOK_SEND_SMS"].value == "https://hooks.example.com"
     assert found["AUTH_HOOK_SEND_SMS_SECRETS"].value == "hidden: 2 secrets"
     assert found["AUTH_PROVIDER_GOOGLE_CLIENT_ID"].value == "the-client"
-    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"][1:] == ("hidden", "environment")
+    assert found["AUTH_PROVIDER_GOOGLE_CLIENT_SECRET"][1:3] == ("hidden", "environment")
 
 
 @pytest.mark.parametrize("owner", [Settings, ProviderSettings])

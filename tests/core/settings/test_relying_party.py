@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.core.settings import relying_party
+from auth.ops.processes import start_checks
 from tests.core.settings.test_settings import problems
 from tests.support.cases import cases
 
@@ -73,4 +73,4 @@ def test_origins_of_applications_are_accepted(load):
 def test_start_reports_that_the_application_cannot_use_passkeys(load, changes, reason):
     remedy = "set it to a domain with which the hosts of AUTH_SITE_URL and AUTH_BASE_URL end."
     line = f"AUTH_WEBAUTHN_RP_ID: Passkeys won't work: {reason}. Before users have passkeys, {remedy}"
-    assert relying_party.notice(load(**changes)) == (line if reason else None)
+    assert start_checks.passkey_notice(load(**changes)) == (line if reason else None)

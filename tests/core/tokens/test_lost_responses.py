@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from auth.rules.refreshing import RefreshTokens, Window, refreshed, refusal_of_refresh
+from auth.rules.policy import Window
+from auth.rules.refreshing import RefreshTokens, refreshed, refusal_of_refresh
 
 INTERVAL = 60
 WINDOW = Window(most=None, age=timedelta(minutes=5))
@@ -22,7 +23,15 @@ class Service:
         self._sessions: dict[int, tuple[RefreshTokens | None, datetime]] = {}
 
     def open_sessions(self, number: int) -> list[int]:
-        tokens = RefreshTokens(counter=0, refreshed_at=_NOW, counted_until=_NOW)
+        tokens = RefreshTokens(
+            counter=0,
+            used_counter=None,
+            successor_counter=None,
+            refreshed_at=_NOW,
+            refreshes=0,
+            counted_until=_NOW,
+            echoes=None,
+        )
         opened = range(len(self._sessions), len(self._sessions) + number)
         self._sessions |= dict.fromkeys(opened, (tokens, _NOW))
         return list(opened)

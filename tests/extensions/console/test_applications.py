@@ -168,12 +168,6 @@ class TestActs:
         armed.visit(f"/console/applications/{id}/change")
         assert "client_secret" not in armed.page.text
 
-    def test_user_whom_a_change_no_longer_admits_is_signed_out_there(self, act, database, alice):
-        id = add(database, users=[alice])
-        act(f"{id}/change", allowed_roles="staff")
-        act(f"{id}/change", allowed_roles="")
-        assert database.value("SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL") == "access_lost"
-
     def test_all_settings_are_changed_and_kept_by_a_form_that_is_sent_unchanged(self, act, database):
         id = add(database)
         wanted = {
@@ -239,16 +233,6 @@ class TestActs:
                 "“http://grafana.example.com/” can’t be used: http is only for localhost, 127.0.0.1 and [::1].",
             ),
             (
-                {"redirect_uris": "javascript:alert(1)"},
-                "redirect_uris",
-                "“javascript:alert(1)” can’t be used: the scheme javascript does not lead to an application.",
-            ),
-            (
-                {"post_logout_redirect_uris": "grafana.example.com"},
-                "post_logout_redirect_uris",
-                "“grafana.example.com” can’t be used: it must begin with a scheme in lower case, such as https://.",
-            ),
-            (
                 {"post_logout_redirect_uris": " ".join(f"https://{n}.example.com/" for n in range(11))},
                 "post_logout_redirect_uris",
                 "Enter at most 10 lines.",
@@ -294,13 +278,10 @@ class TestActs:
                 "authorization_code",
                 "Choose at least one use.",
             ),
-            *(
-                (
-                    {"token_lifetime": lifetime},
-                    "token_lifetime",
-                    "The lifetime must be a whole number from 30 to 86400.",
-                )
-                for lifetime in ("an hour", "1" * 2000)
+            (
+                {"token_lifetime": "an hour"},
+                "token_lifetime",
+                "The lifetime must be a whole number from 30 to 86400.",
             ),
             ({"client_name": "\u202eanafarG"}, "client_name", "The name must be printable text."),
             (
@@ -336,13 +317,6 @@ class TestActs:
         assert (page.status, f'role="alert">{alert}</p>' in page.text) == (400, True)
         assert "<h1>Change application</h1>" in page.text
         assert database.value("SELECT token_endpoint_auth_method FROM oauth_clients") == "client_secret_basic"
-
-    def test_new_secret_replaces_the_old_one(self, act, database):
-        id = add(database)
-        (secret,) = _SECRET.findall(act(f"{id}/new-secret").text)
-        hashed = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
-        assert hashed == hashlib.sha256(secret.encode()).digest()
-        assert database.count("audit_log", "action = 'client_secret_replaced'") == 1
 
     def test_old_secret_works_for_a_day_if_that_is_ticked_and_is_ended_early(self, act, armed, database):
         id = add(database)

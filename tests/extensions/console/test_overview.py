@@ -64,12 +64,12 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
     count()
     text = operator.visit("/console").text
     assert text.count("<g>") == 3 * 30
-    assert re.search(r'<th scope="row">[\d-]+</th><td class="number">1,204</td>', text)
+    assert re.search(r'<th scope="row">[\d-]+</th><td class="number" data-label="Sign-ins">1,204</td>', text)
     said = words(operator.page)
     for shown in (
         "Sign-ins 1,207 3 today +34% from 900 in the 30 days before 1,400 700 0",
         "New users 5 0 today None in the 30 days before 6 3 0",
-        "Sign-in refused 1,234",
+        "Sign-in failed 1,234",
     ):
         assert shown in said
 

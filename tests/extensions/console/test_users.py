@@ -32,7 +32,7 @@ def insert(database, count: int, **columns: str) -> None:
 def listed(page) -> list[str]:
     """Return the names of the users on a page, in order."""
     assert page.status == 200, page.text
-    names = re.findall(r'<td class="cut"><a [^>]*>(.*?)</a>', page.text)
+    names = re.findall(r'<td class="who"><a [^>]*>(.*?)</a>', page.text)
     return [unescape(re.sub("<[^>]*>", "", name)) for name in names]
 
 

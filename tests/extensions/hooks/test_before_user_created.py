@@ -247,11 +247,13 @@ def test_only_one_function_asks_whose_an_address_may_become():
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "auth").rglob("*.py")
         if re.search(
-            r"\.admission_hook\(\)|\.signup_blocked_domains|settings\.sms_countries", path.read_text()
+            r"in asked\.parts\.admission_hooks:|\.signup_blocked_domains|settings\.sms_countries",
+            path.read_text(),
         )
     }
     # Delivery also guards messages that were written before the setting.
-    assert asking == {"auth/flows/admission.py", "auth/delivery/attempts.py"}
+    decides = {"auth/flows/admission.py", "auth/rules/admission.py"}
+    assert asking == decides | {"auth/delivery/attempts.py"}
 
 
 class TestProviders:

@@ -230,7 +230,7 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
     database.run("UPDATE oauth_clients SET fetched_until = now()")
     assert (asked(visitor).status, web.fetches) == (400, 1)
     stories = timeline_texts(agent.http.get(f"/admin/users/{alice.id}/timeline", headers=service_role))
-    told = f"application refused: unknown or unusable: {URL}, an administrator has blocked it"
+    told = f"application access denied: unknown or unusable: {URL}, an administrator has blocked it"
     assert [each for each in stories if told in each], stories
     agent.http.put(path, json={"is_blocked": False}, headers=service_role)
     assert agent.refresh(tokens["refresh_token"]).status_code == 400

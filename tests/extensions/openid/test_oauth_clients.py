@@ -212,7 +212,7 @@ class TestRedirectUris:
         ],
     )
     def test_https_loopback_and_schemes_of_applications_are_registered(self, uri):
-        uris.check_redirect(uri, is_dynamic=False)
+        uris.check_redirect(uri)
 
     @cases(
         "uri",
@@ -237,7 +237,7 @@ class TestRedirectUris:
     )
     def test_others_are_refused(self, uri):
         with pytest.raises(uris.InvalidUri):
-            uris.check_redirect(uri, is_dynamic=False)
+            uris.check_redirect(uri)
 
     def test_request_may_have_any_of_a_clients_uris(self, app, create):
         loopback = ["http://localhost/cb", "http://localhost:3000", "http://127.0.0.1:3000/cb?x=1"]

@@ -17,7 +17,7 @@ from tests.support.users import session_of
 
 APP = "https://grafana.example.com"
 BACK = f"{APP}/signed-out?from=latchkey"
-UNREGISTERED = "You won’t go back to the application: the address that it names isn’t registered here."
+UNREGISTERED = "We can’t send you back to the app, because its return address isn’t registered."
 
 
 @pytest.fixture

@@ -183,10 +183,10 @@ class TestLifetime:
     @pytest.mark.parametrize(
         ("language", "code", "link"),
         [
-            ("en", "is valid for 10 minutes (until", "is valid for 1 hour (until"),
+            ("en", "code expires in 10 minutes (", "link expires in 1 hour ("),
             ("de", "Code gilt 10 Minuten (bis zum", "Link gilt 1 Stunde (bis zum"),
             ("es", "código es válido durante 10 minutos", "enlace es válido durante 1 hora"),
-            ("fr", "code est valable pendant 10 minutes", "lien est valable pendant 1\xa0heure"),
+            ("fr", "code est valable 10 minutes", "lien est valable 1\xa0heure"),
             ("zh", "验证码有效期 10 分钟", "链接有效期 1 小时"),
         ],
     )

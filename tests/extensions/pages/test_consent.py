@@ -99,14 +99,22 @@ class TestStory:
     @cases(
         ("settings", "columns", "sentence"),
         [
-            ({}, {}, "or when it hasn’t been used for 30 days."),
-            ({"AUTH_REFRESH_TOKEN_LIFETIME": "7200"}, {}, "or when it hasn’t been used for 2 hours."),
-            ({"AUTH_SESSION_TIMEBOX": "86400"}, {}, "and after 24 hours at the latest."),
-            ({}, {"grant_types": ["authorization_code"]}, "and after an hour at the latest."),
+            ({}, {}, ", remove it in your account, or don’t use it for 30 days."),
+            (
+                {"AUTH_REFRESH_TOKEN_LIFETIME": "7200"},
+                {},
+                ", remove it in your account, or don’t use it for 2 hours.",
+            ),
+            ({"AUTH_SESSION_TIMEBOX": "86400"}, {}, " or remove it in your account, for 24 hours at most."),
+            (
+                {},
+                {"grant_types": ["authorization_code"]},
+                " or remove it in your account, for an hour at most.",
+            ),
             (
                 {},
                 {"grant_types": ["authorization_code"], "token_lifetime": 120},
-                "and after 2 minutes at the latest.",
+                " or remove it in your account, for 2 minutes at most.",
             ),
         ],
     )
@@ -115,8 +123,7 @@ class TestStory:
     ):
         visitor = Visitor(make_app(**settings)).with_session_of(alice)
         page = visitor.visit(authorize_path(insert_client(database, **columns)))
-        ends = "Its access ends when you sign out here or remove it from your account, "
-        assert ends + sentence in words(page)
+        assert "It keeps access until you sign out here" + sentence in words(page)
 
     def test_visitor_with_a_second_factor_passes_it_first(self, visitor, alice, client_id):
         app, _ = set_up(alice.open_session())
@@ -212,7 +219,7 @@ class TestAutomaticApproval:
         signed_in.visit(authorize_path(client_id, redirect_uri=uri))
         assert asks(signed_in)
         assert ("registered itself" in signed_in.page.text) == bool(columns)
-        assert ("an application on this device" in words(signed_in.page)) != bool(columns)
+        assert ("an app on this device" in words(signed_in.page)) != bool(columns)
 
     def test_hint_of_another_user_shows_the_account(self, signed_in, granted, bob, parts, database):
         claims = {"sub": bob.id, "aud": granted, "auth_time": 0}
@@ -464,7 +471,7 @@ def test_stale_form_of_a_second_tab_names_the_application_that_asked(make_app, a
     assert page.status == 403
     said = words(page)
     assert "Continue to Grafana You signed in or out in another window" in said
-    assert "You’re signed in. Grafana will know who you are." in said
+    assert "You’re signed in. Grafana will see your name and email." in said
     assert ("localhost:3000" in said, "Continue to Acme" in said) == (False, False)
     assert asks(visitor) is False
     visitor.press("sign-in/continue")

@@ -15,7 +15,7 @@ from tests.support.tables import Rows
 from tests.support.user_agent import Page
 from tests.support.users import DAVE, PASSWORD
 
-SAVED, YOURS, DELETED = "Your name has been saved.", "Your account is yours again", "was deleted"
+SAVED, YOURS, DELETED = "Your name has been saved.", "Your account is secure", "was deleted"
 TEN_MINUTES = 600
 
 

@@ -179,7 +179,7 @@ class TestAuthenticatorApp:
         assert database.count("factors") == 0
 
     def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
-        ended = "All other devices and your applications will be signed out, too."
+        ended = "You’ll be signed out on other devices and in connected apps."
         visitor.signed_in_as(alice)
         said = words(visitor.visit("/account/two-step"))
         assert (ended in said, "Your API keys will stop working." in said) == (True, False)

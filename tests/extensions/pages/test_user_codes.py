@@ -168,15 +168,14 @@ class TestDecision:
         for text in (
             "Sign in to Television",
             "See your email address",
-            "at 198.51.100.7 , with Firefox on Linux.",
-            "That isn’t the network you’re on.",
+            "from 198.51.100.7 with Firefox on Linux, which isn’t the network you’re using.",
             WARNING,
         ):
             assert text in said
         assert "go back to" not in said
 
     def test_page_says_that_the_device_is_on_the_same_network(self, signed_in, device):
-        assert "That’s the network you’re on." in words(device.enter(signed_in))
+        assert ", the network you’re using." in words(device.enter(signed_in))
 
     def test_allowed_application_is_a_grant_that_the_user_is_told_of(
         self, signed_in, device, alice, database, outbox

@@ -319,7 +319,7 @@ class TestReturning:
         shown = phone.visit(waits)
         assert shown.url.startswith(f"{SITE}/{page}?redirect_to=")
         assert (email in shown.text, "…@" in shown.text) == (False, False)
-        assert "This page was open too long" in words(shown)
+        assert "This page has expired" in words(shown)
 
     def test_two_tabs_have_two_addresses(self, desktop, alice, bob, ask, outbox):
         tabs = {}

@@ -75,19 +75,14 @@ class TestRegistering:
         assert_invalid(hooks.ask("post", url=URL), "url: must be one of at most 20 webhooks")
         assert database.count("webhooks") == database.count("audit_log") == promises.MOST_WEBHOOKS
 
-    def test_concurrent_requests_cannot_exceed_the_limit(self, parts, database):
-        second: dict[str, Any] = {
-            "id": NO_ID[:-1] + "2",
-            "url": URL,
-            "description": None,
-            "events": ALL,
-            "secret": b"x",
-        }
-        insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' WHERE has_room_for_webhook(1)"
+    def test_concurrent_requests_cannot_exceed_the_limit(self, hooks, database):
+        for _ in range(promises.MOST_WEBHOOKS - 1):
+            hooks.register(URL)
+        insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' FROM pg_advisory_xact_lock(7239004118)"
         with database.locked("webhooks", NO_ID, insert) as lock:
-            created = lock.start(lambda: queries.create_webhook(parts.db, **second, most=1))
-        assert created.result() is None
-        assert database.count("webhooks") == 1
+            created = lock.start(lambda: hooks.ask("post", url=URL))
+        assert_invalid(created.result(), "url: must be one of at most 20 webhooks")
+        assert database.count("webhooks") == promises.MOST_WEBHOOKS
 
 
 class TestListing:

@@ -316,7 +316,7 @@ class TestList:
         assert tell(alice.id).json["data"] == [
             item(
                 kind="refusal",
-                text="sign-in refused: wrong password, attempt 3 of 10" + FROM,
+                text="sign-in failed: wrong password, attempt 3 of 10" + FROM,
                 name="sign_in_refused",
                 reason="invalid_credentials",
                 details={"tries": 3, "of": 10},

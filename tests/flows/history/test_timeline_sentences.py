@@ -208,16 +208,16 @@ REFUSALS: list[tuple[str, str, dict[str, int], str]] = [
     ("landing_refused", "no_fuel", {}, "no fuel"),
 ]
 REFUSED = {
-    "factor_refused": "second factor",
-    "sign_in_refused": "sign-in",
-    "refresh_refused": "refresh",
-    "sign_up_refused": "sign-up",
-    "verification_refused": "link or code",
-    "change_refused": "change",
-    "oauth_refused": "provider sign-in",
-    "admin_refused": "administrator request",
-    "application_refused": "application",
-    "landing_refused": "landing",
+    "factor_refused": "second factor not accepted",
+    "sign_in_refused": "sign-in failed",
+    "refresh_refused": "refresh failed",
+    "sign_up_refused": "sign-up failed",
+    "verification_refused": "link or code not accepted",
+    "change_refused": "change failed",
+    "oauth_refused": "provider sign-in failed",
+    "admin_refused": "administrator request denied",
+    "application_refused": "application access denied",
+    "landing_refused": "landing refused",
 }
 
 
@@ -237,9 +237,9 @@ class TestSentences:
     def test_refusal_has_a_sentence_with_its_count(self, tell, database, alice, action, reason, details, why):
         clear_history(database)
         refuse(database, alice.id, action, reason, **details)
-        assert timeline_texts(tell(alice.id)) == [f"{REFUSED[action]} refused: {why}{FROM}"]
+        assert timeline_texts(tell(alice.id)) == [f"{REFUSED[action]}: {why}{FROM}"]
         database.run("UPDATE audit_log SET count = 40")
-        many = f"{REFUSED[action]} refused: {why} (40 times in a minute){FROM}"
+        many = f"{REFUSED[action]}: {why} (40 times in a minute){FROM}"
         assert timeline_texts(tell(alice.id)) == [many]
 
     def test_maker_of_a_user_is_named_once(self, tell, database, alice):

@@ -129,7 +129,7 @@ class TestNewPassword:
     ):
         visitor.with_session_of(alice)
         assert visitor.visit("/join?then=site").url == PAGE
-        assert "Other devices will be signed out" in words(visitor.page)
+        assert "We’ll sign you out on your other devices" in words(visitor.page)
 
     @cases("what", ["/recover", "/admin/invite"])
     def test_user_who_chooses_no_password_goes_on_to_the_application(self, visitor, client, alice, ask, what):
@@ -243,7 +243,7 @@ class TestUndo:
         visitor.visit(notice(alice.open_session()))
         page = visitor.submit()
         assert unsigned(page).startswith(f"{SITE}/verify/done?typed=")
-        assert "Your account is yours again" in words(page)
+        assert "Your account is secure" in words(page)
         assert ALICE not in page.text
         assert "Choose a new password" in words(page)
         # The link may have been forwarded, so it does not sign in.

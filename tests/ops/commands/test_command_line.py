@@ -167,9 +167,7 @@ def test_identity_that_others_can_read_is_refused(app, tmp_path, command):
     key.write_text(age.new_identity()[1])
     key.chmod(0o640)
     result = run_command(app, *command, str(file), "--identity", str(key))
-    problem = (
-        f"{key} is refused. Mend its mode: group or others have access to it (mode 640): chmod 600 {key}"
-    )
+    problem = f"{key} is refused. Fix its mode: group or others have access to it (mode 640): chmod 600 {key}"
     assert (result.exit_code, result.output) == (2, f"Error: {problem}\n")
 
 

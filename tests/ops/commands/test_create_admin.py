@@ -5,7 +5,15 @@ import re
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, assert_ok, token_response, user
+from tests.support.answers import (
+    A_SENTENCE,
+    A_TIMESTAMP,
+    NO_ID,
+    assert_error,
+    assert_ok,
+    token_response,
+    user,
+)
 from tests.support.commands import run_command
 from tests.support.factors import App, set_up
 from tests.support.pages import Visitor
@@ -109,6 +117,16 @@ class TestNewUser:
 def test_without_a_console_no_address_is_printed(make_app):
     result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, **GIVEN)
     assert (result.exit_code, "console" in result.output) == (0, False)
+
+    def test_two_commands_at_once_make_one_user(self, create_admin, database):
+        insert = (
+            "INSERT INTO users (id, email, email_confirmed_at, email_proved, made_by, role, admin_since)"
+            f" VALUES (%s, '{CAROL}', now(), true, 'administrator', 'admin', now())"
+        )
+        with database.locked("users", NO_ID, insert) as lock:
+            second = lock.start(lambda: create_admin(CAROL, **GIVEN))
+        assert outcome(second.result()) == said(NO_ID)
+        assert database.count("users") == 1
 
 
 class TestExistingUser:

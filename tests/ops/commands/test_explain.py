@@ -212,7 +212,7 @@ class TestObstacles:
         alice.sign_in().on(app.test_client()).refreshed().refresh()
         lines = explain(alice.email)
         told = lines[lines.index("Last refusals:") + 1]
-        assert told == "  TIME  refresh refused: too many attempts, from 127.0.0.1"
+        assert told == "  TIME  refresh failed: too many attempts, from 127.0.0.1"
 
     @pytest.mark.parametrize(
         ("path", "body", "counted"),
@@ -256,19 +256,19 @@ class TestTimeline:
         assert lines[:3] == ["dave@example.com: sign-in may fail:", "  - banned until TIME UTC", ""]
         refused = lines.index("Last refusals:")
         assert lines[refused + 1 : refused + 4] == [
-            "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
-            "  TIME  sign-in refused: email not confirmed, from 127.0.0.1",
+            "  TIME  sign-in failed: wrong password, attempt 1 of 10, from 127.0.0.1",
+            "  TIME  sign-in failed: email not confirmed, from 127.0.0.1",
             "",
         ]
         assert lines[lines.index("Timeline:") + 1 :] == [
             "  TIME  user created by signing up, from 127.0.0.1",
             "  TIME  email (sign-up) to dave@example.com accepted by 127.0.0.1: 250 2.0.0 Ok: queued as 1",
-            "  TIME  sign-in refused: email not confirmed, from 127.0.0.1",
+            "  TIME  sign-in failed: email not confirmed, from 127.0.0.1",
             "  TIME  email confirmed, from 127.0.0.1",
             "  TIME  signed in with a link or code (sign-up), from 127.0.0.1",
             "  TIME  signed in with a password, from 127.0.0.1",
             "  TIME  session ended: refresh token reused after rotation, from 127.0.0.1",
-            "  TIME  sign-in refused: wrong password, attempt 1 of 10, from 127.0.0.1",
+            "  TIME  sign-in failed: wrong password, attempt 1 of 10, from 127.0.0.1",
             "  TIME  banned until TIME UTC, by the service role key, from 127.0.0.1",
             "  TIME  session ended: banned",
             "",

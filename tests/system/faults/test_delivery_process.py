@@ -156,6 +156,19 @@ def test_reload_starts_a_new_delivery_process(service, outbox):
         assert "died" not in running.log()
 
 
+def test_reload_with_another_setting_lets_the_service_deliver(service, outbox, tmp_path):
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("AUTH_DELIVER=false\n")
+    command = [sys.executable, "-m", "gunicorn", "-c", str(CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
+    started = {"command": command, "directory": tmp_path, "PYTHONPATH": str(CHECKOUT)}
+    with MailServer() as mail, service(**started, AUTH_SMTP_URL=mail.url()) as running:
+        assert running.delivery_processes() == []
+        dotenv.write_text("AUTH_DELIVER=true\n")
+        running.process.send_signal(signal.SIGHUP)
+        id = outbox.write()
+        wait_until(lambda: outbox.outcome(id) == "sent")
+
+
 def test_ten_reloads_by_a_signal_to_all_processes_kill_no_delivery_process(service, outbox):
     """`systemctl kill --signal HUP` sends it to all of them."""
     with MailServer() as mail, service(AUTH_SMTP_URL=mail.url()) as running:
@@ -245,9 +258,11 @@ def test_process_that_replaces_one_at_work_counts_in_another_slot(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", Runs)
     delivery = DeliveryProcess(print, Config())
     delivery.start()
-    delivery.reload(is_wanted=True)
+    delivery.terminate()
+    delivery.start()
     processes[0].result = 0
-    delivery.reload(is_wanted=True)
+    delivery.terminate()
+    delivery.start()
     delivery.stop()
 
     assert Runs.slots == ["delivery-0", "delivery-1", "delivery-0"]

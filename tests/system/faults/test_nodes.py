@@ -1,9 +1,11 @@
 """Several nodes: a concurrent start, a failover, PgBouncer, and clocks that disagree."""
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 
 from tests.support.processes import PATIENT_GUNICORN, wait_until
@@ -83,6 +85,23 @@ def test_service_recovers_from_restarts_of_pgbouncer(deployment, note, scale):
         deployment.check(history)
     assert history.slowest[0] < PROMISED + SLACK, history.slowest
     note("PgBouncer, by transaction, killed -9", times, history.summary())
+
+
+@pytest.mark.selection
+def test_node_behind_pgbouncer_notifies_the_delivery_process_of_one_that_is_not(deployment):
+    with (
+        PgBouncer(deployment) as bouncer,
+        deployment.service(
+            DATABASE_URL=bouncer.url, AUTH_DB_PREPARE="false", AUTH_DELIVER="false"
+        ) as service,
+        contextlib.closing(psycopg2.connect(deployment.postgres.url)) as listener,
+    ):
+        listener.autocommit = True
+        with listener.cursor() as cursor:
+            cursor.execute("LISTEN outbox")
+            assert deployment.client(service).post("/otp", json={"email": ALICE}).status_code == 200
+            cursor.execute("SELECT FROM outbox")
+            assert (cursor.rowcount, len(listener.notifies)) == (1, 1)
 
 
 @pytest.mark.selection

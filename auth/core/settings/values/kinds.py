@@ -19,7 +19,7 @@ from auth.core.tokens import claim_rules
 T = TypeVar("T")
 
 
-def _hidden(value: Any) -> str:
+def _hidden(value: object) -> str:
     if isinstance(value, tuple) and len(value) > 1:
         return f"hidden: {len(value)} secrets"
     return "hidden" if value else ""
@@ -28,7 +28,7 @@ def _hidden(value: Any) -> str:
 _NONE = ("0", "none")
 _SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
 # Metadata of a field whose value the console hides.
-SECRET = {"shows": _hidden}
+SECRET = {"shows": _hidden, "is_secret": True}
 _MOST_SHOWN = 20
 
 
@@ -38,18 +38,18 @@ def setting(read: Callable[[Env, str], T], *, may_be_empty: bool = False) -> T:
     return declared
 
 
-def shown_as(shows: Callable[[Any], str], declared: T) -> T:
-    metadata = cast("dataclasses.Field", declared).metadata
-    hidden: T = dataclasses.field(metadata={**metadata, "shows": shows})
+def shown_as(shows: Callable[[Any], str], declared: T, **metadata: object) -> T:
+    known = cast("dataclasses.Field", declared).metadata
+    hidden: T = dataclasses.field(metadata={**known, "shows": shows, **metadata})
     return hidden
 
 
-def shown(field: dataclasses.Field, value: Any) -> str:
+def shown(field: dataclasses.Field, value: object) -> str:
     """Return the part of a setting's value that administrators may see; empty if it is unset."""
     return field.metadata.get("shows", _text)(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -63,9 +63,9 @@ def _place(value: str | None) -> str:
     return scheme + separator + re.split("[/?#]", rest.rpartition("@")[2])[0]
 
 
-secret = partial(shown_as, _hidden)
+secret = partial(shown_as, _hidden, is_secret=True)
 # The rest of the URL may contain a password.
-secret_url = partial(shown_as, _place)
+secret_url = partial(shown_as, _place, is_secret=True)
 
 
 def database(url: str) -> str:
@@ -82,7 +82,7 @@ def database_url() -> str:
         given = env.str(name, "", validate=check)
         return encryption.encrypted(given) if given else ""
 
-    return shown_as(database, setting(read))
+    return shown_as(database, setting(read), is_secret=True)
 
 
 @overload
@@ -114,11 +114,8 @@ def path(default: str | None) -> Path | None:
     return setting(read)
 
 
-@overload
-def number(default: int, least: int, most: int, unit: str = "") -> int: ...
-@overload
-def number(default: None, least: int, most: int, unit: str = "") -> int | None: ...
-def number(default: int | None, least: int, most: int, unit: str = "") -> int | None:
+def number(default: int, least: int, most: int, unit: str = "") -> int:
+    """Declare a whole number."""
     problem = f"Must be a whole number{unit} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}

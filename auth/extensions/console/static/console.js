@@ -7,6 +7,13 @@ addEventListener("keydown", (event) => {
   search?.select();
 });
 
+// A menu closes when it is left, or by Escape.
+for (const menu of document.querySelectorAll(".menu")) {
+  menu.addEventListener("focusout", ({ relatedTarget }) => { if (relatedTarget && !menu.contains(relatedTarget)) menu.open = false; });
+  addEventListener("click", ({ target }) => { if (!menu.contains(target)) menu.open = false; });
+  addEventListener("keydown", ({ key }) => { if (key === "Escape") menu.open = false; });
+}
+
 // One box at the head of the list ticks those of all users on the page.
 const boxes = [...document.querySelectorAll("[name=id][form=chosen]")];
 if (boxes.length > 1) {

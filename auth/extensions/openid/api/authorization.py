@@ -4,6 +4,7 @@ Both routes that take a form check it, and redirect to a GET with a short refere
 cookies with a form of another site.
 """
 
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -17,6 +18,7 @@ from auth.extensions.openid import authorization_requests, client_object, consen
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in.reauthentication import admit_caller
+from auth.rules.consent import Obstacle
 from auth.web import (
     Level,
     answers_frames,
@@ -72,27 +74,31 @@ def begin_authorization() -> Response:
 
         if to_sign_in := fetched.make_current(sent["client_id"]):
             return to_sign_in
-    client, columns, ui_locales = _read(sent)
-    return (
-        columns if isinstance(columns, Response) else _ask(client, sent["redirect_uri"], columns, ui_locales)
-    )
+    client = authorization_requests.find_client(**sent)
+    try:
+        columns, ui_locales = _read(client)
+    except OAuthError as error:
+        return _refused(client, sent["redirect_uri"], error)
+    return _ask(client, sent["redirect_uri"], columns, ui_locales)
 
 
 def _has_document(client_id: str) -> bool:
     return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
 
 
-def _read(sent: dict[str, str]) -> tuple[Any, dict[str, Any] | Response, str | None]:
-    """Return the client, the columns of its request or the response that refuses it, and `ui_locales`."""
-    client = authorization_requests.find_client(**sent)
+def _read(client: "queries.SelectClient") -> tuple[dict[str, Any], str | None]:
+    """Return the columns of a client's request, and its `ui_locales`. Raises `OAuthError`."""
+    if len(_values().getlist("resource")) > 1:
+        raise OAuthError("invalid_target", "resource must be given once")
     try:
-        parameters = _parameters()
-        columns = authorization_requests.check(client, parameters)
-        if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
-            raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
-    except OAuthError as error:
-        return client, _refused(client, sent["redirect_uri"], error), None
-    return client, columns, parameters.get("ui_locales")
+        read = read_form if request.method == "POST" else read_query
+        sent: dict[str, str] = read(authorization_requests.Parameters())
+    except ApiError as error:
+        raise OAuthError("invalid_request", error.details or error.msg) from None
+    columns = authorization_requests.check(client, {name: value for name, value in sent.items() if value})
+    if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
+        raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
+    return columns, sent.get("ui_locales")
 
 
 def _ask(
@@ -103,10 +109,10 @@ def _ask(
         return _without_page(client, redirect_uri, columns)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
     authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
-    named, own_page = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
-    response = redirect(
-        with_query(own_page, named) if own_page else own_url(latchkey.settings, "oauth/consent", named), 302
-    )
+    named, settings = {"authorization_id": authorization_id}, latchkey.settings
+    own_page = settings.oauth_consent_url
+    url = with_query(own_page, named) if own_page else own_url(settings, "oauth/consent", named)
+    response = redirect(url, 302)
     cookies.remember(response, authorization_requests.COOKIE, browser)
     if ui_locales and not cookies.sent(LANGUAGE):
         wished = f"{ui_locales.replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
@@ -125,15 +131,14 @@ def begin_authorization_by_form() -> Response:
         # The document is fetched only for users who are signed in, and only the GET has their cookie.
         query = urlencode([*request.form.items(multi=True)])
         return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
-    client, columns, ui_locales = _read(sent)
-    if isinstance(columns, Response):
-        return columns
+    client = authorization_requests.find_client(**sent)
+    try:
+        columns, ui_locales = _read(client)
+    except OAuthError as error:
+        return _refused(client, sent["redirect_uri"], error)
     begun = {"authorization_id": authorization_requests.write(client, sent["redirect_uri"], None, columns)}
-    return redirect(
-        own_url(
-            latchkey.settings, "oauth/authorize", begun | ({"ui_locales": ui_locales} if ui_locales else {})
-        )
-    )
+    begun |= {"ui_locales": ui_locales} if ui_locales else {}
+    return redirect(own_url(latchkey.settings, "oauth/authorize", begun))
 
 
 @blueprint.post("/oauth/logout")
@@ -146,9 +151,8 @@ def logout_by_form() -> Response:
     """
     sent = read_form(form_schemas.LogoutQuery())
     sent |= {"id_token_hint": logout_hints.shortened(sent.get("id_token_hint", ""))}
-    return redirect(
-        own_url(latchkey.settings, "oauth/logout", {name: value for name, value in sent.items() if value})
-    )
+    sent = {name: value for name, value in sent.items() if value}
+    return redirect(own_url(latchkey.settings, "oauth/logout", sent))
 
 
 @blueprint.get("/oauth/continue")
@@ -172,12 +176,12 @@ def get_authorization(authorization_id: str) -> Response:
         return Response()
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
-        asked = consent.find(act, authorization_id, user, is_by_token=True)
+        asked = consent.find(act, authorization_id, user)
         if asked.request.user_id is None:
             queries.bind_oauth_request(act, id=asked.request.id, user_id=user.id)
         else:
             _check_own(asked)
-        url = _decided(act, user, asked, authorization_id, has_agreed=False)
+        url = _decided(act, user, asked, authorization_id)
     if url:
         return jsonify(redirect_url=url)
     row, client, _ = asked
@@ -205,11 +209,11 @@ def decide_authorization(authorization_id: str) -> Response:
     action = read_body(form_schemas.Decision())["action"]
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
-        asked = consent.find(act, authorization_id, user, is_by_token=True)
+        asked = consent.find(act, authorization_id, user)
         _check_own(asked)
         if action == "deny":
             return jsonify(redirect_url=consent.deny(act, asked))
-        url = _decided(act, user, asked, authorization_id, has_agreed=True)
+        url = _decided(act, user, asked, authorization_id, consent.AGREED)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
         raise ApiError("reauthentication_needed", details)
@@ -217,18 +221,20 @@ def decide_authorization(authorization_id: str) -> Response:
 
 
 def _decided(
-    act: Act, user: Person, asked: consent.Asked, authorization_id: str, *, has_agreed: bool
+    act: Act,
+    user: Person,
+    asked: consent.Asked,
+    authorization_id: str,
+    removed: Collection[Obstacle] = (),
 ) -> str | None:
-    """Return the next URL of the browser, or None if the user has to agree or sign in first."""
+    """Return the next URL of the browser, or None if an obstacle is left that the user has not `removed`."""
     missing = consent.obstacle(asked)
     if missing == "access_denied":
         return consent.deny(act, asked)
-    if not consent.may_approve(missing, has_agreed=has_agreed):
+    if missing and missing not in removed:
         return None
-    approval = consent.approve(act, user, asked)
-    return own_url(
-        latchkey.settings, "oauth/continue", {"authorization_id": authorization_id, "approval": approval}
-    )
+    given = {"authorization_id": authorization_id, "approval": consent.approve(act, user, asked)}
+    return own_url(latchkey.settings, "oauth/continue", given)
 
 
 def _check_own(asked: consent.Asked) -> None:
@@ -243,17 +249,6 @@ def _check_origin() -> None:
     sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
     if sent and sent != (own_page and origin(own_page)) and not latchkey.redirects.allowed(sent):
         raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
-
-
-def _parameters() -> dict[str, str]:
-    if len(_values().getlist("resource")) > 1:
-        raise OAuthError("invalid_target", "resource must be given once")
-    try:
-        read = read_form if request.method == "POST" else read_query
-        sent: dict[str, str] = read(authorization_requests.Parameters())
-    except ApiError as error:
-        raise OAuthError("invalid_request", error.details or error.msg) from None
-    return {name: value for name, value in sent.items() if value}
 
 
 def _values() -> MultiDict[str, str]:
@@ -274,7 +269,7 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
             return redirect(url, 302)
         with consent.locked(authorization_id) as act:
             own = consent.caller(act)
-            consent.deny(act, consent.find(act, authorization_id, own, browser=browser))
+            consent.deny(act, consent.find_in_browser(act, authorization_id, own, browser))
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}

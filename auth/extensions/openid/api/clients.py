@@ -78,7 +78,7 @@ def register_client() -> Response:
     if not latchkey.settings.oauth_dynamic_registration:
         raise ApiError("oauth_dynamic_client_registration_disabled")
     try:
-        client = clients.create(current_asked(), json_body(), is_dynamic=True)
+        client = clients.register(current_asked(), json_body())
     except ApiError as error:
         if error.status == 400:
             what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"

@@ -14,7 +14,7 @@ from sql import queries
 _OfClient = ClientInput.of(token=fields.LongText(required=True))
 
 
-def read_request() -> tuple[str, Any]:
+def read_request() -> "tuple[str, queries.SelectClientCredentials]":
     """Return the token of a client's request, and the client's row. Raises `OAuthError`."""
     body = read_body(_OfClient())
     credentials = read_credentials(body)
@@ -24,9 +24,8 @@ def read_request() -> tuple[str, Any]:
     return body["token"], client
 
 
-def claims_now(token: str, asking: Any) -> dict[str, Any] | None:
-    """Return the claims of a client's access token for `asking`, a client or None for the service role
-    key."""
+def claims_now(token: str, asking: "queries.SelectClientCredentials | None") -> dict[str, Any] | None:
+    """Return the claims of a client's access token. Without a client, the service role key is asking."""
     try:
         caller = latchkey.client_tokens.verify(token)
     except InvalidAccessToken:

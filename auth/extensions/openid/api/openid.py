@@ -107,39 +107,39 @@ def revoke() -> Response:
 @any_origin
 @limited("redeem_client_code")
 @says(sign_in="oauth_client")
-def _redeem(body: dict[str, Any]) -> Response:
+def _redeem(body: dict[str, str]) -> Response:
     return _answer(exchange.redeem, body)
 
 
 @any_origin
 @counted("refresh")
 @audited("refresh_refused")
-def _refresh(body: dict[str, Any]) -> Response:
+def _refresh(body: dict[str, str]) -> Response:
     return _answer(exchange.refresh, body)
 
 
 @any_origin
 @limited("issue_to_client")
-def _issue_to_client(body: dict[str, Any]) -> Response:
+def _issue_to_client(body: dict[str, str]) -> Response:
     return _answer(exchange.issue_to_client, body)
 
 
 @any_origin
 @limited("poll_device_code")
 @audited("application_refused", sign_in="oauth_client")
-def _poll(body: dict[str, Any]) -> Response:
+def _poll(body: dict[str, str]) -> Response:
     return _answer(device_codes.redeem, body)
 
 
 def _answer(
-    exchanged: Callable[[dict[str, Any], Credentials], dict[str, Any]], body: dict[str, Any]
+    exchanged: Callable[[dict[str, str], Credentials], dict[str, Any]], body: dict[str, str]
 ) -> Response:
     response = JsonResponse(json.dumps(exchanged(body, read_credentials(body))))
     response.headers["Pragma"] = "no-cache"
     return response
 
 
-GRANTS: Mapping[str, Callable[[dict[str, Any]], ResponseReturnValue]] = {
+GRANTS: Mapping[str, Callable[[dict[str, str]], ResponseReturnValue]] = {
     "authorization_code": _redeem,
     "refresh_token": _refresh,
     "client_credentials": _issue_to_client,

@@ -2,8 +2,8 @@
 
 import functools
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from auth.core.keys.key_ring import KeyRing
@@ -52,21 +52,16 @@ class LogoutSender(Sender):
             raise Refused(reply)
         raise TryLater(reply, seconds=response.seconds)
 
-    def _token(self, ended: dict[str, Any]) -> str:
+    def _token(self, ended: Mapping[str, str]) -> str:
         """Return a new token: applications refuse an old one, or one that they have seen."""
         self._key_ring.refresh()
-        keys = OpenIdKeys(self.db, self.sealer)
         tokens = ClientTokens(
             self._key_ring.access_tokens,
-            keys,
+            OpenIdKeys(self.db, self.sealer),
             issuer=self.settings.jwt_issuer,
             document_hosts=self.settings.oauth_client_documents,
         )
-        named = {
-            "sub": ended["user_id"],
-            "aud": ended["client_id"],
-            "sid": sid_of(ended["session_id"]),
-        }
+        named = {"sub": ended["user_id"], "aud": ended["client_id"], "sid": sid_of(ended["session_id"])}
         now = queries.select_time(self.db).seconds
         return tokens.logout_token(named, issued_at=now, algorithm=ended["algorithm"])
 

@@ -6,7 +6,7 @@ import click
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
 from auth.extensions.openid.command.applications import APPLICATIONS, endpoints, settings_of
-from auth.flows.commands import NumberRange, acting, json_option, show
+from auth.flows.commands import NumberRange, acting, json_option, prints_json, show
 
 _PER_PAGE = 100
 
@@ -118,7 +118,6 @@ def create(
     public: bool,
     device: bool,
     product: str | None,
-    as_json: bool,
     **members: Any,
 ) -> None:
     """Create the client NAME, to which users return at one of the REDIRECT_URIs.
@@ -149,12 +148,12 @@ def create(
         lines = _table(shown | urls)
         if application:
             lines = [settings_of(application, shown, redirect_uris[0], asked.settings)]
-        show(client | urls, as_json, *lines)
+        show(client | urls, *lines)
 
 
 @command.command("list", short_help="List the clients, newest first.")
 @json_option
-def list_command(as_json: bool) -> None:
+def list_command() -> None:
     """List the clients, newest first.
 
     \b
@@ -173,13 +172,13 @@ def list_command(as_json: bool) -> None:
                     "blocked" * client["is_blocked"],
                 ]
                 shown = "  ".join(filter(None, (line.format_map(client).rstrip(), *others)))
-                show(client, as_json, shown)
+                show(client, shown)
 
 
 @command.command("show")
 @_client_id
 @json_option
-def show_client(client_id: str, as_json: bool) -> None:
+def show_client(client_id: str) -> None:
     """Show a client, without its secret.
 
     \b
@@ -187,7 +186,7 @@ def show_client(client_id: str, as_json: bool) -> None:
     """
     with acting() as asked:
         client = clients.get(asked, client_id)
-        show(client, as_json, *_table(client))
+        show(client, *_table(client))
 
 
 @command.command("update")
@@ -202,7 +201,7 @@ def show_client(client_id: str, as_json: bool) -> None:
 )
 @_member_options
 @json_option
-def update(client_id: str, as_json: bool, **members: Any) -> None:
+def update(client_id: str, **members: Any) -> None:
     """Change a client. An option that can be repeated replaces the whole list. An empty value clears it.
 
     \b
@@ -210,7 +209,7 @@ def update(client_id: str, as_json: bool, **members: Any) -> None:
     """
     with acting() as asked:
         client = clients.update(asked, client_id, _body(members))
-        show(client, as_json, *_table(client))
+        show(client, *_table(client))
 
 
 @command.command("delete")
@@ -230,7 +229,7 @@ def delete(client_id: str) -> None:
 @_client_id
 @click.option("--overlap", is_flag=True, help="Accept the old secret for a day more.")
 @json_option
-def rotate(client_id: str, overlap: bool, as_json: bool) -> None:
+def rotate(client_id: str, overlap: bool) -> None:
     """Replace the secret of a client, and print the new one. The old one is refused at once.
 
     With --overlap the old one is accepted for a day more, and ends earlier by `clients end-old-secret` or the
@@ -241,8 +240,8 @@ def rotate(client_id: str, overlap: bool, as_json: bool) -> None:
     """
     with acting() as asked:
         client = clients.replace_secret(asked, client_id, overlap=overlap)
-    show(client, as_json, client["client_secret"])
-    if overlap and not as_json:
+    show(client, client["client_secret"])
+    if overlap and not prints_json():
         click.echo(_old_secret(client), err=True)
 
 

@@ -1,5 +1,6 @@
 """The two codes of a device: it polls for tokens with one, while its user types the other on our page."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from auth.extensions.openid.authentication import Credentials, authenticate
 from auth.extensions.openid.authorization_requests import log_refusal, resource_asked, scopes_asked, update_of
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.devices import user_codes
-from auth.extensions.openid.exchange import member, require, spend
+from auth.extensions.openid.exchange import check_resource, member, require, spend
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
 from auth.rules import devices
@@ -19,8 +20,7 @@ from auth.web.context import latchkey
 from sql import acts, queries
 
 _UNKNOWN = "Invalid device code"
-# Errors by the state of a poll. A device continues after the first two (RFC 8628, section
-# 3.5).
+# Errors by the state of a poll. A device continues after the first two (RFC 8628, section 3.5).
 _ANSWERS = {
     "authorization_pending": "The user has not decided yet",
     "slow_down": f"Wait {promises.DEVICE_INTERVAL} seconds longer from now on",
@@ -31,11 +31,16 @@ _ANSWERS = {
 _REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_expired"}
 
 
-def begin(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+def begin(body: dict[str, str], credentials: Credentials) -> dict[str, Any]:
     """Make the codes of a device (RFC 8628, section 3.2). Raises `OAuthError`."""
     client = authenticate(credentials)
     try:
-        _check_client(client)
+        if DEVICE_CODE not in client.grant_types:
+            remedy = update_of(client, f"--grant {DEVICE_CODE}, which replaces all: repeat it for each")
+            description = f"the client is not registered for {DEVICE_CODE}"
+            raise OAuthError("unauthorized_client", description, remedy=remedy)
+        if not latchkey.settings.pages:
+            raise OAuthError("server_error", "the service has no page for the code: see AUTH_PAGES")
         scopes, resource = scopes_asked(client, body), resource_asked(client, body.get("resource"))
     except OAuthError as error:
         log_refusal(client.id, error.description, error.remedy)
@@ -64,7 +69,7 @@ def begin(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     }
 
 
-def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
+def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
     """Open a session for a device once its user has agreed. A second use of its code ends that session.
 
     A refusal is recorded in the history of the user who has entered the code.
@@ -80,7 +85,7 @@ def redeem(body: dict[str, Any], credentials: Credentials) -> dict[str, Any]:
     try:
         if state != "approved":
             raise OAuthError(state, _ANSWERS[state])
-        return spend(device_code, client, body, is_of_device=True)
+        return spend(device_code, client, lambda request: check_resource(request, body))
     except OAuthError as error:
         if request.user_id:
             named = names.in_one_line(client.name) or client.id
@@ -106,12 +111,3 @@ def _poll(id: str) -> devices.PollState | None:
         slowing = promises.DEVICE_INTERVAL if devices.is_early(poll, row.now) else 0
         queries.record_poll(act, id=id, poll_interval=row.poll_interval + slowing)
         return devices.state_of_poll(poll, row.now)
-
-
-def _check_client(client: "queries.SelectClientCredentials") -> None:
-    if DEVICE_CODE not in client.grant_types:
-        remedy = update_of(client, f"--grant {DEVICE_CODE}, which replaces all: repeat it for each")
-        description = f"the client is not registered for {DEVICE_CODE}"
-        raise OAuthError("unauthorized_client", description, remedy=remedy)
-    if not latchkey.settings.pages:
-        raise OAuthError("server_error", "the service has no page for the code: see AUTH_PAGES")

@@ -14,13 +14,13 @@ from auth.core.net import networks
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent
 from auth.extensions.openid.devices import user_codes
-from auth.extensions.openid.pages.consent import account_name, lasts
+from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows import verdicts
 from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
 from auth.rules.consent import scopes_after
-from auth.web import Level, audited, callers, facts, g, guard, limits
+from auth.web import Level, audited, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
@@ -47,10 +47,6 @@ class _Asked(NamedTuple):
     may_use: bool
 
 
-def _caller() -> str:
-    return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
-
-
 @blueprint.get("/device")
 def show_code() -> Response:
     return Response() if request.method == "HEAD" else _code_page()
@@ -69,7 +65,7 @@ def _code_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/device")
-@form("enter_user_code", shown=_code_page, key=_caller)
+@form("enter_user_code", shown=_code_page, key=counted_browser)
 @audited("verification_refused")
 def submit_code() -> Response:
     """Bind the device's request to this browser's session."""
@@ -117,7 +113,7 @@ def _device_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/device/consent")
-@form("decide_device", shown=_device_page, key=_caller)
+@form("decide_device", shown=_device_page, key=counted_browser)
 @audited("application_refused")
 def submit_decision() -> Response:
     id = _request_id()
@@ -186,7 +182,7 @@ def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Asked:
     client = row and queries.select_asking_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    may_use = clients.may_use(facts.person_of(person), consent.asking_of(client), row.resource)
+    may_use = clients.may_use(person, consent.asking_of(client), row.resource)
     return _Asked(row, client, may_use)
 
 

@@ -48,7 +48,8 @@ def make_current(url: str) -> Response | None:
     if browser_sessions.resume(Level.SESSION) is None:
         if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
             refuse(url, "its document is fetched for users who have signed in on our pages")
-        return redirect(own_url(latchkey.settings, "sign-in", {"next": f"oauth/authorize?{_query()}"}), 302)
+        here = f"oauth/authorize?{urlencode([*request.args.items(multi=True)])}"
+        return redirect(own_url(latchkey.settings, "sign-in", {"next": here}), 302)
     limits.count("fetch_client_document", g.client["network"])
     try:
         values = _read(url, _fetch(url))
@@ -56,10 +57,6 @@ def make_current(url: str) -> Response | None:
         refuse(url, f"its document: {error}")
     _keep(url, id, values)
     return None
-
-
-def _query() -> str:
-    return urlencode([*request.args.items(multi=True)])
 
 
 def _fetch(url: str) -> bytes:
@@ -106,7 +103,7 @@ def _read(url: str, body: bytes) -> dict[str, Any]:
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
         values = clients.load_registration(chosen | {"token_endpoint_auth_method": clients.PUBLIC})
-        values |= {"is_dynamic": True, "secret_hash": None, "accepts_either_method": False}
+        values |= {"secret_hash": None, "accepts_either_method": False}
         clients.check_members(current_asked(), values)
         return values
     except ApiError as error:

@@ -17,11 +17,13 @@ from auth.web.html.page import chosen_language, page, redirect_to_own
 from auth.web.html.problems import Problem, form
 from auth.web.html.redirects import Destination
 from auth.web.input import read_form
+from sql import queries
 
 blueprint = Blueprint("consent", __name__)
 
 
-def _caller() -> str:
+def counted_browser() -> str:
+    """Return the key of this browser's limits: its user on this network, or else the network."""
     return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
 
 
@@ -69,9 +71,13 @@ def _page(problem: Problem | None = None) -> Response:
     )
 
 
-def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: Problem | None) -> Response:
-    """Link to the application if the browser cannot continue the request, which is over or another
-    browser's."""
+def _signed_in(
+    here: str,
+    known: browser_sessions.BrowserSession,
+    website: tuple[str, str | None],
+    problem: Problem | None,
+) -> Response:
+    """Link to the application if the request is over, or another browser's."""
     name, url = website
     return page(
         "signed_in.html",
@@ -84,13 +90,13 @@ def _signed_in(here: str, known: Any, website: tuple[str, str | None], problem: 
     )
 
 
-def account_name(known: Any) -> str:
+def account_name(known: browser_sessions.BrowserSession | None) -> str:
     """Return the displayed name of the user of the browser's session."""
-    return known.email or known.phone or known.name or "…"
+    return (known and (known.email or known.phone or known.name)) or "…"
 
 
 @blueprint.post("/oauth/consent")
-@form("decide_authorization", shown=_page, key=_caller)
+@form("decide_authorization", shown=_page, key=counted_browser)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     sent = read_form(form_schemas.ConsentForm())
@@ -98,9 +104,11 @@ def submit_consent() -> Response:
     known = browser_sessions.resume(Level.AAL2)
     if sent["action"] == "deny":
         with consent.locked(authorization_id) as act:
-            return redirect(consent.deny(act, consent.find(act, authorization_id, consent.caller(act))))
+            return redirect(
+                consent.deny(act, consent.find_in_browser(act, authorization_id, consent.caller(act)))
+            )
     if known and not known.lacks_level:
-        url, _missing = consent.approve_in_browser(authorization_id, has_agreed=True)
+        url, _missing = consent.approve_in_browser(authorization_id, consent.AGREED)
         if url:
             return redirect(url)
     # The page redirects to the missing step.
@@ -111,6 +119,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
     row, client, _ = asked
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
+    links = {"policy_uri": client.policy_uri, "tos_uri": client.tos_uri}
     return {
         "application": consent.shown_name(asked),
         "host": uris.host(row.redirect_uri),
@@ -118,11 +127,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
         "is_dynamic": client.is_dynamic and not client.metadata_url,
         "document": client.metadata_url,
         "calls_itself": names.in_one_line(client.name),
-        "links": [
-            (name, uri, uris.host(uri))
-            for name, uri in (("policy_uri", client.policy_uri), ("tos_uri", client.tos_uri))
-            if uri
-        ],
+        "links": [(name, uri, uris.host(uri)) for name, uri in links.items() if uri],
         "scopes": row.scopes,
         "resource": row.resource,
         **lasts(client),
@@ -130,7 +135,7 @@ def _shown(asked: consent.Asked) -> dict[str, Any]:
     }
 
 
-def lasts(client: Any) -> dict[str, Any]:
+def lasts(client: "queries.SelectAskingClient") -> dict[str, Any]:
     """Return how long the client keeps its access: from its last use if it `renews`, or from now."""
     settings = latchkey.settings
     unused, longest = settings.refresh_token_lifetime, settings.session_timebox

@@ -3,6 +3,7 @@
 An application that registered itself chose its name and URLs: they are shown as text, and never loaded.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -84,40 +85,31 @@ def show_application(client_id: str) -> Response:
     )
 
 
-def _checked(schema: type[Schema], form: dict[str, Any]) -> dict[str, Any]:
-    body = _body(form)
-    check(schema(), body)
+def _checked(schema: Schema, form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the body that an application's form stands for, checked."""
+    lifetime, method = form["token_lifetime"].strip(), form["token_endpoint_auth_method"]
+    body: dict[str, Any] = {
+        **{name: form[name].strip() for name in _TEXTS},
+        **{name: form[name].split() for name in _LISTS},
+        **{name: name in form for name in _FLAGS},
+        "grant_types": [name for name in GRANT_TYPES if name in form],
+        # The schema refuses other texts.
+        "token_lifetime": int(lifetime) if lifetime.isascii() and lifetime.isdigit() else lifetime or None,
+    }
+    body |= {"token_endpoint_auth_method": method} if method else {}
+    check(schema, body)
     return body
 
 
-def _body(form: dict[str, Any]) -> dict[str, Any]:
-    body: dict[str, Any] = {name: form[name].strip() for name in _TEXTS}
-    body |= {"token_endpoint_auth_method": method} if (method := form["token_endpoint_auth_method"]) else {}
-    body |= {name: form[name].split() for name in _LISTS}
-    body |= {name: name in form for name in _FLAGS}
-    body["grant_types"] = [name for name in GRANT_TYPES if name in form]
-    body["token_lifetime"] = _seconds(form["token_lifetime"].strip())
-    return body
-
-
-def _seconds(text: str) -> int | str | None:
-    # The schema refuses other values.
-    return int(text) if text.isascii() and text.isdigit() else text or None
-
-
-def _delete(id: str) -> Response:
-    clients.delete(current_asked(), id)
-    return redirect_to_own("console/applications", "delete")
-
-
-def _make(_subject: Subject, body: dict[str, Any]) -> Response:
+def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
     client = clients.create(current_asked(), body)
     if "client_secret" in client:
         return _once(client)
     return redirect_to_own(f"console/applications/{client['client_id']}", "new")
 
 
-def _once(client: dict[str, Any]) -> Response:
+def _once(client: Mapping[str, str]) -> Response:
+    """Show the secret of a client, once."""
     id, name = client["client_id"], application_name(client["client_name"])
     facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
     use, path = "Enter all three in the application.", f"console/applications/{id}"
@@ -150,7 +142,7 @@ _MAKING = {
         undo="You can delete it at any time.",
         do=_make,
         done="Application created. It has no secret.",
-        check=lambda _subject, form: _checked(clients.NewClient, form),
+        check=lambda _subject, form: _checked(clients.NewClient(), form),
     ),
 }
 _ACTS = {
@@ -163,7 +155,7 @@ _ACTS = {
         undo="You can change it back.",
         do=lambda subject, body: clients.update(current_asked(), subject.row.client_id, body),
         done="Application changed.",
-        check=lambda _subject, form: _checked(clients.ClientChange, form),
+        check=lambda _subject, form: _checked(clients.ClientChange(), form),
     ),
     "new-secret": _act(
         title="Create a new secret",
@@ -211,8 +203,9 @@ _ACTS = {
             "Users can no longer sign in to it with their account here.",
         ],
         undo="This can’t be undone. A new one has another ID and secret.",
-        do=lambda subject, _form: _delete(subject.row.client_id),
+        do=lambda subject, _form: clients.delete(current_asked(), subject.row.client_id),
         done="Application deleted.",
+        then="console/applications",
         is_destructive=True,
     ),
 }

@@ -2,11 +2,12 @@
 
 from types import SimpleNamespace
 
+from auth.core.text.labels import counted
 from auth.extensions.openid import clients
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.acts import Subject
-from auth.web.html.admin.console_page import application_name, counted
+from auth.web.html.admin.console_page import application_name
 from auth.web.input import known_id
 from sql import queries
 
@@ -42,23 +43,18 @@ def find(client_id: str) -> Subject:
     # The type of a client cannot change.
     is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
     methods = {name: title for name, title in METHODS.items() if (name == "none") == is_public}
-    known = (
-        {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
-        | client
-        | _CHOICES
-    )
     if has_either:
-        known["token_endpoint_auth_method"] = ""
+        client["token_endpoint_auth_method"] = ""
     else:
         methods.pop("", None)
-    known |= {"methods": methods, "last_used_at": use.last_used_at}
-    row = SimpleNamespace(**known, grants=amount(use.grants))
+    optional = {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
+    shown = {"methods": methods, "last_used_at": use.last_used_at, "grants": amount(use.grants)}
+    row = SimpleNamespace(**optional | client | _CHOICES | shown)
     return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
 
 
 def making() -> Subject:
-    """Return the act that creates an application."""
-    # Defaults of the form.
+    """Return the subject of the act that creates an application, with the defaults of its form."""
     row = SimpleNamespace(
         client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
     )

@@ -2,16 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
 
-from auth.core.text.labels import quoted
+from auth.core.text.labels import counted, quoted
 from auth.flows.account import grants
 from auth.flows.admin import targets
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin.acts import Act, Subject
-from auth.web.html.admin.console_page import application_name, counted
+from auth.web.html.admin.console_page import application_name
 from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries
@@ -35,15 +34,12 @@ def unused(since: str) -> str:
 
 def find(user_id: str, client_id: str) -> Subject:
     user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
-    row = found(
-        queries.select_application_of(latchkey.db, user_id=user.row.id, client_id=id),
-        "oauth_consent_not_found",
-    )
-    known = SimpleNamespace(user_id=user.row.id, **row._asdict())
+    row = queries.select_application_of(latchkey.db, user_id=user.row.id, client_id=id)
+    known = SimpleNamespace(user_id=user.row.id, **found(row, "oauth_consent_not_found")._asdict())
     return Subject(user.name, user.path, known)
 
 
-def _remove(subject: Subject, _form: dict[str, Any]) -> None:
+def _remove(subject: Subject, _form: object) -> None:
     asked = current_asked()
     with targets.act(asked) as act:
         if not grants.remove(act, targets.lock(asked, act, subject.row.user_id), client_id=subject.row.id):
@@ -52,7 +48,7 @@ def _remove(subject: Subject, _form: dict[str, Any]) -> None:
 
 ACTS = {
     "remove": Act(
-        title="Remove",
+        title="Remove the application",
         effects=lambda subject: [
             f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
             *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),

@@ -14,6 +14,7 @@ from auth.web.html import browser_sessions, form_schemas, signing_out
 from auth.web.html.page import LANGUAGE, LANGUAGES
 from auth.web.html.problems import form
 from auth.web.input import read_form, read_query
+from sql import queries
 
 blueprint = Blueprint("logout", __name__)
 
@@ -24,13 +25,13 @@ class _Asked(NamedTuple):
     `url` is also None if it `is_unregistered`.
     """
 
-    client: Any
+    client: "queries.SelectClient | None"
     claims: Mapping[str, Any] | None
     url: str | None
     is_unregistered: bool = False
 
 
-def _read(sent: Mapping[str, Any]) -> _Asked:
+def _read(sent: Mapping[str, str]) -> _Asked:
     claims = logout_hints.claims(sent.get("id_token_hint", ""))
     client = client_object.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
     if claims and (client is None or claims["aud"] != client_object.sent_id(client)):
@@ -70,8 +71,9 @@ def show_logout() -> Response:
         language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
     kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
     name = asked.client and names.in_one_line(asked.client.name)
-    is_stuck = asked.is_unregistered
-    return signing_out.ask("oauth/logout/confirm", known, url, name, kept, language, is_stuck=is_stuck)
+    return signing_out.ask(
+        "oauth/logout/confirm", known, url, name, kept, language, is_stuck=asked.is_unregistered
+    )
 
 
 @blueprint.post("/oauth/logout/confirm")

@@ -53,9 +53,9 @@ class Subject:
 class Act:
     """One act of the console.
 
-    `effects` returns sentences about the effects, in numbers. `undo` explains how to undo the act, or that
-    this is impossible. `do` gets the subject and the result of `check` for the form read by `form`. It may
-    return a response to show instead of the subject's page.
+    `effects` returns sentences about the effects, in numbers; empty ones are left out. `undo` explains how to
+    undo the act, or that this is impossible. `do` gets the subject and the result of `check` for the form
+    read by `form`. It may return a response to show instead of the subject's page, or of the page `then`.
     """
 
     title: str
@@ -63,6 +63,7 @@ class Act:
     undo: str
     do: Callable[[Subject, dict[str, Any]], object]
     done: str
+    then: str = ""
     needs_factor: bool = False
     # Except for an administrator without a factor while the service is on this machine.
     is_spared_here: bool = False
@@ -94,8 +95,8 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
         ways = _asked_factors() if _asks_factor(act) and subject.has_effect else None
-        values: dict[str, Any] = {"act": act, "subject": subject, "effects": list(act.effects(subject))}
-        return console_page(act.template, problem=problem, ways=ways, **values)
+        values: dict[str, Any] = {"act": act, "subject": subject, "problem": problem, "ways": ways}
+        return console_page(act.template, effects=[*filter(None, act.effects(subject))], **values)
 
     @administrator
     def show(**ids: Any) -> Response:
@@ -117,7 +118,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         if _asks_factor(act):
             _give_factor()
         shown = act.do(subject, form)
-        return shown if isinstance(shown, Response) else redirect_to_own(subject.path, name)
+        return shown if isinstance(shown, Response) else redirect_to_own(act.then or subject.path, name)
 
     return show, takes_metadata(submit) if act.takes_metadata else submit
 

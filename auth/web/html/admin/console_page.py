@@ -87,11 +87,6 @@ def application_name(name: str) -> str:
     return application(name).striptags()
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: `1 session`, `1,000 sessions`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def pretty(members: dict[str, Any]) -> str:
     return json.dumps(members, indent=2, ensure_ascii=False)
 

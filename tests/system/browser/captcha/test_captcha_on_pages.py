@@ -53,7 +53,7 @@ def test_page_without_javascript_says_what_works(page, here, database):
     page.wait_for("Turn on JavaScript to create an account")
     fill(page, email="dave@example.com", password=PASSWORD)
     page.click("Create account")
-    page.wait_for("The check that you aren’t a robot failed. Try again.")
+    page.wait_for("We couldn’t check that you’re human. Try again.")
     assert (database.count("users"), database.count("outbox")) == (0, 0)
 
 

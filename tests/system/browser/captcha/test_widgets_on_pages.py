@@ -12,7 +12,7 @@ from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 DAVE = "dave@example.com"
-REFUSED = "The check that you aren’t a robot failed. Try again."
+REFUSED = "We couldn’t check that you’re human. Try again."
 AWAY = "The service isn’t available right now."
 
 

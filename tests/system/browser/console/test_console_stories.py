@@ -17,8 +17,9 @@ from tests.system.browser.pages.test_stories import signed_in_with_new_passkey
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-# Cells whose text cannot be read whole. Those of users have a page.
-_CUT = "[...document.querySelectorAll('td:not(.cut)')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
+# Cells whose text cannot be read whole.
+_CUT = "[...document.querySelectorAll('td')].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.innerText)"
+_PRIMARY = "document.querySelectorAll('main :is(button, a.button):not(.other, .text)').length"
 # Long values, and values that end at a certain time, in every list and on every page.
 LONG_ADDRESS = "a" * 64 + "@a-long-name-of-a-department.of-a-longer-name-of-a-company.example"
 LONG = """
@@ -82,12 +83,17 @@ def sign_in(page: Browser, url: str, person) -> None:
     page.wait_for("One more step")
 
 
-def press(page: Browser, title: str, credential: str, outcome: str) -> None:
-    """Choose an act on the present page, confirm it with a credential, and wait for the outcome."""
+def press(page: Browser, title: str, button: str, outcome: str) -> None:
+    """Choose an act of the present page's menu, confirm it with a button, and wait for the outcome."""
+    choose(page, title)
+    page.click(button)
+    page.wait_for(outcome)
+
+
+def choose(page: Browser, title: str) -> None:
+    page.run("document.querySelector('.menu').open = true")
     page.click(title)
     page.wait_for("Cancel")
-    page.click(f"{title} with {credential}")
-    page.wait_for(outcome)
 
 
 def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, passkey, app, ids, database):
@@ -104,6 +110,7 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
             assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
             assert page.run(_CUT) == [], (name, width)
             assert page.run(CUT_OFF) == [], (name, width)
+            assert page.run(_PRIMARY) <= 1, name
 
     for path in {*console.pages, *console.forms} - {FRAME}:
         page.open(here + path)
@@ -115,16 +122,58 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
         check(path)
     page.open(f"{here}/console/applications/new")
     fill(page, redirect_uris="grafana.example.com")
-    page.click("Add an application with a passkey")
+    page.click("Add an application")
     page.wait_for("can’t be used")
     assert page.run("document.activeElement.name") == "redirect_uris"
     check("a wrong application")
     fill(page, redirect_uris="https://grafana.example.com/")
-    page.click("Add an application with a passkey")
+    page.click("Add an application")
     page.wait_for("Copy the secret now")
     check("a secret")
     if "PICTURES" in os.environ:
         take_overview(page, here, database)
+
+
+@pytest.mark.parametrize(("width", "is_phone"), [(375, True), (640, True), (1280, False)])
+def test_rows_are_cards_and_sections_are_folded_on_a_phone_and_at_twice_the_size(
+    console, here, ids, width, is_phone
+):
+    console.resize(width, 740)
+    for path in ("users", "applications", "audit", "webhooks", "messages", "settings"):
+        console.open(f"{here}/console/{path}")
+        assert console.run("document.querySelector('h1').getBoundingClientRect().top") < 150, path
+        assert console.run("document.querySelector('.table').scrollWidth") <= width, path
+        assert (
+            console.run("getComputedStyle(document.querySelector('tbody tr')).display") == "flex"
+        ) is is_phone
+        assert console.run("document.querySelector('.self').checkVisibility()") is not is_phone
+    if is_phone:
+        console.run("document.querySelector('.sections summary').click()")
+        console.click("carol@example.com")
+        console.wait_for("Your account")
+
+
+def test_bar_of_chosen_users_appears_with_their_number(console, here, alice, bob):
+    console.open(f"{here}/console/users")
+    bar = "[...document.querySelectorAll('#chosen button')].map((each) => each.checkVisibility())"
+    number = "getComputedStyle(document.querySelector('.chosen'), '::after').content"
+    assert console.run(bar) == [False, False, False]
+    for _ in range(2):
+        console.run("document.querySelector('[name=id]:not(:checked)').click()")
+        assert console.run(bar) == [True, True, True]
+    assert console.run(number) == "counter(chosen)"
+    console.run("document.querySelector('[name=all]').click()")
+    assert console.run(number) == '"all"'
+
+
+def test_settings_are_found_by_a_part_of_their_name_and_lead_to_their_document(console, here):
+    console.open(f"{here}/console/settings?q=brand+name")
+    assert console.run("[...document.querySelectorAll('tbody th')].map((each) => each.id)") == [
+        "AUTH_BRAND_NAME"
+    ]
+    console.click("AUTH_BRAND_NAME")
+    console.wait_for("Settings")
+    assert console.url.startswith(f"{here}/docs/settings")
 
 
 def find(console: Browser, search: str) -> None:
@@ -144,9 +193,9 @@ def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, 
     page.wait_for("Can sign in with a password")
     page.click("Remove Old phone")
     page.wait_for("Removes 1 authenticator app: “Old phone”.")
-    page.click("Remove with a passkey")
+    page.click("Remove this factor")
     page.wait_for("No authenticator app, security key or passkey.")
-    page.click("End all sessions")
+    choose(page, "End all sessions")
     page.wait_for("Ends 1 session.")
     page.click("End all sessions")
     page.wait_for("All sessions ended.")
@@ -157,43 +206,43 @@ def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, 
 def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):
     page.open(f"{here}/console/users/{alice.id}/addresses")
     fill(page, email=bob.email)
-    page.click("Change addresses with a passkey")
+    page.click("Change addresses")
     page.wait_for("Another user has this email address.")
     # The refused form has a new challenge, and what was typed.
     assert page.run("document.querySelector('[name=email]').value") == bob.email
     fill(page, email="new@example.com")
-    page.click("Change addresses with a passkey")
+    page.click("Change addresses")
     page.wait_for("Addresses saved.")
-    press(page, "Delete", "a passkey", "This user was deleted.")
+    press(page, "Delete", "Delete", "This user was deleted.")
     assert database.count("users", "id = %(id)s", id=alice.id) == 0
 
 
 def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, target, database):
     page.open(f"{here}/console/webhooks/new")
     # The browser asks for the missing field before it asks for the key.
-    page.click("Add a webhook with Blue key")
+    page.click("Use Blue key")
     page.wait(lambda: page.run("document.activeElement.name") == "url")
     fill(page, url=f"{target.url}/hooks", description="Billing")
     page.run("for (const box of document.querySelectorAll('[type=checkbox]')) box.checked = false")
-    page.click("Add a webhook with Blue key")
+    page.click("Use Blue key")
     page.wait_for("Choose at least one event.")
     assert page.run("document.querySelector('[name=description]').value") == "Billing"
     page.run("document.querySelector('[name=user_created]').checked = true")
-    page.click("Add a webhook with Blue key")
+    page.click("Use Blue key")
     page.wait_for("Copy the secret now")
     made = database.one("SELECT id, events, description FROM webhooks")
     assert (made.events, made.description) == (["user.created"], "Billing")
     page.open(f"{here}/console/webhooks/{made.id}")
-    press(page, "Create a new secret", "Blue key", "Copy the secret now")
+    press(page, "Create a new secret", "Use Blue key", "Copy the secret now")
     page.open(f"{here}/console/webhooks/{made.id}")
-    press(page, "Delete", "Blue key", "Webhook deleted.")
+    press(page, "Delete", "Use Blue key", "Webhook deleted.")
     assert database.count("webhooks") == 0
 
 
 def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner, key, alice, database):
     page.clear(key)
     page.open(f"{here}/console/users/{alice.id}/delete")
-    page.click("Delete with Blue key")
+    page.click("Use Blue key")
     page.wait_for("No passkey or security key was used. Try again, or choose another way.")
     assert database.count("users", "id = %(id)s", id=alice.id) == 1
     fill(page, factor_code=owner[0].code())

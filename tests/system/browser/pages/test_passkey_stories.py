@@ -161,7 +161,7 @@ def test_notice_gives_the_account_back_to_who_has_the_old_passkey(
         "Use an authenticator app, security key or passkey that you’ve had for more than seven days."
     )
     page.click("Use a passkey or security key")
-    page.wait_for("Your account is yours again")
+    page.wait_for("Your account is secure")
     kept = database.all(
         "SELECT provider FROM identities WHERE user_id = %(id)s ORDER BY provider", id=alice.id
     )

@@ -27,7 +27,7 @@ def sign_in(page: Browser, email: str) -> None:
 def test_user_on_a_phone_types_the_code_and_allows_the_device(phone, here, alice, device):
     phone.open(f"{here}/device")
     sign_in(phone, alice.email)
-    phone.wait_for("Enter the code that your device shows.")
+    phone.wait_for("Enter the code shown on your device.")
     fill(phone, user_code=device.codes["user_code"].lower())
     assert phone.run(FITS)
     phone.click("Continue")
@@ -46,7 +46,7 @@ def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, h
     page.wait_for("One more step")
     fill(page, code=app.code())
     page.click("Continue")
-    page.wait_for("Enter the code that your device shows.")
+    page.wait_for("Enter the code shown on your device.")
     page.click("Continue")
     page.wait_for(ASKED)
     page.click("Cancel")
@@ -57,7 +57,7 @@ def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, h
 def test_user_decides_by_keyboard_alone(page, site, here, alice, device):
     page.open(f"{here}/device")
     sign_in(page, alice.email)
-    page.wait_for("Enter the code that your device shows.")
+    page.wait_for("Enter the code shown on your device.")
     page.type("BBBBBBBB")
     page.press("Enter")
     page.wait_for("This code is wrong or has expired.")

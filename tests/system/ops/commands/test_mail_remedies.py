@@ -27,8 +27,8 @@ PERMISSION = (
     "Give the application the mailbox's permission, such as SMTP.SendAsApp, as docs/messages.md says."
 )
 HOST = "Correct the host of AUTH_SMTP_URL, or the DNS of this machine."
-ADDRESS = "Correct the host and port of AUTH_SMTP_URL (smtps:// if the port begins with TLS), or let the firewalls between here and there pass."
-AGAIN = "Try again. If that fails too, mend the mail server or the network, which fails in the middle."
+ADDRESS = "Correct the host and port of AUTH_SMTP_URL (smtps:// if the port begins with TLS), or check that no firewall blocks the connection."
+AGAIN = "Try again. If that fails too, fix the mail server or the network, which fails in the middle."
 LATER = "Try again in some minutes: the server refuses this only for now."
 NAME = "In AUTH_SMTP_URL, use the host name that the server's certificate has."
 EXPIRED = "Renew the certificate of the mail server."
@@ -42,8 +42,8 @@ SMTPUTF8 = "Use a mail server that offers SMTPUTF8, or an address in ASCII."
 RECIPIENT = (
     "Correct the address. If the server accepts no address elsewhere, it must let this machine or user relay."
 )
-DATA = "Mend what the server names: often AUTH_MAIL_FROM, or the content that AUTH_MAIL_TEMPLATES gives."
-HOOK = "Mend the server of AUTH_HOOK_SEND_EMAIL, and try it by: latchkey hooks test send-email --user EMAIL"
+DATA = "Fix what the server names: often AUTH_MAIL_FROM, or the content that AUTH_MAIL_TEMPLATES gives."
+HOOK = "Fix the server of AUTH_HOOK_SEND_EMAIL, and try it by: latchkey hooks test send-email --user EMAIL"
 ALICE = "alice@example.com"
 
 

@@ -18,13 +18,13 @@ from typing import Any
 import psycopg2
 import pytest
 
+from auth.core.checks import Check
 from auth.core.keys import rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net.sockets import is_here
 from auth.core.settings import cores
 from auth.core.tokens import one_time, signing_keys
 from auth.core.tokens.derived_keys import Sealer, derive
-from auth.flows.checks import Check
 from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination, interpreter, public_url, secrets
 from auth.ops.doctor.examination import CHECKS, examine
@@ -213,7 +213,7 @@ TOTAL = (
 ROWS = [
     ("administrators", "UPDATE users SET role = 'authenticated'", {}, "Run: latchkey create-admin EMAIL"),
     ("administrators", "UPDATE users SET banned_until = 'infinity'", {}, "Run: latchkey create-admin EMAIL"),
-    ("delivery", IDLE.format("5 minutes"), {"deliver": True}, "Mend what journalctl -u latchkey says of it"),
+    ("delivery", IDLE.format("5 minutes"), {"deliver": True}, "Fix what journalctl -u latchkey says of it"),
     ("delivery", "DELETE FROM last_done", {"deliver": False}, "Set AUTH_DELIVER=true"),
     ("message-totals", TOTAL.format("mail", 749), LIMITED, None),
     (
@@ -439,7 +439,7 @@ class TestPublicUrl:
         )
         (result,) = examine(dataclasses.replace(healthy, base_url=target.url), skip)
         assert result.text == f"{target.url}/health returns 200: {full}."
-        assert result.setting == "Mend what the other ✗ say. Nothing needs a restart."
+        assert result.setting == "Fix what the other ✗ say. Nothing needs a restart."
 
     def test_certificate_that_is_not_trusted_or_expires(self, look, tmp_path, monkeypatch):
         certificate = Certificate(tmp_path)

@@ -38,7 +38,7 @@ def test_files_and_settings_are_checked_without_a_database(doctor, state_dir):
     results = doctor()
     failed = [name for name, result in results.items() if result["status"] == "failed"]
     assert failed == ["database"]
-    assert results["database"]["setting"] == "Mend what else fails here, then run: systemctl start latchkey"
+    assert results["database"]["setting"] == "Fix what else fails here, then run: systemctl start latchkey"
     assert {results[name]["status"] for name in ("settings", "disk", "state-directory", "redirects")} == {
         "ok"
     }
@@ -58,8 +58,7 @@ def test_error_of_the_last_start_is_shown_until_a_start_succeeds(doctor, state_d
     shown = doctor()["last-start"]
     assert (shown["status"], "Postgres did not start" in shown["text"]) == ("failed", True)
     assert (
-        shown["setting"]
-        == "Mend that, then start the service. For the whole log, run: journalctl -u latchkey"
+        shown["setting"] == "Fix that, then start the service. For the whole log, run: journalctl -u latchkey"
     )
     (state_dir / "postgres" / "PG_VERSION").unlink()
     (state_dir / "postgres").rmdir()

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from auth.core.settings import running, state
+from auth.core.settings import load, running, state
 from tests.support import log_watch
 from tests.support.commands import run_with_settings
+from tests.support.environment import clear_settings
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.server import ServerClient
 from tests.support.users import PASSWORD
@@ -195,17 +195,47 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
         "AUTH_TWILIO_AUTH_TOKEN=s3cret\nAUTH_BRAND_NAME=Changed\nAUTH_STATE_DIR=else\nHOME=x"
     )
     settings = {"AUTH_BRAND_NAME": "Acme", "AUTH_SMTP_CLIENT_SECRET": "hidden", "PORT": "8001"}
-    # Its process cannot be read.
-    record = {"settings": settings, "pid": 0, "dotenv": str(tmp_path / ".env")}
+    given = {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
+    record = {"settings": settings, "given": given, "dotenv": str(tmp_path / ".env")}
     path = tmp_path / "service.json"
     path.write_text(json.dumps(record))
     with path.open("rb") as service:
         fcntl.flock(service, fcntl.LOCK_EX)
         taken = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
         assert running.given(tmp_path) == taken
-        # That of 0.3.1.
-        path.write_text(json.dumps({"settings": settings, "sources": []}))
-        assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
+        # That of 0.5.2.
+        path.write_text(json.dumps({"settings": settings, "pid": 1, "dotenv": str(tmp_path / ".env")}))
+        assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Changed", "AUTH_TWILIO_AUTH_TOKEN": "s3cret"}
+
+
+def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_what_a_command_asks_for(
+    tmp_path,
+):
+    server = {"AUTH_STATE_DIR": str(tmp_path), "AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
+    secrets = {
+        "AUTH_SMTP_URL": "smtp://user:pa55word@mail.example.com:587",
+        "AUTH_SECRET_KEY": state.new_secret(),
+        "AUTH_PROVIDER_GOOGLE_CLIENT_SECRET": "pa55word",
+    }
+    google = {"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "latchkey"}
+    with pytest.MonkeyPatch.context() as patch:
+        clear_settings(patch)
+        for name, value in (server | secrets | google).items():
+            patch.setenv(name, value)
+        running.announce(load(missing_secrets="ignore"))
+    text = (tmp_path / "service.json").read_text()
+    assert [value for value in (*secrets.values(), "pa55word") if value in text] == []
+    assert running.given(tmp_path) == google | {"AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
+    said = "The running service has this secret in its environment. Give it to the command too: export"
+    lines = [f"{name}: {said} {name}=…" for name in secrets]
+    backup, fetch = ["backup", str(tmp_path / "backup")], ["passwords", "fetch"]
+    for command in (["explain", "carol@example.com"], backup, ["migrate"], fetch):
+        result = run_with_settings({"AUTH_STATE_DIR": str(tmp_path)}, *command)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert sorted(result.stderr.removeprefix("Error: ").splitlines()) == sorted(lines)
+    shown = run_with_settings({"AUTH_STATE_DIR": str(tmp_path)}, "doctor").stdout
+    assert [line for line in lines if f"✗ {line}\n" not in shown] == []
+    running._locked.pop().close()
 
 
 def test_command_of_another_user_refuses_the_settings_of_the_service(service, monkeypatch, tmp_path):
@@ -232,23 +262,6 @@ def test_command_follows_no_link_that_another_user_may_have_put_into_the_state_d
     assert victim.read_text() == "kept"
     os.mkfifo(tmp_path / "start_error")
     assert not running.last_error(tmp_path)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
-def test_environment_of_a_process_of_another_user_is_not_read(tmp_path):
-    """The process id of a killed service may now belong to another process."""
-    path = tmp_path / "service.json"
-    command = ["/bin/sh", "-c", "echo; read line"]
-    for user, taken in ((0, {"PORT": "8001"}), (pwd.getpwnam("nobody").pw_uid, {})):
-        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = subprocess.Popen(command, env={"PORT": "8001"}, cwd="/", user=user, **pipes)
-        path.write_text(json.dumps({"settings": {}, "pid": process.pid, "dotenv": "none"}))
-        with process, path.open("rb") as service:
-            fcntl.flock(service, fcntl.LOCK_EX)
-            assert process.stdout
-            process.stdout.readline()
-            assert running.given(tmp_path) == taken
-            process.communicate(b"\n")
 
 
 def test_settings_that_a_command_took_end_with_it(service):

@@ -58,9 +58,9 @@ ELSEWHERE = {
     "Free space on the disk of Postgres' data directory. Nothing needs a restart.": "tests/system/faults/test_doctor.py",
     "Find the error of the file system of {} (dmesg), then mount it for writing.": "tests/system/faults/test_doctor.py",
     "List all hosts in DATABASE_URL, and add ?target_session_attrs=read-write to it.": "tests/system/faults/test_doctor.py",
-    "Mend what else fails here, then run: systemctl start latchkey": "tests/system/ops/processes/test_doctor_without_service.py",
+    "Fix what else fails here, then run: systemctl start latchkey": "tests/system/ops/processes/test_doctor_without_service.py",
     "Start the service, which does not run with this state directory: systemctl start latchkey": "tests/system/ops/processes/test_doctor_without_service.py",
-    "Mend that, then start the service. For the whole log, run: journalctl -u latchkey": "tests/system/ops/processes/test_doctor_without_service.py",
+    "Fix that, then start the service. For the whole log, run: journalctl -u latchkey": "tests/system/ops/processes/test_doctor_without_service.py",
 }  # fmt: skip
 STEPS_OF_MAIL = ROOT / "auth/ops/doctor/mail_steps.py"
 PLAYED: set[str] = set()
@@ -169,7 +169,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "public-url",
-        "If {} is the public URL, mend DNS, the proxy or the service; else set AUTH_BASE_URL.",
+        "If {} is the public URL, fix DNS, the proxy or the service; else set AUTH_BASE_URL.",
         {"base_url": f"http://127.0.0.1:{free_port()}"},
         {},
     ),
@@ -499,9 +499,9 @@ def body(**members: str) -> bytes:
 class TestPublicUrl:
     @plays(
         "See docs/monitoring.md, and run: systemctl restart latchkey",
-        "Mend what journalctl -u latchkey says of the delivery process, which restarts by itself.",
-        "Mend what the other ✗ say. Nothing needs a restart.",
-        "Mend what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
+        "Fix what journalctl -u latchkey says of the delivery process, which restarts by itself.",
+        "Fix what the other ✗ say. Nothing needs a restart.",
+        "Fix what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
         "Run: systemctl restart latchkey",
     )
     @pytest.mark.parametrize(
@@ -514,15 +514,15 @@ class TestPublicUrl:
             ),
             (
                 {"status": "degraded", "msg": "The delivery process ends again and again"},
-                "Mend what journalctl -u latchkey says of the delivery process, which restarts by itself.",
+                "Fix what journalctl -u latchkey says of the delivery process, which restarts by itself.",
             ),
             (
                 {"status": "degraded", "msg": "The disk of the database is full; nothing can be written"},
-                "Mend what the other ✗ say. Nothing needs a restart.",
+                "Fix what the other ✗ say. Nothing needs a restart.",
             ),
             (
                 {"status": "degraded", "msg": "Something else"},
-                "Mend what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
+                "Fix what journalctl -u latchkey says. If it says nothing, run: systemctl restart latchkey",
             ),
         ],
     )
@@ -653,13 +653,13 @@ IDLE = "UPDATE last_done SET at = now() - interval '{}'"
 class TestDelivery:
     @plays(
         "Set AUTH_DELIVER=true, or run: latchkey deliver",
-        "Mend what journalctl -u latchkey says of it, then run: systemctl restart latchkey",
+        "Fix what journalctl -u latchkey says of it, then run: systemctl restart latchkey",
     )
     @pytest.mark.parametrize(
         ("delivers", "remedy"),
         [
             (False, "Set AUTH_DELIVER=true, or run: latchkey deliver"),
-            (True, "Mend what journalctl -u latchkey says of it, then run: systemctl restart latchkey"),
+            (True, "Fix what journalctl -u latchkey says of it, then run: systemctl restart latchkey"),
         ],
     )
     def test_no_delivery_process(self, play, database, parts, delivers, remedy):
@@ -700,13 +700,13 @@ class TestDelivery:
         play.fails("message-totals", template, **LIMITED)
         play.is_well("message-totals", **LIMITED, rate_limit_mail_total=parse("2000/hour"))
 
-    @plays("Run: latchkey webhooks test {}", "Mend its server, then run: latchkey webhooks enable {}")
+    @plays("Run: latchkey webhooks test {}", "Fix its server, then run: latchkey webhooks enable {}")
     def test_webhook_that_fails(self, play, app, hooks, database, target, parts):
         hooks.register(target)
         database.run(
             "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'failing', failing_since = now()"
         )
-        remedy = play.fails("webhooks", "Mend its server, then run: latchkey webhooks enable {}")
+        remedy = play.fails("webhooks", "Fix its server, then run: latchkey webhooks enable {}")
         assert run_command(app, *remedy.partition(": latchkey ")[2].split(), "--yes").exit_code == 0
         play.is_well("webhooks")
         database.run("UPDATE webhooks SET failing_since = now() - interval '2 days'")

@@ -157,11 +157,11 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
         problems = kept_secrets.add(values | {"state_dir": directory}, "refuse")
         seen.update(problems=problems, **files_of(directory))
 
-    run = restores._run
+    run = restores.execute
     monkeypatch.setattr(
         restores,
-        "_run",
-        lambda cursor, text, *names: (look() if "RENAME" in text else None, run(cursor, text, *names)),
+        "execute",
+        lambda on, text, *names: (look() if "RENAME" in text else None, run(on, text, *names)),
     )
     restore(url)
     assert seen["problems"] == []
