@@ -9,9 +9,9 @@ from psycopg2.extras import NamedTupleCursor
 
 from auth.core import settings
 from auth.core.promises import WRONG_CODES_A_DAY
+from auth.flows.counts import KINDS
 from auth.rules.tokens import refusal_of_session
 from auth.web import facts
-from auth.web.counts import KINDS
 from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, string_of
 
 

@@ -7,11 +7,12 @@ from marshmallow import ValidationError, pre_load, validates_schema
 from marshmallow.fields import Nested
 
 from auth.core import json_bodies
+from auth.flows import counts
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
 from auth.flows.history import timeline
-from auth.web import counted, counts, dialect, fields, g, guard, schemas, takes_metadata
+from auth.web import counted, dialect, fields, g, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
