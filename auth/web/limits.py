@@ -25,11 +25,11 @@ from limits.storage import RedisStorage, Storage
 from auth.core.logs import ThrottledLog
 from auth.core.settings import Settings
 from auth.web import View, counted, current_g, g
+from auth.web.application import Window
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
-from auth.web.request_context import Window
 from sql import Database, queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
