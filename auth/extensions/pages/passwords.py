@@ -2,10 +2,11 @@ from flask import Blueprint, Response, jsonify
 
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.extensions.pages.confirm import require_proof
+from auth.flows import facts
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
 from auth.rules.proofs import is_fresh_recovery
-from auth.web import Level, audited, facts, guard
+from auth.web import Level, audited, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html import browser_sessions, form_schemas, forms

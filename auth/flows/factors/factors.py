@@ -11,6 +11,7 @@ from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.issuing import Issue, Session, about_own
@@ -22,7 +23,6 @@ from auth.rules.policy import RECENT_AGE
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
 
 Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors"

@@ -13,12 +13,13 @@ from flask import Response
 
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
+from auth.flows import facts
 from auth.rules import levels, tokens
 from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
 from auth.rules.sessions import proved_at
 from auth.rules.users import has_factor
-from auth.web import Level, View, callers, cookies, facts, g, guard
+from auth.web import Level, View, callers, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.forms import SESSION
