@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, urlencode
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -30,6 +30,7 @@ MAX_FIELDS = 100
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 _NO_ROUTE = Route()
+T = TypeVar("T")
 
 Actor = Literal["anonymous", "service_role", "user"]
 
@@ -109,7 +110,7 @@ current_g = cast("Callable[[], RequestContext]", flask.g._get_current_object)
 current_request = cast("Callable[[], flask.Request]", flask.request._get_current_object)  # type: ignore[attr-defined]
 
 
-def answered_by(view: Callable[..., ResponseReturnValue], *args: Any) -> ResponseReturnValue:
+def answered_by(view: Callable[..., ResponseReturnValue], *args: object) -> ResponseReturnValue:
     """Answer the request with another view, whose declarations apply from now on."""
     g.route = vars(view).get("route", _NO_ROUTE)
     return view(*args)
@@ -134,7 +135,7 @@ class JsonProvider(DefaultJSONProvider):
 
     sort_keys = False
 
-    def response(self, *args: Any, **kwargs: Any) -> Response:
+    def response(self, *args: object, **kwargs: object) -> Response:
         return JsonResponse(self.dumps(self._prepare_response_obj(args, kwargs)))
 
 
@@ -161,7 +162,7 @@ class Application(Flask):
             return None
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method)
 
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+    def ensure_sync(self, func: Callable[..., T]) -> Callable[..., T]:
         return func  # Flask would check whether each view and hook is a coroutine; none is: 4 %
 
 

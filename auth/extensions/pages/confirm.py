@@ -44,10 +44,10 @@ def show_confirmation() -> Response:
     return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
 
 
-def _here(*, is_sent: bool) -> str:
+def _here(**shown: str) -> str:
     sent = request.values
     query = {"by": "code"} if sent.get("by") == "code" else {}
-    query |= {"sent": "yes"} if is_sent else {}
+    query |= shown
     query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
     return with_query("account/confirm", query) if query else "account/confirm"
 
@@ -59,7 +59,7 @@ def _page(problem: Problem | None = None) -> Response:
     return page(
         "confirm.html",
         script=True,
-        here=f"/{_here(is_sent=is_sent)}",
+        here="/" + (_here(sent="yes") if is_sent else _here()),
         problem=problem,
         next=next_page if own_page(next_page) else "account",
         by=by,
@@ -106,4 +106,4 @@ def submit_passkey_proof() -> Response:
 @form("request_proof", shown=_page, level=Level.SESSION)
 def request_proof_code() -> Response:
     send_reauthentication_code(current_asked(), guard.live_caller(), cookies.bound())
-    return redirect_to_own(_here(is_sent=True))
+    return redirect_to_own(_here(sent="yes"))

@@ -21,7 +21,13 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.browser_sessions import signed_in
-from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
+from auth.web.html.challenges import (
+    factors_without_challenge,
+    may_challenge,
+    own_factors,
+    sent_credential,
+    verify_key,
+)
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind
 from auth.web.html.problems import Problem, form, told
@@ -68,7 +74,8 @@ def _second_step_page(problem: Problem | None = None) -> Response:
         "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),
         "may_skip": not is_again and may_skip,
     }
-    shown = own_factors(ways, has_challenges=may_challenge()) | offers
+    asked_for = own_factors(ways) if may_challenge() else factors_without_challenge(ways)
+    shown = asked_for | offers
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
 
 

@@ -17,12 +17,13 @@ from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
 from auth.web import audited, cookies
 from auth.web.asked import current_asked
+from auth.web.errors import found
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
 from auth.web.html.problems import Problem, form, problem_of, told
-from auth.web.html.redirects import Destination, redirect_with_cookie
+from auth.web.html.redirects import Destination, done_of, redirect_with_cookie
 from auth.web.input import read_form
 from sql import queries
 
@@ -132,9 +133,10 @@ def submit_code(path: str) -> Response:
     code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
     outcome = spend(asked, link_type, code, Page(waits_for=LINKS[path]))
     way = "code" if path == "sign-in" else "password"
-    is_removed = "password_removed" in outcome.members
-    to, page_after = _onward("forgot-password" if is_removed else path)
-    return redirect_with_cookie(outcome.session, to, page_after, way=way, is_removed=is_removed)
+    done = done_of(outcome)
+    to, page_after = _onward("forgot-password" if done else path)
+    session = found(outcome.session, "unexpected_failure")
+    return redirect_with_cookie(session, to, page_after, way=way, done=done)
 
 
 @blueprint.post("/waiting/state")

@@ -85,7 +85,7 @@ def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
-        def answered(**kwargs: Any) -> ResponseReturnValue:
+        def answered(**kwargs: object) -> ResponseReturnValue:
             try:
                 return view(**kwargs)
             except _REFUSALS as error:
