@@ -19,7 +19,7 @@ _settings = _supervisor.settings()
 
 bind = _starting.address(_settings)
 workers = _settings.workers
-worker_class = "auth.web.gunicorn_worker.Worker"
+worker_class = "auth.ops.processes.gunicorn_worker.Worker"
 # Below the usual limit of 1,024 open files of a process. Further connections wait in the backlog.
 worker_connections = 800
 # Longer than the 60 s of nginx and cloud load balancers: a request sent while we close the connection would

@@ -1,5 +1,6 @@
 """The steps of every request, and the declarations of routes."""
 
+from auth.web.application import answered_by, current_g, current_request, g
 from auth.web.declarations import (
     Level,
     View,
@@ -14,7 +15,6 @@ from auth.web.declarations import (
     takes_metadata,
     takes_tokens,
 )
-from auth.web.request_context import answered_by, current_g, current_request, g
 
 __all__ = [
     "Level", "View", "accepts_forms", "answered_by", "answers_frames", "any_origin",

@@ -8,15 +8,15 @@ from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.rules.policy import Policy, on_pages
-from auth.web import callers, cookies, facts
+from auth.web import callers, cookies
+from auth.web.application import Actor, Noted, current_g, current_request
 from auth.web.callers import CallerIds
 from auth.web.context import Latchkey, current_parts
 from auth.web.declarations import Level
-from auth.web.request_context import Actor, Noted, current_g, current_request
 from sql import Database, Runner, queries
 
 _LONGEST_LANGUAGES = 200
-F = TypeVar("F", bound="facts.CallerFacts")
+F = TypeVar("F", bound="callers.CallerFacts")
 
 
 class Device(TypedDict):

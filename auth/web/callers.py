@@ -1,12 +1,14 @@
-"""The caller of a request, as statements take it, and why one is refused."""
+"""The caller of a request, as statements take it, its facts, and why one is refused."""
 
-from typing import TypedDict, TypeVar, cast
+from datetime import UTC, datetime
+from typing import TypeAlias, TypedDict, TypeVar, cast
 
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.rules import levels, tokens
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
-from auth.web import facts
+from auth.rules.sessions import Session
+from auth.rules.tokens import ApiKey
 from auth.web.declarations import Level
 from auth.web.errors import ApiError
 from sql import Runner, queries
@@ -16,6 +18,14 @@ _REFUSALS = {
     "bad_jwt": "expired.bad_jwt",
     "api_key_not_found": "key.session_not_found",
 }
+
+# The rows with the columns of `caller_facts`.
+CallerFacts: TypeAlias = (
+    "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
+    " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
+)
+# Those with the columns of `user_facts`, and the level and the end of an API key.
+KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"
 
 
 class CallerIds(TypedDict):
@@ -29,8 +39,8 @@ def caller_ids(known: Caller) -> CallerIds:
     return {"caller_id": known.user_id, "caller_session_id": known.session_id}
 
 
-F = TypeVar("F", bound="facts.CallerFacts")
-K = TypeVar("K", bound="facts.KeyFacts")
+F = TypeVar("F", bound="CallerFacts")
+K = TypeVar("K", bound="KeyFacts")
 
 
 def select(on: Runner, known: Caller) -> "queries.SelectPerson | None":
@@ -56,12 +66,12 @@ def admit_key(row: K | None, known: KeyCaller, policy: Policy) -> K:
     return row
 
 
-def refusal_of(row: "facts.CallerFacts", known: Caller, level: Level, policy: Policy) -> Refusal | None:
+def refusal_of(row: "CallerFacts", known: Caller, level: Level, policy: Policy) -> Refusal | None:
     """Return why a session, a row with `caller_facts`, may not do what demands a level."""
     return tokens.refusal_of_session(
         row,
-        facts.session_of(row),
-        None if known.expires_at is None else facts.moment_of(known.expires_at),
+        session_of(row),
+        None if known.expires_at is None else moment_of(known.expires_at),
         known.aal,
         cast(levels.Level, level),
         policy,
@@ -69,10 +79,25 @@ def refusal_of(row: "facts.CallerFacts", known: Caller, level: Level, policy: Po
     )
 
 
-def refusal_of_key(row: "facts.KeyFacts", expires_at: int | None, policy: Policy) -> Refusal | None:
+def refusal_of_key(row: "KeyFacts", expires_at: int | None, policy: Policy) -> Refusal | None:
     """Return why an API key, or its access token, which expires at a Unix time, gives nothing."""
-    token_end = None if expires_at is None else facts.moment_of(expires_at)
-    return tokens.refusal_of_api_key(row, facts.key_of(row), token_end, policy, row.now)
+    token_end = None if expires_at is None else moment_of(expires_at)
+    return tokens.refusal_of_api_key(row, key_of(row), token_end, policy, row.now)
+
+
+def moment_of(seconds: int) -> datetime:
+    """Return a time of a token, in Unix seconds, as the rules take it."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def session_of(row: "CallerFacts") -> Session | None:
+    """Return the row as a session, if the user has it."""
+    return None if row.session_created_at is None else cast(Session, row)
+
+
+def key_of(row: "KeyFacts") -> ApiKey | None:
+    """Return the API key, if the user has it."""
+    return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
 
 
 def error_of(refusal: Refusal) -> ApiError:

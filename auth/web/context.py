@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from datetime import timedelta
+from typing import Any, Literal, cast
 
 from flask import current_app
 
@@ -26,8 +27,7 @@ from auth.core.tokens.one_time import Codes, RecoveryCodes, UserCodes
 from auth.core.tokens.refresh_tokens import RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.extensions import AdmissionHook, Extension, TokenHook
-from auth.rules.policy import Policy
-from auth.web.facts import policy_of
+from auth.rules.policy import FRESH_AGE, Policy, Window
 from sql import Database
 from sql.pool import SIZE
 
@@ -107,6 +107,23 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
         extensions=enabled,
         token_hook=next((hook for each in enabled if (hook := each.token_hook())), None),
         admission_hooks=tuple(each_hook for each in enabled if (each_hook := each.admission_hook())),
+    )
+
+
+def policy_of(settings: Settings) -> Policy:
+    timebox, change_age = settings.session_timebox, settings.reauthentication_age
+    refreshes = settings.rate_limit_refresh
+    return Policy(
+        refresh_token_lifetime=timedelta(seconds=settings.refresh_token_lifetime),
+        refresh_window=Window(
+            most=refreshes.amount if settings.rate_limits_enabled else None,
+            age=timedelta(seconds=refreshes.get_expiry()),
+        ),
+        reuse_interval=timedelta(seconds=settings.refresh_reuse_interval),
+        session_timebox=None if timebox is None else timedelta(seconds=timebox),
+        mfa_required=cast(Literal["none", "admins", "all"], settings.mfa_required),
+        proof_age=FRESH_AGE if change_age is None else min(timedelta(seconds=change_age), FRESH_AGE),
+        change_age=None if change_age is None else timedelta(seconds=change_age),
     )
 
 

@@ -1,6 +1,6 @@
 """Cookies that bind a flow to its browser, with 256 random bits each, and cookies for preferences."""
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from flask import Response, after_this_request, request
 
@@ -51,7 +51,12 @@ def bound() -> Bound:
 
 
 def remember(
-    response: Response, name: str, value: str, *, max_age: int | None = None, crosses_sites: bool = False
+    response: Response,
+    name: str,
+    value: str,
+    *,
+    max_age: int | None = None,
+    samesite: Literal["Lax", "None"] = "Lax",
 ) -> None:
     """Set a cookie, until the browser is closed if there is no `max_age`; with 0, delete it."""
     prefix = _prefix()
@@ -61,8 +66,8 @@ def remember(
         max_age=max_age,
         httponly=True,
         path="/",
-        secure=crosses_sites or bool(prefix),
-        samesite="None" if crosses_sites else "Lax",
+        secure=samesite == "None" or bool(prefix),
+        samesite=samesite,
     )
 
 

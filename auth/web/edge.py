@@ -1,12 +1,11 @@
 """The outermost steps of each request: request ids, client addresses, origins, headers, the log line."""
 
 import functools
-import os
 import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
@@ -16,15 +15,11 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
-from auth.core.settings.state import METRICS_DIRECTORY
-from auth.web import audit, current_g, current_request, dialect, g, limits, response_headers
-from auth.web.context import EXTENSION, Latchkey, latchkey
+from auth.web import audit, current_g, current_request, dialect, g, limits
+from auth.web.context import latchkey
 from auth.web.declarations import Route
 from auth.web.errors import ApiError
 from auth.web.input import refuse_body
-
-if TYPE_CHECKING:
-    from auth.web.request_metrics import RequestMetrics
 
 _Write = Callable[[bytes], object]
 
@@ -33,6 +28,9 @@ _refused = ThrottledLog("origin_not_allowed")
 _gate_asked = ThrottledLog("gate_asked")
 
 PREFIX = "/auth/v1"
+SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
+# For everything except pages: data, styles, scripts and redirects.
+NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 _DIALECT = "HTTP_X_SUPABASE_API_VERSION"
 # The key in the environ for whether the request is in the dialect of the Supabase clients.
 _SPOKEN = "latchkey.in_dialect"
@@ -63,7 +61,8 @@ class Edge:
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
-        self.metrics: RequestMetrics | None = None
+        # Gets the method, the status and the seconds of each request, if metrics are on.
+        self.count: Callable[[str, int, float], None] | None = None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         _find_route(environ)
@@ -77,7 +76,7 @@ class Edge:
             g, rule = current_g(), current_request().url_rule
             method, code = environ["REQUEST_METHOD"], int(status[:3])
             names = {name for name, _ in headers}
-            headers += [*response_headers.SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
+            headers += [*SECURITY, ("X-Request-Id", g.request_id), *limits.headers(code)]
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if "Content-Security-Policy" in names:
@@ -85,7 +84,7 @@ class Edge:
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
             else:
-                headers.append(response_headers.NO_PAGE)
+                headers.append(NO_PAGE)
             seconds = time.perf_counter() - began_at
             log.info(
                 "request",
@@ -98,8 +97,8 @@ class Edge:
                 user_id=g.user_id or (g.subject and g.subject["user_id"]),
                 error_code=g.refused_because,
             )
-            if self.metrics:
-                self.metrics.count(method, code, seconds)
+            if self.count:
+                self.count(method, code, seconds)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)
@@ -111,16 +110,6 @@ def register(app: Flask, settings: Settings) -> None:
     if proxies := settings.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
     app.wsgi_app = Edge(app.wsgi_app)  # type: ignore[method-assign]
-
-
-def count_requests(app: Flask) -> None:
-    """Count the requests of this worker if metrics are on."""
-    parts: Latchkey = app.extensions[EXTENSION]
-    if parts.settings.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
-        return
-    from auth.web.request_metrics import RequestMetrics
-
-    app.wsgi_app.metrics = RequestMetrics(parts)  # type: ignore[attr-defined]
 
 
 def log_context() -> dict[str, str]:

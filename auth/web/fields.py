@@ -31,7 +31,7 @@ class Requirement(str):
     key: str
 
 
-def _field(load: Callable[[Any], Any]) -> Callable[..., Function]:
+def _field(load: Callable[[object], object]) -> Callable[..., Function]:
     return functools.partial(Function, deserialize=load)
 
 
@@ -274,12 +274,12 @@ def Channel(value: object) -> str:
     return name
 
 
-def Choice(*choices: str, **kwargs: Any) -> Function:
+def Choice(*choices: str, **kwargs: object) -> Function:
     requirement = "must be one of " + ", ".join(filter(None, choices))
     return _checked(lambda value: _text(value) in choices, requirement)(**kwargs)
 
 
-def Choices(*choices: str, **kwargs: Any) -> Function:
+def Choices(*choices: str, **kwargs: object) -> Function:
     """A list of choices; loads in their order, without duplicates."""
 
     def load(value: object) -> list[str]:
@@ -287,7 +287,7 @@ def Choices(*choices: str, **kwargs: Any) -> Function:
             raise ValidationError("must be a list of at least one of " + ", ".join(choices))
         return [choice for choice in choices if choice in value]
 
-    return Function(deserialize=load, **kwargs)
+    return _field(load)(**kwargs)
 
 
 def PageNumber(default: int, most: int, most_in_dialect: int | None = None) -> Function:

@@ -14,7 +14,7 @@ from auth.core.logs import ThrottledLog
 from auth.core.settings import served
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, facts, g
+from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, g
 from auth.web.application import FORM
 from auth.web.callers import CallerIds
 from auth.web.context import latchkey
@@ -198,8 +198,8 @@ def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
     return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)
 
 
-F = TypeVar("F", bound="facts.CallerFacts")
-K = TypeVar("K", bound="facts.KeyFacts")
+F = TypeVar("F", bound="callers.CallerFacts")
+K = TypeVar("K", bound="callers.KeyFacts")
 
 
 def caller_ids() -> CallerIds:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from flask import request
@@ -23,6 +23,8 @@ from auth.web.schemas import Input
 _redirect_refused = ThrottledLog("redirect_not_allowed")
 _challenge_refused = ThrottledLog("code_challenge_not_valid")
 
+# What marshmallow says about the fields of an object, by their names.
+_Errors: TypeAlias = "list[str] | Mapping[str, _Errors]"
 _RedirectQuery = Input.of(redirect_to=fields.Text())
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {
@@ -153,7 +155,7 @@ def _refusal_of_fields(error: ValidationError) -> ApiError:
     return ApiError(next(keys, "validation_failed"), details)
 
 
-def _messages(errors: Mapping[str, Any], *path: str) -> Iterator[tuple[str, str]]:
+def _messages(errors: Mapping[str, _Errors], *path: str) -> Iterator[tuple[str, str]]:
     for name, error in sorted(errors.items()):
         # SCHEMA stands for the object itself.
         inner = path if name == SCHEMA else (*path, str(name))

@@ -1,7 +1,7 @@
-"""The base classes of the marshmallow schemas of bodies and queries. `null` means absent."""
+"""The base classes of the schemas of bodies, queries and pages of lists. `null` means absent."""
 
 from collections.abc import Mapping
-from typing import Self, cast
+from typing import Self, TypedDict, cast
 
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, pre_load, validates_schema
 from marshmallow.fields import Field
@@ -61,3 +61,27 @@ class Reauthentication(Input):
     current_password = fields.Password()
     nonce = fields.Code()
     factor_code = fields.Code()
+
+
+class PageQuery(Input):
+    # The offset of the last page must fit into a bigint.
+    page = fields.PageNumber(1, most=2**31)
+    per_page = fields.PageNumber(20, most=100, most_in_dialect=1000)
+
+
+class AdminPageQuery(PageQuery):
+    """The query of an administrative list. Unknown parameters are refused, except in the dialect."""
+
+    class Meta:
+        unknown = RAISE
+
+    error_messages = {"unknown": "is not a parameter of this list"}  # noqa: RUF012 (so does the base class)
+
+
+class Bounds(TypedDict):
+    page_size: int
+    page_offset: int
+
+
+def bounds(query: Mapping[str, int]) -> Bounds:
+    return {"page_size": query["per_page"], "page_offset": (query["page"] - 1) * query["per_page"]}

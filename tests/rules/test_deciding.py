@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from auth.flows import facts
 from auth.rules import deciding
 from auth.rules.deciding import Deciding
-from auth.web import facts
 from sql import shipped
 from tests.support.rule_rows import Compared, Tables, check, insert_users
 

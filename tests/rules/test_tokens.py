@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import get_args
 
 from auth.rules import levels, tokens
-from auth.web import facts
+from auth.web import callers
 from tests.support.rule_rows import (
     HOUR,
     Compared,
@@ -92,7 +92,7 @@ def decide(rules, each) -> list[object]:
     expires_at = moment_of(asked["expires_at"])
     client = client_row and client_of(client_row)
     key = key_row and rules.ApiKey(aal=key_row.aal, expires_at=key_row.expires_at)
-    caller = caller_row, facts.session_of(caller_row)
+    caller = caller_row, callers.session_of(caller_row)
     refusals = [
         rules.refusal_of_session(*caller, expires_at, asked["aal"], asked["level"], policy, caller_row.now),
         rules.refusal_of_client_session(user, session, session.resource, client, expires_at, policy, now),

@@ -9,9 +9,10 @@ from psycopg2.extras import NamedTupleCursor
 
 from auth.core import settings
 from auth.core.promises import WRONG_CODES_A_DAY
+from auth.flows.counts import KINDS
 from auth.rules.tokens import refusal_of_session
-from auth.web import facts
-from auth.web.counts import KINDS
+from auth.web import callers
+from auth.web.context import policy_of
 from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, string_of
 
 
@@ -33,8 +34,8 @@ def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bo
 
 
 def _refusal(row):
-    policy = facts.policy_of(settings.load("/dev/null", missing_secrets="ignore"))
-    return refusal_of_session(row, facts.session_of(row), None, "aal1", "second_factor", policy, row.now)
+    policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
+    return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy, row.now)
 
 
 def test_kinds_of_counts_are_named_in_one_file(database):

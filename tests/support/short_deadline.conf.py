@@ -6,6 +6,6 @@ globals().update(
     {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
 )
 
-from auth.web import gunicorn_worker  # noqa: E402
+from auth.ops.processes import gunicorn_worker  # noqa: E402
 
 gunicorn_worker.REQUEST_DEADLINE = 3

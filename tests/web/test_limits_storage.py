@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import psycopg2
 import pytest
@@ -29,7 +28,7 @@ def new_storage(database, database_url) -> Iterator[Callable[[], PostgresStorage
 
     def make() -> PostgresStorage:
         made.append(sql.Database(database_url, size=8))
-        return PostgresStorage(parts=SimpleNamespace(db=made[-1]))
+        return PostgresStorage(db=made[-1])
 
     yield make
     for each in made:
@@ -148,7 +147,7 @@ class TestFixedWindow:
         allowed = at_once(16, lambda n: sum(limiters[n % 4].hit(PER_MINUTE, "a") for _ in range(5)))
         assert sum(allowed) == 3
         for storage in storages:
-            storage._parts.db.close()
+            storage.db.close()
         assert not FixedWindowRateLimiter(new_storage()).hit(PER_MINUTE, "a")
 
     @pytest.mark.parametrize("strategy", [MovingWindowRateLimiter, SlidingWindowCounterRateLimiter])
@@ -162,8 +161,8 @@ def test_unreachable_database_raises_an_error_of_the_storage_or_a_wrapped_one(ca
     name, *arguments = call
     absent = sql.Database(f"postgresql://postgres@127.0.0.1:{free_port()}/x", size=1)
     storage, wrapping = (
-        PostgresStorage(parts=SimpleNamespace(db=absent)),
-        PostgresStorage(parts=SimpleNamespace(db=absent), wrap_exceptions=True),
+        PostgresStorage(db=absent),
+        PostgresStorage(db=absent, wrap_exceptions=True),
     )
     assert storage.check() is False
     assert storage.base_exceptions is psycopg2.Error

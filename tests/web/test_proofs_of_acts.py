@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from auth.core.tokens import one_time
+from auth.flows import facts
 from auth.rules import proofs
-from auth.web import facts
 from auth.web.context import EXTENSION
 from auth.web.errors import found
 from auth.web.html.forms import FIELD, SESSION, token_of

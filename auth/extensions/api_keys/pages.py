@@ -3,14 +3,15 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth.flows.account import api_keys
 from auth.flows.sign_in.reauthentication import add, require
-from auth.web import Level, fields, guard, schemas
+from auth.web import Level, audited, fields, guard, schemas
 from auth.web.asked import current_asked
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.page import ago, application, date_alone, page, text
-from auth.web.html.problems import Problem, form_at
+from auth.web.html.problems import Problem, form
 from auth.web.input import check, read_form
 
 blueprint = Blueprint("api_keys", __name__)
@@ -49,16 +50,24 @@ def states(key: dict[str, Any]) -> list[Any]:
     return states
 
 
-@form_at(blueprint, "/account/api-keys", "add_api_key", level=Level.PROOF, refusal="change_refused")
-def new_api_key(problem: Problem | None = None) -> Response:
-    """Add an API key, and show it once."""
-    asked = current_asked()
-    if request.method == "POST" and not problem:
-        made = api_keys.add(asked, guard.live_caller(), _read())
-        return page("api_keys/made.html", script=True, here=None, key=made["key"])
-    if not problem:
-        require(asked, add("api_key"))
+@blueprint.get("/account/api-keys")
+@signed_in(Level.PROOF)
+def show_new_api_key() -> Response:
+    require(current_asked(), add("api_key"))
+    return _page()
+
+
+def _page(problem: Problem | None = None) -> Response:
     return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
+
+
+@blueprint.post("/account/api-keys")
+@form("add_api_key", shown=_page, level=Level.PROOF)
+@audited("change_refused")
+def submit_new_api_key() -> Response:
+    """Add an API key, and show it once."""
+    made = api_keys.add(current_asked(), guard.live_caller(), _read())
+    return page("api_keys/made.html", script=True, here=None, key=made["key"])
 
 
 def _read() -> dict[str, Any]:

@@ -9,8 +9,9 @@ from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
 from auth.core.text.labels import counted
+from auth.flows import counts
 from auth.flows.admin import searches
-from auth.web import counts, fields
+from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid

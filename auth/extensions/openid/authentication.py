@@ -13,8 +13,9 @@ from marshmallow import pre_load
 from auth.core.logs import ThrottledLog
 from auth.extensions.openid.client_object import row_id
 from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
+from auth.flows import facts
 from auth.rules.clients import problem_of_credentials
-from auth.web import facts, fields, guard, schemas
+from auth.web import fields, guard, schemas
 from auth.web.context import latchkey
 from sql import queries
 

@@ -1,10 +1,11 @@
 """Access tokens of clients: which the database says are good now."""
 
 from auth.core.tokens.client_tokens import ClientCaller
+from auth.flows import facts
 from auth.rules import tokens
 from auth.rules.clients import Client
 from auth.rules.refusals import Refusal
-from auth.web import facts
+from auth.web import callers
 from auth.web.context import latchkey
 from sql import queries
 
@@ -13,10 +14,10 @@ def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusa
     """Return why the access token of a session gives nothing, or None."""
     return tokens.refusal_of_client_session(
         row,
-        facts.session_of(row),
+        callers.session_of(row),
         row.resource,
         facts.client_of(row),
-        facts.moment_of(known.expires_at),
+        callers.moment_of(known.expires_at),
         latchkey.policy,
         row.now,
     )
@@ -28,4 +29,4 @@ def is_good_without_session(known: ClientCaller) -> bool:
     if row is None:
         return False
     client = Client(grant_types=frozenset(row.grant_types), is_blocked=row.is_blocked)
-    return tokens.refusal_of_client(client, facts.moment_of(known.expires_at), row.now) is None
+    return tokens.refusal_of_client(client, callers.moment_of(known.expires_at), row.now) is None

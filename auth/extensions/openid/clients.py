@@ -19,8 +19,7 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import check
-from auth.web.paging import bounds
-from auth.web.schemas import AdminInput
+from auth.web.schemas import AdminInput, bounds
 from sql import acts, queries
 from sql.acts import Act
 

@@ -14,16 +14,17 @@ from auth.core.tokens import client_ids, one_time
 from auth.extensions import Waiting
 from auth.extensions.openid import uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
+from auth.flows import facts
 from auth.flows.account import grants
+from auth.flows.facts import Person
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import consent
 from auth.rules.consent import Obstacle
 from auth.rules.sessions import AuthenticatedSession
-from auth.web import Level, callers, cookies, facts, g
+from auth.web import Level, callers, cookies, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from sql import Runner, acts, queries
 
 # The obstacles that a user removes by agreeing.

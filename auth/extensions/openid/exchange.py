@@ -15,13 +15,13 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken
 from auth.extensions.openid import audience, claims
 from auth.extensions.openid.authentication import Credentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.flows import ends
+from auth.flows import ends, facts
 from auth.flows.sessions import refreshing
 from auth.rules import consent, sessions, tokens
 from auth.rules.policy import Window
 from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
-from auth.web import audit, facts, g
+from auth.web import audit, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from sql import acts, queries

@@ -19,7 +19,7 @@ from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions.ending import end_session, sign_out
 from auth.flows.sign_in import oauth
 from auth.rules.users import ADDRESS_KINDS
-from auth.web import Level, g, guard
+from auth.web import Level, audited, g, guard
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -37,7 +37,7 @@ from auth.web.html.page import (
     redirect_to_own,
     text,
 )
-from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.html.problems import Problem, form, told
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 from sql import queries
@@ -108,17 +108,27 @@ def download_data() -> Response:
     return response
 
 
-@form_at(blueprint, "/account/delete", "delete_user", level=Level.AAL2, refusal="change_refused")
-def delete_account(problem: Problem | None = None) -> Response:
-    if not problem:
-        require_proof()
-    if request.method == "POST" and not problem:
-        read_form(form_schemas.DeletionForm())
-        delete_caller(current_asked(), {})
-        response = redirect_to_own("account/deleted", "deleted")
-        browser_sessions.forget(response)
-        return response
+@blueprint.get("/account/delete")
+@signed_in(Level.AAL2)
+def show_deletion() -> Response:
+    require_proof()
+    return _deletion_page()
+
+
+def _deletion_page(problem: Problem | None = None) -> Response:
     return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
+
+
+@blueprint.post("/account/delete")
+@form("delete_user", shown=_deletion_page, level=Level.AAL2)
+@audited("change_refused")
+def delete_account() -> Response:
+    require_proof()
+    read_form(form_schemas.DeletionForm())
+    delete_caller(current_asked(), {})
+    response = redirect_to_own("account/deleted", "deleted")
+    browser_sessions.forget(response)
+    return response
 
 
 @blueprint.get("/account/deleted")
@@ -147,7 +157,8 @@ def end_other_devices() -> Response:
 
 
 @blueprint.post("/account/connect")
-@form("connect_identity", level=Level.PROOF, refusal="change_refused")
+@form("connect_identity", level=Level.PROOF)
+@audited("change_refused")
 def connect_provider() -> Response:
     return _connect()
 

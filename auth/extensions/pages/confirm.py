@@ -13,14 +13,15 @@ from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import send_reauthentication_code
 from auth.flows.passkeys import assertions
 from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
-from auth.web import Level, cookies, guard
+from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, next_code, page, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.problems import Problem, form
 from auth.web.html.redirects import Destination, own_page
 from auth.web.input import read_form
 
@@ -33,46 +34,20 @@ def require_proof() -> None:
         raise ApiError("reauthentication_needed")
 
 
-@form_at(blueprint, "/account/confirm", "give_proof", level=Level.SESSION, refusal="change_refused")
-def confirm(problem: Problem | None = None) -> Response:
+@blueprint.get("/account/confirm")
+@signed_in(Level.SESSION)
+def show_confirmation() -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or redirect to the page that asks for
     factors."""
-    if problem:
-        return _page(problem)
     known = guard.live_caller()
-    if request.method == "POST":
-        asked, sent = current_asked(), read_form(form_schemas.ProofForm())
-        record_reauthentication(asked, known, sent | {"browser_hash": asked.browser_hash})
-        return redirect_to_own(own_page(request.form.get("next")) or "account")
     is_by_factor = known.oldest_factor_at is not None and known.aal == "aal2"
     return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
 
 
-@blueprint.post("/account/confirm/passkey")
-@form("give_proof", level=Level.SESSION, refusal="change_refused")
-def submit_passkey_proof(problem: Problem | None = None) -> Response:
-    asked = current_asked()
-    if problem:
-        return _page(problem)
-    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
-    response = redirect_to_own(own_page(request.form.get("next")) or "account")
-    browser_sessions.renew(response)
-    return response
-
-
-@blueprint.post("/account/confirm/code")
-@form("request_proof", level=Level.SESSION)
-def request_proof_code(problem: Problem | None = None) -> Response:
-    if problem:
-        return _page(problem)
-    send_reauthentication_code(current_asked(), guard.live_caller(), **cookies.bound())
-    return redirect_to_own(_here(is_sent=True))
-
-
-def _here(*, is_sent: bool) -> str:
+def _here(**shown: str) -> str:
     sent = request.values
     query = {"by": "code"} if sent.get("by") == "code" else {}
-    query |= {"sent": "yes"} if is_sent else {}
+    query |= shown
     query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
     return with_query("account/confirm", query) if query else "account/confirm"
 
@@ -84,7 +59,7 @@ def _page(problem: Problem | None = None) -> Response:
     return page(
         "confirm.html",
         script=True,
-        here=f"/{_here(is_sent=is_sent)}",
+        here="/" + (_here(sent="yes") if is_sent else _here()),
         problem=problem,
         next=next_page if own_page(next_page) else "account",
         by=by,
@@ -105,3 +80,30 @@ def _sign_ins(next_page: str) -> dict[str, Any]:
         "challenge": challenge() if own_passkeys() and may_challenge() else None,
         "providers": provider_links(back, among=linked, prompt="login"),
     }
+
+
+@blueprint.post("/account/confirm")
+@form("give_proof", shown=_page, level=Level.SESSION)
+@audited("change_refused")
+def submit_proof() -> Response:
+    known, asked, sent = guard.live_caller(), current_asked(), read_form(form_schemas.ProofForm())
+    record_reauthentication(asked, known, sent | {"browser_hash": asked.browser_hash})
+    return redirect_to_own(own_page(request.form.get("next")) or "account")
+
+
+@blueprint.post("/account/confirm/passkey")
+@form("give_proof", shown=_page, level=Level.SESSION)
+@audited("change_refused")
+def submit_passkey_proof() -> Response:
+    asked = current_asked()
+    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
+    response = redirect_to_own(own_page(request.form.get("next")) or "account")
+    browser_sessions.renew(response)
+    return response
+
+
+@blueprint.post("/account/confirm/code")
+@form("request_proof", shown=_page, level=Level.SESSION)
+def request_proof_code() -> Response:
+    send_reauthentication_code(current_asked(), guard.live_caller(), **cookies.bound())
+    return redirect_to_own(_here(sent="yes"))

@@ -15,15 +15,22 @@ from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
 from auth.flows.sign_in.reauthentication import add, has_proof, require
 from auth.rules.levels import must_have_step
-from auth.web import Level, g, guard
+from auth.web import Level, audited, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas, forms
-from auth.web.html.challenges import may_challenge, own_factors, sent_credential, verify_key
+from auth.web.html.browser_sessions import signed_in
+from auth.web.html.challenges import (
+    factors_without_challenge,
+    may_challenge,
+    own_factors,
+    sent_credential,
+    verify_key,
+)
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind
-from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.html.problems import Problem, form, told
 from auth.web.html.redirects import redirect_onward
 from auth.web.input import known_id, read_form
 from sql import queries
@@ -31,58 +38,12 @@ from sql import queries
 blueprint = Blueprint("second_step", __name__)
 
 
-@form_at(
-    blueprint,
-    "/second-step",
-    "verify_factor",
-    level=Level.SESSION,
-    refusal="factor_refused",
-    sign_in="factor",
-)
-def second_step(problem: Problem | None = None) -> Response:
+@blueprint.get("/second-step")
+@signed_in(Level.SESSION)
+def show_second_step() -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
-    if problem:
-        return _second_step_page(problem)
-    if request.method == "POST":
-        factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
-        return _raised()
     # Never continue from a GET request, which another site may have started.
     return _second_step_page() if _is_asked() else redirect_to_own(destination().path("sign-in"))
-
-
-@blueprint.post("/second-step/recovery")
-@form("verify_recovery_code", level=Level.SESSION, refusal="factor_refused", sign_in="recovery_code")
-def submit_recovery_second_step(problem: Problem | None = None) -> Response:
-    if problem:
-        return _second_step_page(problem)
-    recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
-    return _raised()
-
-
-@blueprint.post("/second-step/passkey")
-@form("give_proof", level=Level.SESSION, refusal="factor_refused")
-def submit_passkey_second_step(problem: Problem | None = None) -> Response:
-    asked = current_asked()
-    if problem:
-        return _second_step_page(problem)
-    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
-    return _raised()
-
-
-@blueprint.post("/second-step/key")
-@form("verify_factor", level=Level.SESSION, refusal="factor_refused", sign_in="factor")
-def submit_key_second_step(problem: Problem | None = None) -> Response:
-    if problem:
-        return _second_step_page(problem)
-    verify_key()
-    return _raised()
-
-
-@blueprint.post("/second-step/skip")
-@form("skip_second_step", level=Level.AAL1)
-def skip_second_step() -> Response:
-    """Continue to the application without the passkey. Sensitive changes still ask for it."""
-    return redirect_onward(destination(), level=Level.AAL1)
 
 
 def _is_asked() -> bool:
@@ -113,8 +74,49 @@ def _second_step_page(problem: Problem | None = None) -> Response:
         "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),
         "may_skip": not is_again and may_skip,
     }
-    shown = own_factors(ways, has_challenges=may_challenge()) | offers
+    asked_for = own_factors(ways) if may_challenge() else factors_without_challenge(ways)
+    shown = asked_for | offers
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
+
+
+@blueprint.post("/second-step")
+@form("verify_factor", shown=_second_step_page, level=Level.SESSION)
+@audited("factor_refused", sign_in="factor")
+def submit_second_step() -> Response:
+    factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
+    return _raised()
+
+
+@blueprint.post("/second-step/recovery")
+@form("verify_recovery_code", shown=_second_step_page, level=Level.SESSION)
+@audited("factor_refused", sign_in="recovery_code")
+def submit_recovery_second_step() -> Response:
+    recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
+    return _raised()
+
+
+@blueprint.post("/second-step/passkey")
+@form("give_proof", shown=_second_step_page, level=Level.SESSION)
+@audited("factor_refused")
+def submit_passkey_second_step() -> Response:
+    asked = current_asked()
+    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
+    return _raised()
+
+
+@blueprint.post("/second-step/key")
+@form("verify_factor", shown=_second_step_page, level=Level.SESSION)
+@audited("factor_refused", sign_in="factor")
+def submit_key_second_step() -> Response:
+    verify_key()
+    return _raised()
+
+
+@blueprint.post("/second-step/skip")
+@form("skip_second_step", level=Level.AAL1)
+def skip_second_step() -> Response:
+    """Continue to the application without the passkey. Sensitive changes still ask for it."""
+    return redirect_onward(destination(), level=Level.AAL1)
 
 
 def _raised() -> Response:
@@ -137,48 +139,42 @@ def _is_required() -> bool:
     return False
 
 
-@form_at(blueprint, "/account/two-step", "enrol_factor", level=Level.ENROL, opens=Level.SESSION)
-def two_step(problem: Problem | None = None) -> Response:
+@blueprint.get("/account/two-step")
+@signed_in(Level.SESSION)
+def show_two_step() -> Response:
+    require(current_asked(), add("factor"))
+    return _two_step_page()
+
+
+def _two_step_page(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
-    asked = current_asked()
-    if not problem:
-        require(asked, add("factor"))
-    if request.method == "POST" and not problem:
-        name = read_form(form_schemas.AppNameForm())["name"]
-        enrolled = factors.enrol(asked, guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
-        path = destination().path("account/two-step/verify")
-        return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
     shown = {"is_required": _is_required(), "number": number}
     return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
 
 
-@form_at(
-    blueprint, "/account/two-step/verify", "verify_factor", level=Level.SESSION, refusal="factor_refused"
-)
-def finish_two_step(problem: Problem | None = None) -> Response:
-    """Show the secret of a new app, as a QR code and as text, and add the app with its first code.
-
-    A user without recovery codes sees new ones.
-    """
-    if request.method == "GET" or problem:
-        return _first_code_page(request.values.get("factor_id", ""), problem)
-    sent = read_form(form_schemas.FirstCodeForm())
-    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
+@blueprint.post("/account/two-step")
+@form("enrol_factor", shown=_two_step_page, level=Level.ENROL)
+def submit_two_step() -> Response:
     asked = current_asked()
-    challenge_id = factors.challenge(asked, factor_id)["id"]
-    factors.verify_totp(asked, factor_id, challenge_id, sent["code"], for_client=False)
-    browser_sessions.resume()
-    has_codes = recovery_codes.status(current_asked()).remaining
-    response = (
-        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
-    )
-    browser_sessions.renew(response)
-    return response
+    require(asked, add("factor"))
+    name = read_form(form_schemas.AppNameForm())["name"]
+    enrolled = factors.enrol(asked, guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
+    path = destination().path("account/two-step/verify")
+    return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
 
 
-def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
-    """Show the secret of an app and ask for its first code, or for another app if this one has expired."""
+@blueprint.get("/account/two-step/verify")
+@signed_in(Level.SESSION)
+def show_first_code() -> Response:
+    return _first_code_page()
+
+
+def _first_code_page(problem: Problem | None = None) -> Response:
+    """Show the secret of an app, as a QR code and as text, and ask for its first code, or for another app if
+    this one has expired.
+    """
+    factor_id = request.values.get("factor_id", "")
     try:
         app = factors.begun_app(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
     except ApiError as error:
@@ -193,13 +189,38 @@ def _first_code_page(factor_id: str, problem: Problem | None) -> Response:
     return _page("two_step_code.html", here=None, factor_id=factor_id, problem=problem, totp=totp)
 
 
-@form_at(blueprint, "/account/recovery-codes", "create_recovery_codes", level=Level.SECOND_FACTOR)
+@blueprint.post("/account/two-step/verify")
+@form("verify_factor", shown=_first_code_page, level=Level.SESSION)
+@audited("factor_refused")
+def submit_first_code() -> Response:
+    """Add a new app with its first code. A user without recovery codes sees new ones."""
+    sent = read_form(form_schemas.FirstCodeForm())
+    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
+    asked = current_asked()
+    challenge_id = factors.challenge(asked, factor_id)["id"]
+    factors.verify_totp(asked, factor_id, challenge_id, sent["code"], for_client=False)
+    browser_sessions.resume()
+    has_codes = recovery_codes.status(current_asked()).remaining
+    response = (
+        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
+    )
+    browser_sessions.renew(response)
+    return response
+
+
+@blueprint.get("/account/recovery-codes")
+@signed_in(Level.SECOND_FACTOR)
+def show_recovery_codes() -> Response:
+    require(current_asked(), add("recovery_codes"))
+    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
+
+
+@blueprint.post("/account/recovery-codes")
+@form("create_recovery_codes", level=Level.SECOND_FACTOR)
 def replace_recovery_codes() -> Response:
     """Replace the recovery codes, and show the new ones once."""
     require(current_asked(), add("recovery_codes"))
-    if request.method == "POST":
-        return _new_codes()
-    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
+    return _new_codes()
 
 
 def _new_codes(*, with_factor: bool = False) -> Response:
@@ -218,13 +239,28 @@ def own_steps() -> list[dict[str, Any]]:
     return [{"last_used_at": None, **step, "type": type} for type, steps in rows.items() for step in steps]
 
 
-@form_at(blueprint, "/account/rename", "rename", level=Level.AAL2, refusal="change_refused")
-def rename(problem: Problem | None = None) -> Response:
+@blueprint.get("/account/rename")
+@signed_in(Level.AAL2)
+def show_rename() -> Response:
+    return _rename_page()
+
+
+def _rename_page(problem: Problem | None = None) -> Response:
+    return page("account_rename.html", script=True, here=None, problem=problem, step=_renamed_step())
+
+
+@blueprint.post("/account/rename")
+@form("rename", shown=_rename_page, level=Level.AAL2)
+@audited("change_refused")
+def submit_rename() -> Response:
+    step = _renamed_step()
+    rename = rename_passkey if step["type"] == "passkey" else factors.rename
+    rename(current_asked(), step["id"], read_form(form_schemas.NameForm())["name"])
+    return redirect_to_own("account#security", "renamed")
+
+
+def _renamed_step() -> dict[str, Any]:
+    """Return the factor or passkey that the request names."""
     guard.live_caller()
     id = request.values.get("id")
-    step = found(next((step for step in own_steps() if step["id"] == id), None), "not_found")
-    if request.method == "POST" and not problem:
-        rename_step = rename_passkey if step["type"] == "passkey" else factors.rename
-        rename_step(current_asked(), step["id"], read_form(form_schemas.NameForm())["name"])
-        return redirect_to_own("account#security", "renamed")
-    return page("account_rename.html", script=True, here=None, problem=problem, step=step)
+    return found(next((step for step in own_steps() if step["id"] == id), None), "not_found")

@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth.extensions.pages.sign_in import sign_in_page
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import begin_registration, finish_registration, require_enabled
 from auth.flows.sign_in.reauthentication import add, require
-from auth.web import Level, guard
+from auth.web import Level, audited, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html import browser_sessions
@@ -17,22 +17,18 @@ from auth.web.html.browser_sessions import signed_in
 from auth.web.html.challenges import may_challenge, sent_credential
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import page, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.problems import form
 from auth.web.html.redirects import redirect_onward, redirect_with_cookie
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)
 
 
-@form_at(blueprint, "/sign-in/passkey", "begin_passkey_sign_in")
-def passkey_page(problem: Problem | None = None) -> Response:
+@blueprint.get("/sign-in/passkey")
+def show_passkey() -> Response:
     """Ask for a passkey if the sign-in page could not get a challenge, or has no script."""
     asked = current_asked()
-    if problem:
-        return sign_in_page(problem)
     require_enabled(asked)
-    if request.method == "POST":
-        return redirect_to_own(destination().path("sign-in/passkey"))
     if not may_challenge():
         return Response()
     return form_page(
@@ -40,11 +36,17 @@ def passkey_page(problem: Problem | None = None) -> Response:
     )
 
 
+@blueprint.post("/sign-in/passkey")
+@form("begin_passkey_sign_in", shown=sign_in_page)
+def begin_with_passkey() -> Response:
+    require_enabled(current_asked())
+    return redirect_to_own(destination().path("sign-in/passkey"))
+
+
 @blueprint.post("/sign-in/passkey/verify")
-@form("sign_in_with_passkey", refusal="sign_in_refused", sign_in="passkey")
-def submit_passkey(problem: Problem | None = None) -> Response:
-    if problem:
-        return sign_in_page(problem)
+@form("sign_in_with_passkey", shown=sign_in_page)
+@audited("sign_in_refused", sign_in="passkey")
+def submit_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
     return redirect_with_cookie(
@@ -77,7 +79,8 @@ def show_new_passkey() -> Response:
 
 
 @blueprint.post("/account/passkeys")
-@form("add_passkey", level=Level.ENROL, refusal="change_refused")
+@form("add_passkey", level=Level.ENROL)
+@audited("change_refused")
 def submit_new_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)

@@ -1,17 +1,19 @@
-from flask import Blueprint, Response, jsonify, request
+from flask import Blueprint, Response, jsonify
 
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.extensions.pages.confirm import require_proof
+from auth.flows import facts
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
 from auth.rules.proofs import is_fresh_recovery
-from auth.web import Level, facts, guard
+from auth.web import Level, audited, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html import browser_sessions, form_schemas, forms
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import redirect_to_own, text
-from auth.web.html.problems import Problem, form, form_at
+from auth.web.html.problems import Problem, form
 from auth.web.html.redirects import PASSWORD_REMOVED, redirect_onward
 from auth.web.input import read_form
 
@@ -36,29 +38,23 @@ def check_common() -> Response:
     return jsonify(problem=None)
 
 
-@form_at(
-    blueprint,
-    "/{kind}",
-    "change_user",
-    kinds=("new-password", "join"),
-    level=Level.AAL2,
-    is_queued=True,
-    refusal="change_refused",
-)
-def new_password(kind: str, problem: Problem | None = None) -> Response:
+@blueprint.get("/new-password", defaults={"kind": "new-password"})
+@blueprint.get("/join", defaults={"kind": "join"})
+@signed_in(Level.AAL2)
+def show_new_password(kind: str) -> Response:
     """Ask for a new password, or, as /join, for the first one of an invited user."""
+    known = guard.live_caller()
+    session = facts.own_session_of(known)
+    is_recovery = session is not None and is_fresh_recovery(session, known.now)
+    if known.oldest_factor_at is not None or not is_recovery:
+        require_proof()
+    if kind == "join" and known.password_hash:
+        return redirect_to_own(destination().path("new-password"))
+    return _page(kind)
+
+
+def _page(kind: str, problem: Problem | None = None) -> Response:
     is_first, to = kind == "join", destination()
-    if request.method == "POST" and not problem:
-        change_user(current_asked(), read_form(form_schemas.PasswordForm()))
-        return redirect_onward(to, done="first_password" if is_first else "password")
-    if not problem:
-        known = guard.live_caller()
-        session = facts.own_session_of(known)
-        is_recovery = session is not None and is_fresh_recovery(session, known.now)
-        if known.oldest_factor_at is not None or not is_recovery:
-            require_proof()
-        if is_first and known.password_hash:
-            return redirect_to_own(to.path("new-password"))
     # Unless the next page is the account, which lists them.
     changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
     return form_page(
@@ -72,3 +68,12 @@ def new_password(kind: str, problem: Problem | None = None) -> Response:
         known=browser_sessions.resume(),
         changes=len(changes),
     )
+
+
+@blueprint.post("/new-password", defaults={"kind": "new-password"})
+@blueprint.post("/join", defaults={"kind": "join"})
+@form("change_user", shown=_page, level=Level.AAL2, is_queued=True)
+@audited("change_refused")
+def submit_new_password(kind: str) -> Response:
+    change_user(current_asked(), read_form(form_schemas.PasswordForm()))
+    return redirect_onward(destination(), done="first_password" if kind == "join" else "password")

@@ -12,11 +12,10 @@ from auth.flows.account.changes import change_user
 from auth.flows.links.finding import by_code
 from auth.flows.links.spending import Redirect, spend
 from auth.flows.messages import outgoing
-from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
-from auth.rules.users import ADDRESS_KINDS, AddressKind
-from auth.web import Level, cookies, guard
+from auth.rules.users import AddressKind
+from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -24,7 +23,7 @@ from auth.web.html import form_schemas, forms
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, page, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at, told
+from auth.web.html.problems import Problem, form, told
 from auth.web.input import read_form
 from sql import queries
 
@@ -37,44 +36,59 @@ def own_user() -> dict[str, Any]:
     return json.loads(guard.admit_reader(queries.select_user(latchkey.db, **guard.caller_ids())).user_object)
 
 
-@form_at(blueprint, "/account/name", "change_user", level=Level.AAL2)
-def name(problem: Problem | None = None) -> Response:
-    if request.method == "POST" and not problem:
-        new = read_form(form_schemas.NameForm())["name"]
-        change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
-        return redirect_to_own("account", "name")
+@blueprint.get("/account/name")
+@signed_in(Level.AAL2)
+def show_name() -> Response:
+    return _name_page()
+
+
+def _name_page(problem: Problem | None = None) -> Response:
     shown = names.of_user(own_user()["user_metadata"]) or ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
 
 
-@form_at(
-    blueprint,
-    "/account/{kind}",
-    "change_user",
-    "change_address",
-    level=Level.PROOF,
-    refusal="change_refused",
-    kinds=ADDRESS_KINDS,
-)
-def address(kind: AddressKind, problem: Problem | None = None) -> Response:
-    """Ask for a new address, and send a code to it."""
-    asked = current_asked()
-    if request.method == "POST" and not problem:
-        kept = typed()
-        new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
-        back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
-        known = getattr(guard.live_caller(), kind)
-        changed = change_user(asked, {kind: new}, TokenColumns(redirect_to=back, **browser))
-        if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
-            return redirect_to_own("account", f"{kind}_stays")
-        query = {"typed": waiting.keep_address(asked, new, **browser, has_asked=True)}
-        return redirect_to_own(with_query(f"account/{kind}/code", query))
-    if problem and "typed" in request.form:
-        return _code_page(kind, problem)
-    if not problem:
-        require(asked, add(kind))
+@blueprint.post("/account/name")
+@form("change_user", shown=_name_page, level=Level.AAL2)
+def submit_name() -> Response:
+    new = read_form(form_schemas.NameForm())["name"]
+    change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
+    return redirect_to_own("account", "name")
+
+
+@blueprint.get("/account/email", defaults={"kind": "email"})
+@blueprint.get("/account/phone", defaults={"kind": "phone"})
+@signed_in(Level.PROOF)
+def show_address(kind: AddressKind) -> Response:
+    """Ask for a new address."""
+    require(current_asked(), add(kind))
+    return _address_page(kind)
+
+
+def _address_page(kind: AddressKind, problem: Problem | None = None) -> Response:
     known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
     return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
+
+
+def _ask_for_address_again(kind: AddressKind, problem: Problem) -> Response:
+    return _code_page(kind, problem) if "typed" in request.form else _address_page(kind, problem)
+
+
+@blueprint.post("/account/email", defaults={"kind": "email"})
+@blueprint.post("/account/phone", defaults={"kind": "phone"})
+@form("change_user", "change_address", shown=_ask_for_address_again, level=Level.PROOF)
+@audited("change_refused")
+def submit_address(kind: AddressKind) -> Response:
+    """Send a code to a new address."""
+    asked = current_asked()
+    kept = typed()
+    new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
+    back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
+    known = getattr(guard.live_caller(), kind)
+    changed = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
+    if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
+        return redirect_to_own("account", f"{kind}_stays")
+    query = {"typed": waiting.keep_address(asked, new, **browser, has_asked=True)}
+    return redirect_to_own(with_query(f"account/{kind}/code", query))
 
 
 @blueprint.get("/account/email/code", defaults={"kind": "email"})
@@ -82,26 +96,6 @@ def address(kind: AddressKind, problem: Problem | None = None) -> Response:
 @signed_in(Level.AAL2)
 def show_address_code(kind: str) -> Response:
     return _code_page(kind)
-
-
-@blueprint.post("/account/email/verify", defaults={"kind": "email"})
-@blueprint.post("/account/phone/verify", defaults={"kind": "phone"})
-@signed_in(Level.AAL2)
-@form("verify", refusal="verification_refused")
-def submit_address_code(kind: str, problem: Problem | None = None) -> Response:
-    asked = current_asked()
-    kept = typed()
-    if problem or kept is None or _has(kept.address):
-        return _code_page(kind, problem)
-    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], asked.browser_hash)
-    try:
-        # Like a link that opens no session: the current session stays.
-        spend(asked, f"{kind}_change", code, Redirect())
-    except ApiError as error:
-        # The link may have confirmed the email meanwhile.
-        if error.error_code != "otp_expired" or not _has(kept.address):
-            raise
-    return redirect_to_own("account", kind)
 
 
 @blueprint.post("/account/email/waiting/state")
@@ -124,6 +118,27 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     address_of_page = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)}
     here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
     return page("account_code.html", script=True, here=here, problem=said, names=address_of_page, **again)
+
+
+@blueprint.post("/account/email/verify", defaults={"kind": "email"})
+@blueprint.post("/account/phone/verify", defaults={"kind": "phone"})
+@signed_in(Level.AAL2)
+@form("verify", shown=_code_page)
+@audited("verification_refused")
+def submit_address_code(kind: str) -> Response:
+    asked = current_asked()
+    kept = typed()
+    if kept is None or _has(kept.address):
+        return _code_page(kind)
+    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], asked.browser_hash)
+    try:
+        # Like a link that opens no session: the current session stays.
+        spend(asked, f"{kind}_change", code, Redirect())
+    except ApiError as error:
+        # The link may have confirmed the email meanwhile.
+        if error.error_code != "otp_expired" or not _has(kept.address):
+            raise
+    return redirect_to_own("account", kind)
 
 
 def _has(address: str) -> bool:

@@ -18,14 +18,15 @@ from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import Act, remove, require
 from auth.rules.users import ADDRESS_KINDS
-from auth.web import Level, guard
+from auth.web import Level, audited, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html import form_schemas
+from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, application, page, provider, redirect_to_own, sentences, text
-from auth.web.html.problems import Problem, form_at
+from auth.web.html.problems import Problem, form
 from auth.web.input import check, known_id
 from sql import queries
 
@@ -133,14 +134,24 @@ def _wanted() -> _Removal:
     return wanted
 
 
-@form_at(blueprint, "/account/remove", "remove", level=Level.SESSION, refusal="change_refused")
-def remove_from_account(problem: Problem | None = None) -> Response:
-    """Show the consequences of a removal, and do it."""
-    wanted = _wanted()
-    if request.method == "POST" and not problem:
-        wanted.run()
-        return redirect_to_own(wanted.back, wanted.done)
-    to = destination()
+@blueprint.get("/account/remove")
+@signed_in(Level.SESSION)
+def show_removal() -> Response:
+    return _removal_page()
+
+
+def _removal_page(problem: Problem | None = None) -> Response:
+    """Show the consequences of a removal."""
+    wanted, to = _wanted(), destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"
     return page(template, script=True, here=None, problem=problem, removal=wanted, back=back, to=to)
+
+
+@blueprint.post("/account/remove")
+@form("remove", shown=_removal_page, level=Level.SESSION)
+@audited("change_refused")
+def submit_removal() -> Response:
+    wanted = _wanted()
+    wanted.run()
+    return redirect_to_own(wanted.back, wanted.done)

@@ -1,5 +1,6 @@
 """Signing in and up, and the requests for their codes."""
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -15,14 +16,14 @@ from auth.flows.sign_in import waiting
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.flows.sign_up.sign_up import sign_up as register
-from auth.web import Level, cookies, guard
+from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import identifier, provider, redirect_to_own
-from auth.web.html.problems import Problem, form, form_at, told, why_ended
+from auth.web.html.problems import Problem, form, told, why_ended
 from auth.web.html.providers import begin_sign_in
 from auth.web.html.redirects import (
     LAST_USED,
@@ -40,43 +41,47 @@ _ENDED = "session_expired"
 _BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
 
 
-@form_at(
-    blueprint,
-    "/sign-in",
-    "sign_in_with_password",
-    is_queued=True,
-    limit_text="sign_in_rate_limit",
-    refusal="sign_in_refused",
-    sign_in="password",
-)
-def sign_in(problem: Problem | None = None) -> Response:
+@blueprint.get("/sign-in")
+def show_sign_in() -> Response:
     """Ask for an address and a password, or whether to continue with the signed-in account."""
-    if problem and problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
-        # The password was right.
-        address = _address_of(read_form(form_schemas.AddressForm()))
-        return redirect_to_code("sign-up", address, cookies.bound(), has_asked=False, problem=problem)
-    if problem:
-        return sign_in_page(problem)
-    if request.method == "POST":
-        if customers := _customers_provider():
-            return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
-        session = sign_in_with_password(
-            current_asked(), read_form(form_schemas.SignInForm()), for_client=False
-        )
-        return redirect_with_cookie(session, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
     if known and (not to or (request.method == "GET" and is_expected(to))):
         return redirect_after_sign_in(to)
     return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_page()
 
 
-@form_at(blueprint, "/sign-in/code", "request_sign_in", limit_text="code_rate_limit")
-def sign_in_code(problem: Problem | None = None) -> Response:
+def _sign_in_again(problem: Problem) -> Response:
+    if problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
+        # The password was right.
+        address = _address_of(read_form(form_schemas.AddressForm()))
+        return redirect_to_code("sign-up", address, cookies.bound(), has_asked=False, problem=problem)
+    return sign_in_page(problem)
+
+
+@blueprint.post("/sign-in")
+@form("sign_in_with_password", shown=_sign_in_again, limit_text="sign_in_rate_limit", is_queued=True)
+@audited("sign_in_refused", sign_in="password")
+def submit_sign_in() -> Response:
+    if customers := _customers_provider():
+        return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
+    session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), for_client=False)
+    return redirect_with_cookie(session, destination(), way="password")
+
+
+@blueprint.get("/sign-in/code")
+def show_sign_in_code() -> Response:
+    return code_page("sign-in")
+
+
+def _ask_for_code_again(problem: Problem) -> Response:
+    return code_page("sign-in", problem) if "typed" in request.form else sign_in_page(problem)
+
+
+@blueprint.post("/sign-in/code")
+@form("request_sign_in", shown=_ask_for_code_again, limit_text="code_rate_limit")
+def submit_sign_in_code() -> Response:
     """Send a code if the address has a user, and ask for it."""
-    if request.method == "POST" and not problem:
-        return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
-    is_first = problem and "typed" not in request.form
-    return sign_in_page(problem) if is_first else code_page("sign-in", problem)
+    return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
 
 
 @blueprint.post("/sign-in/continue")
@@ -94,42 +99,60 @@ def show_signed_in() -> Response:
     return form_page("signed_in.html", "sign-in/here", problem=told(), account=known.email or known.phone)
 
 
-@form_at(blueprint, "/sign-up", "sign_up", is_queued=True, refusal="sign_up_refused")
-def sign_up(problem: Problem | None = None) -> Response:
-    """Register a user and ask for the code. A taken address gets the same page."""
-    if problem:
-        return sign_up_page(problem)
-    if request.method == "POST":
-        sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), cookies.bound()
-        address = _address_of(sent)
-        body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
-        asked = current_asked()
-        if latchkey.settings.autoconfirm:
-            session = cast(Session, register(asked, body))
-            return redirect_with_cookie(session, to, way="password")
-        wait = outgoing.seconds_to_wait(asked, address)
-        register(asked, body)
-        return redirect_when_sent("sign-up", address, browser, wait)
+@blueprint.get("/sign-up")
+def show_sign_up() -> Response:
     if browser_sessions.resume() or identifier() is None:
         return redirect_to_own(destination().path("sign-in"))
     return sign_up_page()
 
 
-@form_at(blueprint, "/sign-up/code", "request_confirmation")
-def sign_up_code(problem: Problem | None = None) -> Response:
+def sign_up_page(problem: Problem | None = None) -> Response:
+    return _page_with_providers("sign_up.html", "sign-up", problem)
+
+
+@blueprint.post("/sign-up")
+@form("sign_up", shown=sign_up_page, is_queued=True)
+@audited("sign_up_refused")
+def submit_sign_up() -> Response:
+    """Register a user and ask for the code. A taken address gets the same page."""
+    sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), cookies.bound()
+    address = _address_of(sent)
+    body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
+    asked = current_asked()
+    if latchkey.settings.autoconfirm:
+        session = cast(Session, register(asked, body))
+        return redirect_with_cookie(session, to, way="password")
+    wait = outgoing.seconds_to_wait(asked, address)
+    register(asked, body)
+    return redirect_when_sent("sign-up", address, browser, wait)
+
+
+@blueprint.get("/sign-up/code")
+def show_sign_up_code() -> Response:
+    return code_page("sign-up")
+
+
+@blueprint.post("/sign-up/code")
+@form("request_confirmation", shown=functools.partial(code_page, "sign-up"))
+def submit_sign_up_code() -> Response:
     """Send the confirmation again, and ask for its code."""
-    if request.method == "POST" and not problem:
-        return send_code("sign-up", destination().or_site().own_url("sign-in"), "signup", "sms_signup")
-    return code_page("sign-up", problem)
+    return send_code("sign-up", destination().or_site().own_url("sign-in"), "signup", "sms_signup")
 
 
-@form_at(blueprint, "/forgot-password", "request_recovery")
-def forgot_password(problem: Problem | None = None) -> Response:
-    """Send a code, by email with a link, if the address has a user, and ask for it."""
-    if request.method == "POST" and not problem:
-        back = destination().or_site().own_url("new-password")
-        return send_code("forgot-password", back, "recovery")
+@blueprint.get("/forgot-password")
+def show_forgot_password() -> Response:
+    return forgot_page()
+
+
+def _recover_again(problem: Problem) -> Response:
     return code_page("forgot-password", problem) if "typed" in request.form else forgot_page(problem)
+
+
+@blueprint.post("/forgot-password")
+@form("request_recovery", shown=_recover_again)
+def submit_forgot_password() -> Response:
+    """Send a code, by email with a link, if the address has a user, and ask for it."""
+    return send_code("forgot-password", destination().or_site().own_url("new-password"), "recovery")
 
 
 @blueprint.get("/forgot-password/code")
@@ -156,10 +179,6 @@ def sign_in_page(problem: Problem | None = None) -> Response:
     # Users of a customer's provider who also have a password open this page with this parameter.
     way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
     return _page_with_providers("sign_in.html", "sign-in", said, way=way)
-
-
-def sign_up_page(problem: Problem | None = None) -> Response:
-    return _page_with_providers("sign_up.html", "sign-up", problem)
 
 
 def forgot_page(problem: Problem | None = None) -> Response:

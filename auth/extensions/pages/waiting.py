@@ -15,14 +15,15 @@ from auth.flows.links.spending import Page, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
-from auth.web import cookies
+from auth.web import audited, cookies
 from auth.web.asked import current_asked
+from auth.web.errors import found
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
 from auth.web.html.problems import Problem, form, problem_of, told
-from auth.web.html.redirects import Destination, redirect_with_cookie
+from auth.web.html.redirects import Destination, done_of, redirect_with_cookie
 from auth.web.input import read_form
 from sql import queries
 
@@ -118,22 +119,24 @@ def redirect_when_sent(path: str, address: str, browser: cookies.Bound, wait: fl
 @blueprint.post("/sign-in/verify", defaults={"path": "sign-in"})
 @blueprint.post("/sign-up/verify", defaults={"path": "sign-up"})
 @blueprint.post("/forgot-password/verify", defaults={"path": "forgot-password"})
-@form("verify", refusal="verification_refused", sign_in="link")
-def submit_code(path: str, problem: Problem | None = None) -> Response:
+@form("verify", shown=code_page)
+@audited("verification_refused", sign_in="link")
+def submit_code(path: str) -> Response:
     """Sign the browser in with the code of a form."""
     asked = current_asked()
     kept = typed()
     # The code of a used link would count as wrong.
-    if problem or kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
-        return code_page(path, problem)
+    if kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
+        return code_page(path)
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
     code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
     outcome = spend(asked, link_type, code, Page(waits_for=LINKS[path]))
     way = "code" if path == "sign-in" else "password"
-    is_removed = "password_removed" in outcome.members
-    to, page_after = _onward("forgot-password" if is_removed else path)
-    return redirect_with_cookie(outcome.session, to, page_after, way=way, is_removed=is_removed)
+    done = done_of(outcome)
+    to, page_after = _onward("forgot-password" if done else path)
+    session = found(outcome.session, "unexpected_failure")
+    return redirect_with_cookie(session, to, page_after, way=way, done=done)
 
 
 @blueprint.post("/waiting/state")

@@ -4,17 +4,18 @@ from werkzeug.routing import BaseConverter
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
+from auth.flows import facts
 from auth.flows.account import identities
+from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
-from auth.web import Level, asks_more, audited, cookies, facts, fields, guard, refuses_by_page, schemas
+from auth.web import Level, asks_more, audited, cookies, fields, guard, refuses_by_page, schemas
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from auth.web.fields import is_uuid
 from auth.web.html import form_schemas, providers
 from auth.web.html.forms import own_form_or_json

@@ -5,11 +5,11 @@ from auth.flows.admin import webhooks
 from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import fields, guard, schemas
-from auth.web.application import JsonResponse
+from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import read_body, read_query
-from auth.web.paging import AdminPageQuery, bounds, paginated
+from auth.web.schemas import AdminPageQuery, bounds
 from sql import queries
 
 blueprint = Blueprint("webhooks", __name__)

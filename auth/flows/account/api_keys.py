@@ -8,6 +8,7 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import add as adding
 from auth.flows.sign_in.reauthentication import admit_caller, give_proof
@@ -15,7 +16,6 @@ from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from sql import acts, queries
 from sql.acts import Act
 

@@ -4,6 +4,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
 from auth.flows.account import removal
+from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.sign_in.reauthentication import (
     Act,
@@ -22,7 +23,6 @@ from auth.rules.users import ADDRESS_KINDS, AddressKind, is_anonymous
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from sql import Runner, acts, queries
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from auth.core.json_bodies import JsonObject
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.web import audit
 from auth.web.asked import Asked
-from auth.web.facts import Person
 from sql import acts, queries
 from sql.acts import Act
 

@@ -10,6 +10,7 @@ from auth.core.tokens.access_tokens import Caller
 from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.admission import is_listed
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions import refreshing
 from auth.flows.sessions.issuing import Session, about_own
@@ -24,7 +25,6 @@ from auth.rules.users import is_anonymous
 from auth.web import Level, audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.facts import Person
 from sql import acts, queries
 from sql.acts import Act
 

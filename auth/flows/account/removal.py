@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
-from auth.flows import ends
+from auth.flows import ends, facts
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.rules import proofs
 from auth.rules.proofs import is_recent
 from auth.rules.remaining import refusal_of_removal
 from auth.rules.users import ADDRESS_KINDS
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.facts import Person
 from sql import Runner, queries
 from sql.acts import Act
 

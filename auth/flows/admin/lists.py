@@ -7,9 +7,9 @@ from io import StringIO
 
 from auth.core import addresses, typed
 from auth.core.text import labels
+from auth.flows import counts
 from auth.flows.admin import targets
 from auth.flows.admin.searches import Filters
-from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries

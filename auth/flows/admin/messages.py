@@ -7,7 +7,7 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.core.tokens import one_time
-from auth.flows import admission
+from auth.flows import admission, counts
 from auth.flows.admin import targets
 from auth.flows.admin.targets import Claim
 from auth.flows.links.targets import requested_target
@@ -16,7 +16,7 @@ from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import recipient_of, write_requested
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules.users import gives_way, has_open_invitation, is_banned
-from auth.web import audit, counts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from auth.web.input import known_id

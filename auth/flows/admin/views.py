@@ -8,17 +8,18 @@ from marshmallow.fields import Nested
 
 from auth.core import json_bodies
 from auth.core.json_bodies import JsonObject
+from auth.flows import counts
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
 from auth.flows.history import timeline
-from auth.web import counted, counts, dialect, fields, g, guard, schemas, takes_metadata
-from auth.web.application import JsonResponse
+from auth.web import counted, dialect, fields, g, guard, schemas, takes_metadata
+from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_body, read_query
-from auth.web.paging import AdminPageQuery, bounds, paginated
+from auth.web.schemas import AdminPageQuery, bounds
 from sql import queries
 
 blueprint = Blueprint("admin", __name__)

@@ -12,6 +12,7 @@ from auth.core.json_bodies import JsonObject
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.issuing import Issue, Session, about_own
@@ -23,7 +24,6 @@ from auth.rules.policy import RECENT_AGE
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
 
 Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors"

@@ -11,8 +11,8 @@ from auth.core.text import names
 from auth.core.text.labels import quoted
 from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
+from auth.flows import counts
 from auth.flows.history import timeline
-from auth.web import counts
 from sql import Database, queries
 
 _PASSWORD, _LINK, _SMS, _PASSKEY = "a password", "an emailed link", "an SMS code", "a passkey"
@@ -48,7 +48,7 @@ _NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`ways` are the sign-in methods that work, even during a lock; `limits` are those of auth/web/counts.py.
+    """`ways` are the sign-in methods that work, even during a lock; `limits` those of auth/flows/counts.py.
 
     `claims` are the claims of `AUTH_TOKEN_CLAIMS` in the next access token, without those of its session.
     """

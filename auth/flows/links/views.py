@@ -13,7 +13,7 @@ from auth.flows.links import declining, targets, undo
 from auth.flows.links.finding import Given, Link, by_code, good_link
 from auth.flows.links.spending import Client, Redirect, spend
 from auth.flows.sessions.issuing import Session
-from auth.flows.sessions.token_response import token_response
+from auth.flows.sessions.token_response import Outcome, token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
     audited,
@@ -243,9 +243,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _refused(query, error)
     target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
     if outcome.is_elsewhere and outcome.session:
-        is_removed = "password_removed" in outcome.members
-        leads_to_password = outcome.purpose == "recovery" or is_removed
-        return _redirect_elsewhere(outcome.session, target, leads_to_password, is_removed)
+        return _redirect_elsewhere(outcome, outcome.session, target)
     # In another browser, the page that requested the change would ask for a sign-in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
@@ -269,11 +267,13 @@ def _take_back(query: Mapping[str, str]) -> Response:
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
-def _redirect_elsewhere(session: Session, target: str, leads_to_password: bool, is_removed: bool) -> Response:
+def _redirect_elsewhere(outcome: Outcome, session: Session, target: str) -> Response:
     """Sign this browser in without the application, which waits in the browser that requested the link."""
-    to = redirects.entrance(target)
-    page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
-    return redirects.redirect_with_cookie(session, to, page, is_removed=is_removed)
+    to, done = redirects.entrance(target), redirects.done_of(outcome)
+    page = "sign-in" if to.next else "sign-in/here"
+    if outcome.purpose == "recovery" or done:
+        page = "new-password"
+    return redirects.redirect_with_cookie(session, to, page, done=done)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:

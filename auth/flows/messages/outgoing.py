@@ -17,11 +17,11 @@ from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.delivery import dev_inbox
+from auth.flows import counts
+from auth.flows.facts import Person
 from auth.rules.messages import Channel, address_of_notices, is_beyond_tenth, what_stops_message
-from auth.web import counts
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from auth.web.limits import Window, refusal
 from sql import Transaction, queries
 

@@ -12,6 +12,7 @@ from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
+from auth.flows.facts import Person
 from auth.flows.sessions.issuing import Session, about_new, about_own
 from auth.flows.sessions.token_response import Proof, open_session, raise_session, record_sign_in
 from auth.flows.sign_in.reauthentication import admit_caller
@@ -20,7 +21,6 @@ from auth.rules.users import is_banned
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from sql import Database, Transaction, acts, queries
 from sql.acts import Act
 

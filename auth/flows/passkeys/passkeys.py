@@ -5,6 +5,7 @@ from auth.core.json_bodies import JsonObject
 from auth.flows.account import removal
 from auth.flows.admin import targets
 from auth.flows.factors import factors
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import raise_session
@@ -15,7 +16,6 @@ from auth.rules.users import is_anonymous
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.facts import Person
 from sql import acts, queries
 from sql.acts import Act
 

@@ -1,10 +1,10 @@
 """Signing out, and ending one session of the caller."""
 
 from auth.core.text.moments import iso_8601
-from auth.flows import ends
+from auth.flows import ends, facts
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.sessions import end_of_session
-from auth.web import Level, audit, facts
+from auth.web import Level, audit
 from auth.web.asked import Asked
 from sql import acts, queries
 

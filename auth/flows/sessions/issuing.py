@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.flows import facts
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
 from auth.rules.users import is_banned
-from auth.web import facts
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
 from auth.web.errors import found, unavailable

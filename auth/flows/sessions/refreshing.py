@@ -5,7 +5,7 @@ from dataclasses import asdict
 import structlog
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
-from auth.flows import ends
+from auth.flows import ends, facts
 from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue, Session
 from auth.rules.levels import lacks_step
@@ -13,7 +13,7 @@ from auth.rules.policy import Window
 from auth.rules.refreshing import act_of_refresh, counted, refreshed, refusal_of_refresh_token
 from auth.rules.refusals import Refusal
 from auth.rules.users import is_banned
-from auth.web import audit, facts, limits
+from auth.web import audit, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from sql import acts, queries

@@ -12,14 +12,14 @@ from auth.core import json_bodies, promises
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
-from auth.flows import ends
+from auth.flows import ends, facts
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
 from auth.rules.sign_in import verdict_on_code
 from auth.rules.users import AddressKind
-from auth.web import audit, facts
+from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
 from auth.web.errors import ApiError, found

@@ -2,13 +2,14 @@ from flask import Blueprint, Response, jsonify
 
 from auth.flows.sessions.ending import end_session, sign_out
 from auth.web import Level, asks_more, fields, guard, schemas
+from auth.web.application import paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from auth.web.limits import limited
-from auth.web.paging import PageQuery, bounds, paginated
+from auth.web.schemas import PageQuery, bounds
 from sql import queries
 
 blueprint = Blueprint("sessions", __name__)

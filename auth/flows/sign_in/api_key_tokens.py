@@ -10,7 +10,7 @@ from auth.core.tokens.api_keys import InvalidApiKey
 from auth.flows.sessions.issuing import about_key, claims_of
 from auth.rules.refreshing import counted
 from auth.rules.tokens import end_of_key
-from auth.web import audit, callers, facts, limits
+from auth.web import audit, callers, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from auth.web.limits import Window
@@ -53,7 +53,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
             owner = queries.select_owner_of_api_key(act, id=id)
             act.lock_users([owner and owner.user_id])
             row = act.read(queries.select_api_key_to_use, id=id, key_macs=macs)
-        if row and end_of_key(facts.key_of(row), row.now):
+        if row and end_of_key(callers.key_of(row), row.now):
             row = None
         if row:
             window = asked.parts.policy.refresh_window

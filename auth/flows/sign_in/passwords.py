@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
-from auth.flows import verdicts
+from auth.flows import facts, verdicts
 from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
 from auth.rules import counts
@@ -13,7 +13,7 @@ from auth.rules.admission import refusal_of_kind
 from auth.rules.counts import Allowance, Limit
 from auth.rules.sign_in import refusal_of_password
 from auth.rules.users import AddressKind
-from auth.web import facts, limits
+from auth.web import limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from sql import acts, queries

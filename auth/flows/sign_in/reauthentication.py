@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
+from auth.flows import facts
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.links import nonces
 from auth.flows.links.finding import by_code
@@ -16,7 +17,7 @@ from auth.flows.sign_in.passwords import check_current_password
 from auth.rules import proofs
 from auth.rules.proofs import Kind, Proof, Verb
 from auth.rules.refusals import Refusal
-from auth.web import Level, audit, callers, facts
+from auth.web import Level, audit, callers
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Runner, acts, queries

@@ -4,6 +4,7 @@ from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows import ends
 from auth.flows.admission import is_listed
+from auth.flows.facts import Person
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns, notify
@@ -12,7 +13,6 @@ from auth.rules.users import gives_way, lacks_address
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from sql import Runner, queries
 from sql.acts import Act
 

@@ -11,11 +11,11 @@ from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
+from auth.flows import counts
 from auth.flows.admin.user_acts import ACTS, name_of
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import Obstacle
 from auth.rules.users import ADDRESS_KINDS
-from auth.web import counts
 from auth.web.context import Latchkey
 from auth.web.fields import is_uuid
 from sql import Database, queries

@@ -10,12 +10,13 @@ import click
 from marshmallow import ValidationError
 
 from auth.cli import Unusable, acting, ask, found_user, json_option, printable, prints_json, show, yes_option
+from auth.flows import counts
 from auth.flows.admin import lists, messages, searches, targets
 from auth.flows.admin.user_acts import ACTS, UserAct, name_of
 from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
-from auth.web import counts, fields
+from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.html import form_schemas

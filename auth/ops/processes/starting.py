@@ -92,7 +92,7 @@ def make_application(settings: Settings) -> None:
     # Both or neither: a worker that is replaced uses them together.
     served.application, served.current = importlib.import_module("app").create_app(settings), settings
     if settings.metrics_bind:
-        importlib.import_module("auth.web.request_metrics")
+        importlib.import_module("auth.ops.processes.request_metrics")
     gc.unfreeze()  # the application before a reload
     gc.collect()
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker

@@ -7,18 +7,20 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, cast
+from typing import cast
 
 from flask import Response
 
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
+from auth.flows import facts
+from auth.flows.sessions.issuing import Session
 from auth.rules import levels, tokens
 from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
 from auth.rules.sessions import proved_at
 from auth.rules.users import has_factor
-from auth.web import Level, View, callers, cookies, facts, g, guard
+from auth.web import Level, View, callers, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.forms import SESSION
@@ -82,8 +84,8 @@ def end_reason() -> str | None:
     return ended.reason if ended else None
 
 
-def begin(session: Any) -> str:
-    """Sign the browser in with a new session, a row of `open_session`, and return its cookie's value."""
+def begin(session: Session) -> str:
+    """Sign the browser in with a new session, and return its cookie's value."""
     user_id = json.loads(session.user_object)["id"]
     # Always a new value: an attacker may know the one from before the sign-in.
     token = one_time.new_token()

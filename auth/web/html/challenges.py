@@ -14,6 +14,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import form_schemas
 from auth.web.input import check, known_id, read_form
+from sql import queries
 
 
 def sent_credential() -> dict[str, Any]:
@@ -45,22 +46,24 @@ def challenge() -> dict[str, Any] | None:
     return assertions.begin_proof(current_asked()) if latchkey.settings.passkeys_enabled else None
 
 
-def own_factors(ways: Any, *, has_challenges: bool) -> dict[str, Any]:
-    """Return the factors to ask the caller for, a row of `select_second_steps`, with new challenges."""
-    if not has_challenges:
-        ways = ways._replace(keys=[], has_passkey=False)
+def factors_without_challenge(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
+    """Return the factors to ask the caller for that need no challenge."""
+    return own_factors(ways._replace(keys=[], has_passkey=False))
+
+
+def own_factors(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
+    """Return the factors to ask the caller for, with new challenges."""
+    keys = []
+    for key in ways.keys:
+        made = factors.challenge(current_asked(), key["id"])
+        options = made["webauthn"]["credential_options"]["publicKey"]
+        keys.append(key | {"challenge": {"challenge_id": made["id"], "options": options}})
     return {
         "apps": ways.apps,
         "challenge": challenge() if ways.has_passkey else None,
-        "keys": [key | _key_challenge(key["id"]) for key in ways.keys],
+        "keys": keys,
         "has_recovery_codes": ways.recovery_codes > 0,
     }
-
-
-def _key_challenge(factor_id: str) -> dict[str, Any]:
-    made = factors.challenge(current_asked(), factor_id)
-    options = made["webauthn"]["credential_options"]["publicKey"]
-    return {"challenge": {"challenge_id": made["id"], "options": options}}
 
 
 def verify_key(*, added_before: datetime | None = None) -> Session:

@@ -1,6 +1,6 @@
 """The marshmallow schemas of our pages' forms."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from marshmallow import pre_load
 
@@ -17,7 +17,7 @@ class AddressForm(Addressed):
     phone = fields.TypedPhone()
 
     @pre_load
-    def find_phone(self, data: dict[str, Any], **_kwargs: object) -> dict[str, Any]:
+    def find_phone(self, data: Mapping[str, str], **_kwargs: object) -> Mapping[str, str]:
         settings, typed = latchkey.settings, data.get("email", "")
         if settings.offers_phone and (looks_like_phone(typed) or not settings.email_enabled):
             return {name: value for name, value in data.items() if name != "email"} | {"phone": typed}

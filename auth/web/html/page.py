@@ -79,7 +79,7 @@ def page(
     client_logo: str | None = None,
     next_page: str | None = None,
     language: str | None = None,
-    **values: Any,
+    **values: object,
 ) -> Response:
     """Render a page, perhaps with the logo of an application. Its forms have the token `form_token`, and may
     redirect to the application `form_target`.
@@ -158,7 +158,7 @@ def redirect_to_own(path: str, done: str = "") -> Response:
     return redirect(f"{root()}{path}" or "./")
 
 
-def text(table: str, name: str, /, **variables: Any) -> Markup:
+def text(table: str, name: str, /, **variables: object) -> Markup:
     """Return a text in the reader's language."""
     return _say(chosen_language(), table, name, **variables)
 
@@ -180,7 +180,7 @@ def sentences(*texts: str | None) -> Markup:
     return _spaced(Markup(" ").join(filter(None, texts)), chosen_language())
 
 
-def _say(language: str, table: str, name: str, /, **variables: Any) -> Markup:
+def _say(language: str, table: str, name: str, /, **variables: object) -> Markup:
     brand = latchkey.settings.brand_name
     return _spaced(string("pages", language, f"{table}.{name}").render(brand=brand, **variables), language)
 

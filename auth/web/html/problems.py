@@ -1,10 +1,9 @@
 """Forms and their errors: a sentence next to a field, or a page; the envelope for programs."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from inspect import signature
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -21,7 +20,6 @@ from auth.core.text.moments import wait
 from auth.web import Level, View, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
-from auth.web.declarations import Refusal, SignIn, says
 from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
@@ -87,9 +85,9 @@ def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
-        def answered(*args: Any, **kwargs: Any) -> ResponseReturnValue:
+        def answered(**kwargs: object) -> ResponseReturnValue:
             try:
-                return view(*args, **kwargs)
+                return view(**kwargs)
             except _REFUSALS as error:
                 problem = explain(error) if asks_for_page() else None
                 if problem is None or problem.error_code in ELSEWHERE:
@@ -107,65 +105,30 @@ def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
 def form(
     *acts: str,
+    shown: View | None = None,
     level: Level | None = None,
     key: Callable[[], str] | None = None,
     limit_text: str = "over_request_rate_limit",
-    refusal: Refusal | None = None,
-    sign_in: SignIn | None = None,
     is_queued: bool = False,
 ) -> Callable[[View], View]:
-    """Return a decorator for the view of a form. A view with a parameter `problem` shows its page: a refused
-    form calls it again with the problem, whose text beyond the limit is `limit_text`.
+    """Return a decorator for the view that a form is sent to. `shown(problem=…)` shows its page again if the
+    form is refused; the problem's text beyond the limit is `limit_text`.
 
     With a `level`, the form is for signed-in users, and the windows of the acts count each user on each
     network. To share the windows of strangers, put `signed_in` above this decorator instead. Otherwise they
-    count by `key`, or each network. `is_queued` if the view hashes a password; `refusal` and `sign_in` are
-    those of `audited`.
+    count by `key`, or each network. `is_queued` if the view hashes a password.
     """
     counted = key or (guard.caller_on_network if level else None)
 
-    def decorate(page_view: View) -> View:
-        view = says(refusal=refusal, sign_in=sign_in)(page_view)
+    def decorate(view: View) -> View:
         for act in reversed(acts):
-            view = limited(act, key=counted)(view) if counted else limited(act)(view)
+            view = limited(act, key=counted)(view)
         view = own_form(queued(view) if is_queued else view)
-        if "problem" in signature(page_view).parameters:
-            view = shows(page_view, functools.partial(problem_of, limit_text=limit_text))(view)
+        if shown:
+            view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view)
         return signed_in(level)(view) if level else view
 
     return decorate
-
-
-def form_at(
-    blueprint: Blueprint,
-    path: str,
-    *acts: str,
-    level: Level | None = None,
-    opens: Level | None = None,
-    kinds: Sequence[str] = (),
-    **form_arguments: Any,
-) -> Callable[[View], View]:
-    """Return a decorator for the view of a page with a form: GET shows it, POST submits it as in `form`.
-
-    GET also requires the `level`, or the level `opens`. With `kinds`, there is a page for each, at `path`
-    with `{kind}`, and the view gets its `kind`.
-    """
-    rules = {path.format(kind=kind): {"kind": kind} for kind in kinds} or {path: {}}
-
-    def decorate(view: View) -> View:
-        shown, submitted = _apart(view), form(*acts, level=level, **form_arguments)(_apart(view))
-        shown = signed_in(opens or level)(shown) if level else shown
-        for rule, defaults in rules.items():
-            name = rule.replace("/", "_")
-            blueprint.add_url_rule(rule, f"show{name}", shown, defaults=defaults, methods=["GET"])
-            blueprint.add_url_rule(rule, f"submit{name}", submitted, defaults=defaults, methods=["POST"])
-        return view
-
-    return decorate
-
-
-def _apart(view: View) -> View:
-    return functools.wraps(view)(lambda *args, **kwargs: view(*args, **kwargs))
 
 
 def told(wait: object = None) -> Mapping[str, Any] | None:

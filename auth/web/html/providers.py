@@ -1,6 +1,6 @@
 """Sending a browser to a provider. A cookie binds each flow to its browser, against login CSRF."""
 
-from typing import Any
+from typing import Any, Literal
 
 from flask import Response
 
@@ -72,7 +72,7 @@ def redirect_to_provider(
         url = provider.authorization_url(state=state, **secrets)
     except ProviderError:
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
-    response, crosses_sites = redirect(url, status), provider.posts_form
-    name = COOKIES[crosses_sites]
-    cookies.remember(response, name, browser, max_age=promises.FLOW_LIFETIME, crosses_sites=crosses_sites)
+    response, name = redirect(url, status), COOKIES[provider.posts_form]
+    samesite: Literal["Lax", "None"] = "None" if provider.posts_form else "Lax"
+    cookies.remember(response, name, browser, max_age=promises.FLOW_LIFETIME, samesite=samesite)
     return response

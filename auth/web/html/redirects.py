@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from flask import Response, request
@@ -13,6 +12,7 @@ from auth.core.net.redirects import is_web, origin, with_fragment, with_query
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions import token_response
 from auth.flows.sessions.ending import sign_out
+from auth.flows.sessions.issuing import Session
 from auth.flows.sessions.token_response import Outcome
 from auth.flows.sign_in import applications
 from auth.web import Level, cookies, g
@@ -25,7 +25,7 @@ from auth.web.input import allowed_redirect, check
 
 # A cookie with the last sign-in method of this browser: `password`, `code`, `passkey` or a provider's name.
 LAST_USED = "latchkey_last_used"
-# A message for the page for a new password.
+# A message for the page for a new password, and the member of an outcome that it is about.
 PASSWORD_REMOVED = "password_removed"  # noqa: S105 (no password)
 _YEAR = 365 * 86_400
 
@@ -50,7 +50,7 @@ class Destination:
     then: str | None = None
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> "Destination":
+    def read(cls, values: Mapping[str, str]) -> "Destination":
         """Read a query or form. Refuse what `allowed_redirect` refuses."""
         sent = values.get("redirect_to")
         checked = allowed_redirect(current_parts(), sent) if sent else None
@@ -99,18 +99,23 @@ def redirect_signed_in(
     """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
     if outcome.authorization_code:
         return redirect(with_query(target, {"code": outcome.authorization_code}))
+    session = found(outcome.session, "unexpected_failure")
     if latchkey.redirects.is_own_page(target):
-        is_removed = "password_removed" in outcome.members
-        if is_removed:
+        done = done_of(outcome)
+        if done:
             target = _destination(target).or_site().own_url("new-password")
         elif outcome.purpose == "invite" and is_password_page(target):
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
-        return _sign_in_browser(target, outcome.session, way, is_removed=is_removed)
-    session = found(outcome.session, "unexpected_failure")
+        return _sign_in_browser(target, session, way, done)
     members = token_response.tokens(current_parts(), session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
+
+
+def done_of(outcome: Outcome) -> str | None:
+    """Return the message that the first proof has removed the password of a sign-up, if it has."""
+    return PASSWORD_REMOVED if PASSWORD_REMOVED in outcome.members else None
 
 
 def is_password_page(target: str) -> bool:
@@ -156,18 +161,15 @@ def redirect_done(target: str, what: str, message: str) -> Response:
 
 
 def redirect_with_cookie(
-    session: Any,
+    session: Session,
     destination: Destination,
     page: str = "sign-in",
     *,
     way: str | None = None,
-    is_removed: bool = False,
+    done: str | None = None,
 ) -> Response:
-    """Sign the browser in with a row of `open_session`, and redirect it to its destination or a page.
-
-    The page shows whether the first proof has removed the password of a sign-up.
-    """
-    return _sign_in_browser(destination.own_url(page), session, way, is_removed=is_removed)
+    """Sign the browser in, and redirect it to its destination or a page, which shows the message `done`."""
+    return _sign_in_browser(destination.own_url(page), session, way, done)
 
 
 def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
@@ -199,12 +201,12 @@ def is_expected(destination: Destination) -> bool:
     return applications.meet_site(current_asked())
 
 
-def _sign_in_browser(target: str, session: Any, way: str | None, *, is_removed: bool = False) -> Response:
+def _sign_in_browser(target: str, session: Session, way: str | None, done: str | None) -> Response:
     if browser_sessions.resume():
         sign_out(current_asked(), "local")
     token = browser_sessions.begin(session)
-    if is_removed:
-        target = with_query(target, forms.signed_query(done=PASSWORD_REMOVED))
+    if done:
+        target = with_query(target, forms.signed_query(done=done))
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
     response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
     browser_sessions.remember(response, token)

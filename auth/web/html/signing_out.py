@@ -1,7 +1,6 @@
 """Signing a browser out: the question, the end of its session, and the page or application after it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 
@@ -9,6 +8,7 @@ from auth.flows.sessions.ending import sign_out
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.html import browser_sessions
+from auth.web.html.browser_sessions import BrowserSession
 from auth.web.html.page import page, redirect_to_own
 
 # Messages of the page for a sign-out that does not return to the application.
@@ -17,10 +17,10 @@ STUCK = "stuck"
 
 def ask(
     action: str,
-    known: Any,
+    known: BrowserSession,
     url: str | None,
     application: str | None,
-    sent: Mapping[Any, str | None],
+    sent: Mapping[str, str | None],
     language: str | None = None,
     *,
     is_stuck: bool = False,
@@ -41,10 +41,11 @@ def ask(
     )
 
 
-def end(url: str | None, scope: str = "local", *, is_stuck: bool = False) -> Response:
+def end(url: str | None, scope: str = "local", *, done: str = "") -> Response:
+    """Sign out, and redirect to a URL, or to our page, which shows the message `done`."""
     sign_out(current_asked(), scope)
     # Otherwise the user would mistake the page of a successful sign-out for the application's.
-    response = redirect(url) if url else redirect_to_own("sign-out", STUCK if is_stuck else "")
+    response = redirect(url) if url else redirect_to_own("sign-out", done)
     browser_sessions.forget(response)
     return response
 

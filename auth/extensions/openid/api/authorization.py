@@ -16,6 +16,7 @@ from auth.core.text import languages
 from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
 from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows.facts import Person
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.consent import Obstacle
@@ -36,7 +37,6 @@ from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.facts import Person
 from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
 from auth.web.html.problems import Problem, asks_for_page

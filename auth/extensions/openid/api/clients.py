@@ -4,12 +4,13 @@ from flask import Blueprint, Response, json, jsonify
 
 from auth.extensions.openid import clients
 from auth.web import any_origin, dialect, fields, guard, schemas
+from auth.web.application import paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
 from auth.web.limits import limited
-from auth.web.paging import AdminPageQuery, paginated
+from auth.web.schemas import AdminPageQuery
 
 blueprint = Blueprint("clients", __name__)
 

@@ -20,13 +20,13 @@ from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
 from auth.rules.consent import scopes_after
-from auth.web import Level, callers, g, limits
+from auth.web import Level, audited, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.html.page import ago, chosen_language, page, redirect_to_own
-from auth.web.html.problems import Problem, form_at
+from auth.web.html.problems import Problem, form
 from auth.web.input import known_id, read_form
 from sql import Runner, acts, queries
 
@@ -47,38 +47,54 @@ class _Asked(NamedTuple):
     may_use: bool
 
 
-@form_at(blueprint, "/device", "enter_user_code", key=counted_browser, refusal="verification_refused")
-def enter_code(problem: Problem | None = None) -> Response:
-    """Ask for the code, and bind the device's request to this browser's session."""
-    if request.method == "HEAD":
-        return Response()
-    typed = request.values.get("user_code", "")
-    code = user_codes.canonical(typed)
-    shown = user_codes.shown(code) if user_codes.macs(code) else ""
-    here = f"device?{urlencode({'user_code': shown})}" if shown else "device"
+@blueprint.get("/device")
+def show_code() -> Response:
+    return Response() if request.method == "HEAD" else _code_page()
+
+
+def _code_page(problem: Problem | None = None) -> Response:
+    """Ask for the code, or redirect to the missing step."""
+    shown = _code_of_device()
+    here = _path_of(shown)
     if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
         return to_step
-    if request.method == "POST" and not problem:
-        return redirect_to_own(f"device/consent?{urlencode({'request': _enter()})}")
     if (done := forms.signed("done")) in _DONE:
         return page("device_decided.html", here="/device", done=done)
-    return page(
-        "device.html", here=f"/{here}", problem=problem, typed=typed if problem else shown, example=_EXAMPLE
-    )
+    typed = request.values.get("user_code", "") if problem else shown
+    return page("device.html", here=f"/{here}", problem=problem, typed=typed, example=_EXAMPLE)
 
 
-@form_at(blueprint, "/device/consent", "decide_device", key=counted_browser, refusal="application_refused")
-def decide(problem: Problem | None = None) -> Response:
-    """Show the device's request and its origin, and take the user's decision."""
-    if request.method == "HEAD":
-        return Response()
-    id = known_id(request.values.get("request", ""), "oauth_authorization_not_found")
+@blueprint.post("/device")
+@form("enter_user_code", shown=_code_page, key=counted_browser)
+@audited("verification_refused")
+def submit_code() -> Response:
+    """Bind the device's request to this browser's session."""
+    if to_step := _step_before(_path_of(_code_of_device()), browser_sessions.resume(Level.AAL2)):
+        return to_step
+    return redirect_to_own(f"device/consent?{urlencode({'request': _enter()})}")
+
+
+def _code_of_device() -> str:
+    """Return the code of the request as devices show it, or "" if it cannot be one."""
+    code = user_codes.canonical(request.values.get("user_code", ""))
+    return user_codes.shown(code) if user_codes.macs(code) else ""
+
+
+def _path_of(code: str) -> str:
+    return f"device?{urlencode({'user_code': code})}" if code else "device"
+
+
+@blueprint.get("/device/consent")
+def show_device() -> Response:
+    return Response() if request.method == "HEAD" else _device_page()
+
+
+def _device_page(problem: Problem | None = None) -> Response:
+    """Show the device's request and its origin, and ask for the user's decision."""
+    id, known = _request_id(), browser_sessions.resume(Level.AAL2)
     here = f"device/consent?{urlencode({'request': id})}"
-    known = browser_sessions.resume(Level.AAL2)
     if to_step := _step_before(here, known):
         return to_step
-    if request.method == "POST" and not problem:
-        return _decided(id, read_form(form_schemas.DeviceForm())["action"])
     asked = _find(latchkey.db, id, callers.select(latchkey.db, g.caller))
     if not asked.may_use:
         g.refused_because = "oauth_consent_not_found"
@@ -94,6 +110,21 @@ def decide(problem: Problem | None = None) -> Response:
         account=account_name(known),
         **_shown(asked),
     )
+
+
+@blueprint.post("/device/consent")
+@form("decide_device", shown=_device_page, key=counted_browser)
+@audited("application_refused")
+def submit_decision() -> Response:
+    id = _request_id()
+    here = f"device/consent?{urlencode({'request': id})}"
+    if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
+        return to_step
+    return _decided(id, read_form(form_schemas.DeviceForm())["action"])
+
+
+def _request_id() -> str:
+    return known_id(request.values.get("request", ""), "oauth_authorization_not_found")
 
 
 def _step_before(here: str, known: browser_sessions.BrowserSession | None) -> Response | None:

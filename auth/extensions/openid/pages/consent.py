@@ -14,7 +14,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.page import chosen_language, page, redirect_to_own
-from auth.web.html.problems import Problem, form_at
+from auth.web.html.problems import Problem, form
 from auth.web.html.redirects import Destination
 from auth.web.input import read_form
 from sql import queries
@@ -27,13 +27,13 @@ def counted_browser() -> str:
     return guard.caller_on_network() if browser_sessions.resume() else g.client["network"]
 
 
-@form_at(blueprint, "/oauth/consent", "decide_authorization", key=counted_browser)
-def ask_for_consent(problem: Problem | None = None) -> Response:
+@blueprint.get("/oauth/consent")
+def show_consent() -> Response:
+    return Response() if request.method == "HEAD" else _page()
+
+
+def _page(problem: Problem | None = None) -> Response:
     """Ask for consent, unless the user has given it, or redirect to the missing sign-in or step."""
-    if request.method == "HEAD":
-        return Response()
-    if request.method == "POST" and not problem:
-        return _decide()
     authorization_id = request.values.get("authorization_id", "")
     known = browser_sessions.resume(Level.AAL2)
     here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
@@ -95,7 +95,9 @@ def account_name(known: browser_sessions.BrowserSession | None) -> str:
     return (known and (known.email or known.phone or known.name)) or "…"
 
 
-def _decide() -> Response:
+@blueprint.post("/oauth/consent")
+@form("decide_authorization", shown=_page, key=counted_browser)
+def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
     sent = read_form(form_schemas.ConsentForm())
     authorization_id = sent["authorization_id"]

@@ -64,13 +64,15 @@ def show_logout() -> Response:
     # its own.
     url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
     if is_users:
-        return signing_out.end(url, is_stuck=asked.is_unregistered)
+        return signing_out.end(url, done=signing_out.STUCK if asked.is_unregistered else "")
     if known is None:
         return signing_out.signed_out(url if asked.claims else None, is_stuck=asked.is_unregistered)
     language = None
     if "ui_locales" in sent and not cookies.sent(LANGUAGE):
         language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
-    kept = {name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent}
+    kept: dict[str, str | None] = {
+        name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent
+    }
     name = asked.client and names.in_one_line(asked.client.name)
     return signing_out.ask(
         "oauth/logout/confirm", known, url, name, kept, language, is_stuck=asked.is_unregistered

@@ -24,7 +24,7 @@ from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
-from auth.web.html.challenges import own_factors, sent_credential, verify_key
+from auth.web.html.challenges import factors_without_challenge, own_factors, sent_credential, verify_key
 from auth.web.html.page import redirect_to_own
 from auth.web.html.problems import Problem, shows
 from auth.web.input import read_form
@@ -112,7 +112,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
     @administrator
     @acting
     @shows(confirmation, explain)
-    def submit(**ids: Any) -> Response:
+    def submit(**ids: object) -> Response:
         subject = find(**ids)
         form = act.check(subject, read_form(act.form()))
         if _asks_factor(act):
@@ -130,8 +130,8 @@ def _asks_factor(act: Act) -> bool:
 
 def _asked_factors() -> dict[str, Any]:
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=_trusted_before())
-    asked = own_factors(ways, has_challenges=request.method != "HEAD")
-    return asked | {"has_passkey": ways.has_passkey}
+    asked_for = factors_without_challenge(ways) if request.method == "HEAD" else own_factors(ways)
+    return asked_for | {"has_passkey": ways.has_passkey}
 
 
 def _give_factor() -> None:

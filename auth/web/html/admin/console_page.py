@@ -1,6 +1,7 @@
 """Common code of the console's sections: layout, filters, pagination, and wording."""
 
 import json
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
@@ -87,7 +88,7 @@ def application_name(name: str) -> str:
     return application(name).striptags()
 
 
-def pretty(members: dict[str, Any]) -> str:
+def pretty(members: Mapping[str, object]) -> str:
     return json.dumps(members, indent=2, ensure_ascii=False)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from auth.core.net import webhook_urls as webhooks
 from auth.core.text import labels
-from auth.web import counts
+from auth.flows import counts
 from sql import schema
 from tests.delivery.test_mail_templates import TEMPLATES
 

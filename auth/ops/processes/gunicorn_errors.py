@@ -1,4 +1,4 @@
-"""Headers of every response, whether it comes from Flask or gunicorn."""
+"""The responses to requests that gunicorn refuses: what it cannot parse reaches no application."""
 
 import json
 import re
@@ -10,11 +10,8 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 
 from auth.core.text import languages
 from auth.core.text.catalogues import built_in
+from auth.web.edge import NO_PAGE, SECURITY
 from auth.web.errors import ApiError
-
-SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
-# For everything except pages: data, styles, scripts and redirects.
-NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
 _HTML = re.compile(rb"\naccept: *[^\r\n]*text/html", re.IGNORECASE)
 _LANGUAGES = re.compile(rb"\naccept-language: *([^\r\n]*)", re.IGNORECASE)

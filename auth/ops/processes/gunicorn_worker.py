@@ -12,7 +12,7 @@ from gunicorn.http.errors import LimitRequestLine, ParseException
 from gunicorn.util import close_graceful
 from gunicorn.workers.ggevent import GeventWorker
 
-from auth.web.response_headers import refuse
+from auth.ops.processes.gunicorn_errors import refuse
 
 REQUEST_DEADLINE = 30  # seconds, from the first byte of a request to the last byte of its response
 LINGER = 2  # seconds for which a stopping worker waits for clients that have sent nothing, or half a request

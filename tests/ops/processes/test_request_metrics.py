@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from auth.ops.processes.request_metrics import RequestMetrics
 from auth.web.application import Application
-from auth.web.request_metrics import RequestMetrics
 
 
 @pytest.fixture

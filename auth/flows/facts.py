@@ -1,31 +1,21 @@
-"""The facts that auth/rules decides about, from settings and from rows with the columns of SQL functions."""
+"""The facts that auth/rules decides about, from rows with the columns of SQL functions."""
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias, cast
 
-from auth.core.settings import Settings
 from auth.rules.clients import Client, Credentials
 from auth.rules.counts import KnownNetwork
 from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
-from auth.rules.policy import FRESH_AGE, Policy, Window
 from auth.rules.proofs import Addition, Kind
-from auth.rules.sessions import OpenSession, ProvedSession, Session
-from auth.rules.tokens import ApiKey
+from auth.rules.sessions import OpenSession, ProvedSession
 from auth.rules.users import is_anonymous, is_banned
 from sql import queries
 
-# The rows with the columns of `caller_facts`.
-CallerFacts: TypeAlias = (
-    "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
-    " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
-)
 # All facts about a user and one of its sessions.
 Person: TypeAlias = "queries.SelectPerson"
 # Those of a session that is locked to be refreshed.
 RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
-# Those with the columns of `user_facts`, and the level and the end of an API key.
-KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"
 
 
 class ClientFacts(Protocol):
@@ -58,41 +48,9 @@ class CredentialFacts(Protocol):
     def is_blocked(self) -> bool: ...
 
 
-def policy_of(settings: Settings) -> Policy:
-    timebox, change_age = settings.session_timebox, settings.reauthentication_age
-    refreshes = settings.rate_limit_refresh
-    return Policy(
-        refresh_token_lifetime=timedelta(seconds=settings.refresh_token_lifetime),
-        refresh_window=Window(
-            most=refreshes.amount if settings.rate_limits_enabled else None,
-            age=timedelta(seconds=refreshes.get_expiry()),
-        ),
-        reuse_interval=timedelta(seconds=settings.refresh_reuse_interval),
-        session_timebox=None if timebox is None else timedelta(seconds=timebox),
-        mfa_required=cast(Literal["none", "admins", "all"], settings.mfa_required),
-        proof_age=FRESH_AGE if change_age is None else min(timedelta(seconds=change_age), FRESH_AGE),
-        change_age=None if change_age is None else timedelta(seconds=change_age),
-    )
-
-
-def moment_of(seconds: int) -> datetime:
-    """Return a time of a token, in Unix seconds, as the rules take it."""
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def session_of(row: "CallerFacts") -> Session | None:
-    """Return the row as a session, if the user has it."""
-    return None if row.session_created_at is None else cast(Session, row)
-
-
 def own_session_of(row: "Person") -> ProvedSession | None:
     """Return the row as a session, if the user has it."""
     return None if row.session_created_at is None else cast(ProvedSession, row)
-
-
-def key_of(row: "KeyFacts") -> ApiKey | None:
-    """Return the API key, if the user has it."""
-    return None if row.key_aal is None else ApiKey(aal=row.key_aal, expires_at=row.key_expires_at)
 
 
 def client_of(row: ClientFacts) -> Client | None:
