@@ -47,7 +47,8 @@ class OtherUserError(Exception):
 
 def announce(settings: Settings) -> None:
     """Record the settings of the running service, unless the state directory is read-only."""
-    given = {each.name: os.environ[each.name] for each in _chosen(settings)}
+    environment = {**dotenv_values(".env"), **os.environ}
+    given = {each.name: environment.get(each.name) for each in _chosen(settings)}
     # A secret that is shown as it is hides nothing: the URL of a server without a password.
     withheld = [each.name for each in _chosen(settings) if each.is_secret and each.value != given[each.name]]
     record = {

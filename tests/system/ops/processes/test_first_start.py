@@ -208,6 +208,21 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
         assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Changed", "AUTH_TWILIO_AUTH_TOKEN": "s3cret"}
 
 
+def test_settings_of_the_file_are_recorded_without_its_secrets(tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        clear_settings(patch)
+        patch.chdir(tmp_path)
+        patch.setenv("AUTH_STATE_DIR", str(tmp_path))
+        file = tmp_path / ".env"
+        file.write_text("AUTH_BRAND_NAME=Acme\nAUTH_SMTP_URL=smtp://user:pa55word@mail.example.com:587\n")
+        running.announce(load(missing_secrets="ignore"))
+    assert "pa55word" not in (tmp_path / "service.json").read_text()
+    # The file was removed since.
+    file.unlink()
+    assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Acme"}
+    running._locked.pop().close()
+
+
 def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_what_a_command_asks_for(
     tmp_path,
 ):
