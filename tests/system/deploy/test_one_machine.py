@@ -207,17 +207,26 @@ def tree() -> Path:
 
 @pytest.fixture(scope="module")
 def packages(tree, tmp_path_factory) -> Path:
-    """Return a folder with the wheels of the packages that a release needs, on 3.11.2 too."""
+    """Return a folder with the wheels of the packages that both releases need, on 3.11.2 too."""
     folder = tmp_path_factory.mktemp("packages")
-    lock = folder / "requirements.txt"
-    lock.write_text(re.sub(r" ;[^\\\n]*", "", (CHECKOUT / "requirements.lock").read_text()))
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run(
-        [*pip, "--dest", folder, "--requirement", lock], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"{OTHERWISE}: the packages cannot be fetched: {done.stderr[-500:]}")
+    last = oldest_release.unpack(folder / "last", last_release(), "requirements.lock")
+    for source in (CHECKOUT, last):
+        lock = folder / "requirements.txt"
+        lock.write_text(re.sub(r" ;[^\\\n]*", "", (source / "requirements.lock").read_text()))
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        done = subprocess.run(
+            [*pip, "--dest", folder, "--requirement", lock], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"{OTHERWISE}: the packages cannot be fetched: {done.stderr[-500:]}")
     return folder
+
+
+def last_release() -> str:
+    """Return the commit of the last release."""
+    command = ["git", "log", "-1", "--format=%H", "-G^__version__", "--", "auth/__init__.py"]
+    found = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "none"
 
 
 @pytest.fixture(params=["this release", "the last release"])
@@ -225,9 +234,7 @@ def releases(request, tmp_path) -> list[tuple[str, Path]]:
     """Return the versions and the wheels of a release, and of this one as the next."""
     source = CHECKOUT
     if request.param == "the last release":
-        command = ["git", "log", "-1", "--format=%H", "-G^__version__", "--", "auth/__init__.py"]
-        found = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-        source = oldest_release.unpack(tmp_path / "source", found.stdout.strip() or "none", ".")
+        source = oldest_release.unpack(tmp_path / "source", last_release(), ".")
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
 
