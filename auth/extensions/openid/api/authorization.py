@@ -5,7 +5,6 @@ cookies with a form of another site.
 """
 
 from collections.abc import Collection
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response, jsonify, request
@@ -15,6 +14,7 @@ from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
 from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
+from auth.extensions.openid.authorization_requests import AuthorizationRequest
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in.reauthentication import admit_caller
@@ -52,14 +52,10 @@ _ContinueQuery = schemas.Input.of(
 )
 
 
-def _asks_silently() -> bool:
-    """Whether the request wants no page. Any frame may send it: without a session nothing is written."""
-    return request.args.getlist("prompt") == ["none"]
-
-
+# Any frame may ask for no page: without a session, nothing is written.
 @blueprint.get("/oauth/authorize")
 @answers_frames
-@limited("request_authorization", unless=_asks_silently)
+@limited("request_authorization", unless=lambda: request.args.getlist("prompt") == ["none"])
 @audited("application_refused")
 @refuses_by_page
 def begin_authorization() -> Response:
@@ -67,7 +63,7 @@ def begin_authorization() -> Response:
     if request.method == "HEAD":
         return Response()
     if begun := request.args.get("authorization_id"):
-        return _ask(*authorization_requests.take(begun), request.args.get("ui_locales"))
+        return _ask(authorization_requests.take(begun), request.args.get("ui_locales"))
     sent = read_query(authorization_requests.Origin())
     if _has_document(sent["client_id"]):
         from auth.extensions.openid.documents import fetched
@@ -76,18 +72,18 @@ def begin_authorization() -> Response:
             return to_sign_in
     client = authorization_requests.find_client(**sent)
     try:
-        columns, ui_locales = _read(client)
+        asked, ui_locales = _read(client, sent["redirect_uri"])
     except OAuthError as error:
         return _refused(client, sent["redirect_uri"], error)
-    return _ask(client, sent["redirect_uri"], columns, ui_locales)
+    return _ask(asked, ui_locales)
 
 
 def _has_document(client_id: str) -> bool:
     return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
 
 
-def _read(client: "queries.SelectClient") -> tuple[dict[str, Any], str | None]:
-    """Return the columns of a client's request, and its `ui_locales`. Raises `OAuthError`."""
+def _read(client: "queries.SelectClient", redirect_uri: str) -> tuple[AuthorizationRequest, str | None]:
+    """Return a client's request, and its `ui_locales`. Raises `OAuthError`."""
     if len(_values().getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:
@@ -95,20 +91,19 @@ def _read(client: "queries.SelectClient") -> tuple[dict[str, Any], str | None]:
         sent: dict[str, str] = read(authorization_requests.Parameters())
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
-    columns = authorization_requests.check(client, {name: value for name, value in sent.items() if value})
+    given = {name: value for name, value in sent.items() if value}
+    asked = authorization_requests.check(client, redirect_uri, given)
     if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
         raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
-    return columns, sent.get("ui_locales")
+    return asked, sent.get("ui_locales")
 
 
-def _ask(
-    client: "queries.SelectClient", redirect_uri: str, columns: dict[str, Any], ui_locales: str | None
-) -> Response:
+def _ask(asked: AuthorizationRequest, ui_locales: str | None) -> Response:
     """Redirect the browser to the consent page, or with prompt=none back to the application."""
-    if "none" in columns["prompts"]:
-        return _without_page(client, redirect_uri, columns)
+    if "none" in asked.prompts:
+        return _without_page(asked)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
-    authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
+    authorization_id = authorization_requests.write(asked, browser)
     named, settings = {"authorization_id": authorization_id}, latchkey.settings
     own_page = settings.oauth_consent_url
     url = with_query(own_page, named) if own_page else own_url(settings, "oauth/consent", named)
@@ -133,10 +128,10 @@ def begin_authorization_by_form() -> Response:
         return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
     client = authorization_requests.find_client(**sent)
     try:
-        columns, ui_locales = _read(client)
+        asked, ui_locales = _read(client, sent["redirect_uri"])
     except OAuthError as error:
         return _refused(client, sent["redirect_uri"], error)
-    begun = {"authorization_id": authorization_requests.write(client, sent["redirect_uri"], None, columns)}
+    begun = {"authorization_id": authorization_requests.write(asked, None)}
     begun |= {"ui_locales": ui_locales} if ui_locales else {}
     return redirect(own_url(latchkey.settings, "oauth/authorize", begun))
 
@@ -255,7 +250,7 @@ def _values() -> MultiDict[str, str]:
     return request.form if request.method == "POST" else request.args
 
 
-def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: dict[str, Any]) -> Response:
+def _without_page(asked: AuthorizationRequest) -> Response:
     """Answer prompt=none with a code, or with the step that the user lacks."""
     known, missing = browser_sessions.resume(Level.AAL2), "login_required"
     if known and known.lacks_level:
@@ -263,7 +258,7 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
     elif known:
         limits.count("request_authorization_silently", guard.caller_on_network())
         browser = one_time.new_token()
-        authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
+        authorization_id = authorization_requests.write(asked, browser)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
@@ -273,8 +268,8 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}
-    url = authorization_requests.answer(redirect_uri, columns["state"], **members)
-    return _sent_back(client, redirect_uri, url, missing)
+    url = authorization_requests.answer(asked.redirect_uri, asked.state, **members)
+    return _sent_back(asked.client, asked.redirect_uri, url, missing)
 
 
 def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:
