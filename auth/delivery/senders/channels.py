@@ -21,7 +21,7 @@ def senders(
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
     chosen: dict[str, tuple[str | None, Callable[[Settings], Sender]]] = {
         "email": (settings.smtp_url, mail_server),
-        "sms": (settings.sms_provider, _twilio),
+        "sms": (settings.sms_provider, TwilioSender.of),
     }
     found: dict[str, Sender] = {}
     for channel, (service, sender) in chosen.items():
@@ -69,8 +69,3 @@ def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
 def mail_from(settings: Settings) -> Address:
     """Return the sender of emails, with the name of the brand unless it has its own."""
     return urls.mail_address(settings.mail_from, settings.brand_name)
-
-
-def _twilio(settings: Settings) -> TwilioSender:
-    account = settings.twilio_account_sid, settings.twilio_auth_token
-    return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)

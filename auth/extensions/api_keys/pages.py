@@ -54,15 +54,12 @@ def new_api_key(problem: Problem | None = None) -> Response:
     """Add an API key, and show it once."""
     asked = current_asked()
     if request.method == "POST" and not problem:
-        made = api_keys.add(asked, guard.live_caller(), _read())
+        sent = read_form(_Form())
+        body = {"name": sent["name"].strip()} | check(_Scopes(), {"scopes": sent["scopes"].split()})
+        if sent["days"]:
+            body["expires_in"] = int(sent["days"]) * 86_400
+        made = api_keys.add(asked, guard.live_caller(), body)
         return page("api_keys/made.html", script=True, here=None, key=made["key"])
     if not problem:
         require(asked, add("api_key"))
     return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
-
-
-def _read() -> dict[str, Any]:
-    sent = read_form(_Form())
-    scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
-    lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
-    return {"name": sent["name"].strip(), "scopes": scopes, **lifetime}

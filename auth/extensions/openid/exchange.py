@@ -218,14 +218,14 @@ def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = 
 
 
 def _tokens(
-    own: dict[str, Any],
+    own: Mapping[str, object],
     client_id: str,
     resource: str | None,
     scopes: Collection[str],
     row: "queries.SelectClientCredentials | _Session",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
-    named = own | {"aud": audience.of_token(resource), "client_id": client_id, "scope": scope}
+    named = {**own, "aud": audience.of_token(resource), "client_id": client_id, "scope": scope}
     access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 

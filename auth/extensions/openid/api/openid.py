@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
@@ -132,9 +131,9 @@ def _poll(body: dict[str, str]) -> Response:
 
 
 def _answer(
-    exchanged: Callable[[dict[str, str], Credentials], dict[str, Any]], body: dict[str, str]
+    exchange: Callable[[dict[str, str], Credentials], Mapping[str, object]], body: dict[str, str]
 ) -> Response:
-    response = JsonResponse(json.dumps(exchanged(body, read_credentials(body))))
+    response = JsonResponse(json.dumps(exchange(body, read_credentials(body))))
     response.headers["Pragma"] = "no-cache"
     return response
 
