@@ -19,22 +19,23 @@ def senders(
     settings: Settings, db: Database | None = None, sealer: Sealer | None = None
 ) -> dict[str, Sender]:
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
-    chosen: dict[str, tuple[str | None, Callable[[Settings], Sender]]] = {
-        "email": (settings.smtp_url, mail_server),
-        "sms": (settings.sms_provider, TwilioSender.of),
-    }
     found: dict[str, Sender] = {}
-    for channel, (service, sender) in chosen.items():
+    services: list[tuple[str, str | None, Callable[[Settings], Sender]]] = [
+        ("email", settings.smtp_url, mail_server),
+        ("sms", settings.sms_provider, TwilioSender.of),
+    ]
+    for channel, service, sender_of in services:
         if service == urls.CONSOLE or (service is None and settings.is_local):
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
-            found[channel] = sender(settings)
+            found[channel] = sender_of(settings)
     for extension in extensions.on(settings):
         found |= extension.senders(db, sealer)
     return found
 
 
 def notices(settings: Settings) -> list[str]:
+    """Return what the start prints about channels without a sender."""
     lines, found = [], senders(settings)
     if "email" not in found:
         lines.append(

@@ -151,7 +151,7 @@ def check(client: "queries.SelectClient", redirect_uri: str, sent: Mapping[str, 
     )
 
 
-def write(asked: AuthorizationRequest, browser: str | None) -> str:
+def write(checked: AuthorizationRequest, browser: str | None) -> str:
     """Write a request of a browser, by its cookie's value, and return its id.
 
     Without the browser, the request is for `take`.
@@ -160,18 +160,18 @@ def write(asked: AuthorizationRequest, browser: str | None) -> str:
     is_written = queries.insert_oauth_request(
         latchkey.db,
         id_hash=one_time.hash_token(authorization_id),
-        client_id=asked.client.id,
+        client_id=checked.client.id,
         browser_hash=one_time.hash_token(authorization_id if browser is None else browser),
-        redirect_uri=asked.redirect_uri,
-        state=asked.state,
-        scopes=asked.scopes,
-        resource=asked.resource,
-        nonce=asked.nonce,
-        code_challenge=asked.code_challenge,
-        prompts=asked.prompts,
-        max_age=asked.max_age,
-        login_hint=asked.login_hint,
-        hinted_id=asked.hinted_id,
+        redirect_uri=checked.redirect_uri,
+        state=checked.state,
+        scopes=checked.scopes,
+        resource=checked.resource,
+        nonce=checked.nonce,
+        code_challenge=checked.code_challenge,
+        prompts=checked.prompts,
+        max_age=checked.max_age,
+        login_hint=checked.login_hint,
+        hinted_id=checked.hinted_id,
         lifetime=promises.REQUEST_LIFETIME,
     )
     if not is_written:

@@ -171,7 +171,7 @@ def list_command() -> None:
                 others = [
                     _old_secret(client.get("previous_secret_expires_at")),
                     client.get("metadata_url", ""),
-                    "blocked" * client["is_blocked"],
+                    "blocked" if client["is_blocked"] else "",
                 ]
                 shown = "  ".join(filter(None, (line.format_map(client).rstrip(), *others)))
                 show(client, shown)

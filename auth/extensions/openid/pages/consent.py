@@ -41,15 +41,25 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
     if known and known.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
     try:
-        asked = consent.shown(authorization_id)
+        authorization = consent.shown(authorization_id)
     except ApiError:
         website = consent.website_of(authorization_id) if known else None
         if known is None or website is None:
             raise
-        return _signed_in(f"/{here}", known, website, problem)
+        # The request is over, or another browser's.
+        name, url = website
+        return page(
+            "signed_in.html",
+            here=f"/{here}",
+            to=Destination(),
+            problem=problem,
+            account=account_name(known),
+            application_name=name,
+            application_url=url,
+        )
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
-    missing = consent.obstacle(asked)
+    missing = consent.obstacle(authorization)
     if missing is None and problem is None:
         url, missing = consent.approve_in_browser(authorization_id)
         if url:
@@ -59,7 +69,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
     return page(
         "consent.html",
         status=403 if missing == "access_denied" else 200,
-        form_target=asked.request.redirect_uri,
+        form_target=authorization.request.redirect_uri,
         here=f"/{here}",
         to=Destination(next=here),
         problem=problem,
@@ -67,26 +77,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
         fields={"authorization_id": authorization_id},
         is_refused=missing == "access_denied",
         account=account_name(known),
-        **_shown(asked),
-    )
-
-
-def _signed_in(
-    here: str,
-    known: browser_sessions.BrowserSession,
-    website: tuple[str, str | None],
-    problem: Problem | None,
-) -> Response:
-    """Link to the application if the request is over, or another browser's."""
-    name, url = website
-    return page(
-        "signed_in.html",
-        here=here,
-        to=Destination(),
-        problem=problem,
-        account=account_name(known),
-        application_name=name,
-        application_url=url,
+        **_shown(authorization),
     )
 
 
@@ -113,13 +104,13 @@ def _decide() -> Response:
     return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
 
 
-def _shown(asked: consent.Asked) -> dict[str, Any]:
-    row, client, _ = asked
+def _shown(authorization: consent.Authorization) -> dict[str, Any]:
+    row, client, _ = authorization
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     links = {"policy_uri": client.policy_uri, "tos_uri": client.tos_uri}
     return {
-        "application": consent.shown_name(asked),
+        "application": consent.shown_name(authorization),
         "host": uris.host(row.redirect_uri),
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic and not client.metadata_url,
