@@ -110,7 +110,8 @@ def note_refusal(client_id: str, reason: str) -> None:
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:
     """Log why users of an application cannot sign in. The users only see that it failed."""
-    facts |= {"remedy": remedy} if remedy else {}
+    if remedy:
+        facts["remedy"] = remedy
     _refused.count(client_id=client_id[:_MOST_LOGGED], reason=reason[:_MOST_LOGGED], **facts)
 
 

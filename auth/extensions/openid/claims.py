@@ -68,7 +68,8 @@ def _added(user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> 
 def of_authentication(row: _Session) -> dict[str, Any]:
     """Return how and when the user of a session signed in."""
     amr = {_AMR[given["method"]] for given in row.amr if given["method"] in _AMR}
-    amr |= {"mfa"} if row.aal == "aal2" else set()
+    if row.aal == "aal2":
+        amr.add("mfa")
     return {"auth_time": row.auth_time, "acr": row.aal, "amr": sorted(amr)}
 
 

@@ -206,8 +206,9 @@ def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = 
             "aud": row.client_id,
             "sid": sid_of(row.session_id),
         }
-        named |= {"at_hash": claims.hash_of(answer["access_token"])}
-        named |= {"nonce": nonce} if nonce is not None else {}
+        named["at_hash"] = claims.hash_of(answer["access_token"])
+        if nonce is not None:
+            named["nonce"] = nonce
         answer["id_token"] = latchkey.client_tokens.id_token(
             named,
             issued_at=row.issued_at,

@@ -46,17 +46,7 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
         website = consent.website_of(authorization_id) if known else None
         if known is None or website is None:
             raise
-        # The request is over, or another browser's.
-        name, url = website
-        return page(
-            "signed_in.html",
-            here=f"/{here}",
-            to=Destination(),
-            problem=problem,
-            account=account_name(known),
-            application_name=name,
-            application_url=url,
-        )
+        return _signed_in(f"/{here}", known, website, problem)
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
     missing = consent.obstacle(authorization)
@@ -78,6 +68,25 @@ def ask_for_consent(problem: Problem | None = None) -> Response:
         is_refused=missing == "access_denied",
         account=account_name(known),
         **_shown(authorization),
+    )
+
+
+def _signed_in(
+    here: str,
+    known: browser_sessions.BrowserSession,
+    website: tuple[str, str | None],
+    problem: Problem | None,
+) -> Response:
+    """Link to the application if the request is over, or another browser's."""
+    name, url = website
+    return page(
+        "signed_in.html",
+        here=here,
+        to=Destination(),
+        problem=problem,
+        account=account_name(known),
+        application_name=name,
+        application_url=url,
     )
 
 
