@@ -111,10 +111,14 @@ class Deliverer:
 
     def deliver_due(self) -> int:
         """Send all due messages in this thread and return their number. Raises `psycopg2.Error`."""
-        count = 0
-        while found := next(((lane, row) for lane in self._lanes if (row := self._claim(lane))), None):
-            self._attempt(*found)
-            count += 1
+        count, before = 0, -1
+        # Until no lane has any: the failure of a webhook may write an email.
+        while count > before:
+            before = count
+            for lane in self._lanes:
+                while row := self._claim(lane):
+                    self._attempt(lane, row)
+                    count += 1
         return count
 
     def _dispatch(self) -> None:

@@ -25,7 +25,11 @@ def keep_unsent(db: Database, sealer: Sealer, id: str, recipient: str, reason: s
         "recipient": recipient,
         "outcome": "failed",
         "last_error": reason,
-        **{"subject": reason, "text": reason, "html": "", "link": None, "code": None},
+        "subject": reason,
+        "text": reason,
+        "html": "",
+        "link": None,
+        "code": None,
     }
     queries.keep_in_dev_inbox(db, id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
 

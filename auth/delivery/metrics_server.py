@@ -21,7 +21,7 @@ from sql import Database, queries
 
 PATH = "/metrics"
 _TIMEOUT = 10  # seconds for a client to send its request
-_REMEMBERED = 5.0  # seconds; several Prometheus servers do not each count the outbox
+_REUSED_FOR = 5.0  # seconds, so that several Prometheus servers do not each count the outbox
 _MOST_COUNTED = 10_000
 _CHANNELS = ("email", "sms", "webhook")
 _FIRST_WARNING = 10.0  # seconds: the previous process holds the port until it has stopped
@@ -100,17 +100,17 @@ class _DatabaseMetrics(Collector):
         self._totals = settings.message_totals
         self._db = db
         self._lock = threading.Lock()
-        self._known: list[Metric] = []
-        self._asked_at = -_REMEMBERED
+        self._measured: list[Metric] = []
+        self._measured_at = -_REUSED_FOR
 
     def collect(self) -> Iterable[Metric]:
         with self._lock:
-            if time.monotonic() - self._asked_at >= _REMEMBERED:
-                self._known = list(self._ask())
-                self._asked_at = time.monotonic()
-            return self._known
+            if time.monotonic() - self._measured_at >= _REUSED_FOR:
+                self._measured = list(self._measure())
+                self._measured_at = time.monotonic()
+            return self._measured
 
-    def _ask(self) -> Iterator[Metric]:
+    def _measure(self) -> Iterator[Metric]:
         yield InfoMetricFamily("latchkey", "The running release.", {"version": auth.__version__})
         try:
             rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}

@@ -167,16 +167,16 @@ class Templates:
                 yield self.sample(channel, kind, recipient, language)
 
     def sample(
-        self, channel: str, kind: str, recipient: str, language: str, *, of_pages: bool = False
+        self, channel: str, kind: str, recipient: str, language: str, code_lifetime: int | None = None
     ) -> Message:
         """Return a message with a link and a code that do not work. Raises `CannotRender`.
 
-        It is as the API sends it, or with `of_pages` as our pages do, with a code that expires earlier.
+        Without a `code_lifetime`, in seconds, it is as the API sends it.
         """
-        variables = _SAMPLE | {"locale": language}
-        if of_pages and ends_earlier_on_pages(channel, kind) and kind in _WITH_A_LINK[channel]:
-            variables["code_lifetime"] = promises.PAGE_CODE_LIFETIME
-        row = _sample(channel, kind, recipient, variables, of_pages=of_pages)
+        variables: dict[str, object] = _SAMPLE | {"locale": language}
+        if code_lifetime and kind in _WITH_A_LINK[channel]:
+            variables["code_lifetime"] = code_lifetime
+        row = _sample(channel, kind, recipient, variables, code_lifetime)
         carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
         return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
@@ -216,14 +216,14 @@ class Templates:
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 
-    def _text(self, row: Row, language: str, context: dict[str, Any], suffix: str) -> str:
+    def _text(self, row: Row, language: str, context: Mapping[str, object], suffix: str) -> str:
         environment = self._environments[suffix]
         places = tuple(f"{language}/{row.channel}.{kind}." for kind in (row.kind, "common"))
         known = {string.rpartition(".")[2] for string in self._strings if string.startswith(places)}
 
-        def say(name: str, **others: Any) -> str:
+        def say(name: str, **others: object) -> str:
             strings = [f"{place}{name}" for place in places]
-            text = environment.select_template(strings).render(context | others, say=say)
+            text = environment.select_template(strings).render(context, **others, say=say)
             return Markup(text) if suffix == "html" else text  # noqa: S704 (escaped by rendering)
 
         if row.channel == "sms":
@@ -235,13 +235,17 @@ class Templates:
 
 
 def _sample(
-    channel: str, kind: str, recipient: str, variables: Mapping[str, Any], *, of_pages: bool = False
+    channel: str,
+    kind: str,
+    recipient: str,
+    variables: Mapping[str, object],
+    code_lifetime: int | None = None,
 ) -> SimpleNamespace:
     now = datetime.now(UTC)
     seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:
-        is_short = of_pages or channel == "sms"
-        seconds = promises.PAGE_CODE_LIFETIME if is_short else promises.MAIL_CODE_LIFETIME
+        usual = promises.PAGE_CODE_LIFETIME if channel == "sms" else promises.MAIL_CODE_LIFETIME
+        seconds = code_lifetime or usual
     moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)

@@ -19,22 +19,23 @@ def senders(
     settings: Settings, db: Database | None = None, sealer: Sealer | None = None
 ) -> dict[str, Sender]:
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
-    chosen: dict[str, tuple[str | None, Callable[[Settings], Sender]]] = {
-        "email": (settings.smtp_url, mail_server),
-        "sms": (settings.sms_provider, _twilio),
-    }
     found: dict[str, Sender] = {}
-    for channel, (service, sender) in chosen.items():
+    services: list[tuple[str, str | None, Callable[[Settings], Sender]]] = [
+        ("email", settings.smtp_url, mail_server),
+        ("sms", settings.sms_provider, TwilioSender.of),
+    ]
+    for channel, service, sender_of in services:
         if service == urls.CONSOLE or (service is None and settings.is_local):
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
-            found[channel] = sender(settings)
+            found[channel] = sender_of(settings)
     for extension in extensions.on(settings):
         found |= extension.senders(db, sealer)
     return found
 
 
 def notices(settings: Settings) -> list[str]:
+    """Return what the start prints about channels without a sender."""
     lines, found = [], senders(settings)
     if "email" not in found:
         lines.append(
@@ -69,8 +70,3 @@ def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
 def mail_from(settings: Settings) -> Address:
     """Return the sender of emails, with the name of the brand unless it has its own."""
     return urls.mail_address(settings.mail_from, settings.brand_name)
-
-
-def _twilio(settings: Settings) -> TwilioSender:
-    account = settings.twilio_account_sid, settings.twilio_auth_token
-    return TwilioSender(settings.twilio_api_url, *account, settings.twilio_from)

@@ -56,7 +56,8 @@ class SmtpTokens:
     def _fetch(self) -> tuple[str, int]:
         """Return a new token and its lifetime in seconds."""
         form = {"grant_type": "client_credentials", "client_id": self.client_id}
-        form |= {"scope": self.scope} if self.scope else {}
+        if self.scope:
+            form["scope"] = self.scope
         try:
             proof = self._assertion() if self.client_key else {"client_secret": self.client_secret}
             body = urlencode(form | proof).encode()

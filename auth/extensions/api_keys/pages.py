@@ -66,12 +66,9 @@ def _page(problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_new_api_key() -> Response:
     """Add an API key, and show it once."""
-    made = api_keys.add(current_asked(), guard.live_caller(), _read())
-    return page("api_keys/made.html", script=True, here=None, key=made["key"])
-
-
-def _read() -> dict[str, Any]:
     sent = read_form(_Form())
-    scopes = check(_Scopes(), {"scopes": sent["scopes"].split()})["scopes"]
-    lifetime = {"expires_in": int(sent["days"]) * 86_400} if sent["days"] else {}
-    return {"name": sent["name"].strip(), "scopes": scopes, **lifetime}
+    body = {"name": sent["name"].strip()} | check(_Scopes(), {"scopes": sent["scopes"].split()})
+    if sent["days"]:
+        body["expires_in"] = int(sent["days"]) * 86_400
+    made = api_keys.add(current_asked(), guard.live_caller(), body)
+    return page("api_keys/made.html", script=True, here=None, key=made["key"])

@@ -60,7 +60,7 @@ def problem_of(token: str) -> str | None:
     return None if derived.hex() == key else "invalid-input-response"
 
 
-def _signatures(parameters: Any) -> list[str]:
+def _signatures(parameters: object) -> list[str]:
     text = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
     keys = derived_keys.derive(latchkey.key_ring.settings.secret_key, "captcha")
     return [hmac.digest(key, text.encode(), "sha256").hex() for key in keys]

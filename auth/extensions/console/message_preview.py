@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response
 
+from auth.core import promises
 from auth.core.text.catalogues import DEFAULT
 from auth.delivery.rendering import CannotRender, Templates, ends_earlier_on_pages
 from auth.delivery.senders import channels
@@ -71,7 +72,7 @@ def _variants(query: dict[str, str]) -> tuple[Templates, dict[str, Message]]:
         sample = partial(templates.sample, channel, kind, _RECIPIENTS[channel], query["language"])
         messages = {"api": sample()}
         if latchkey.settings.pages and ends_earlier_on_pages(channel, kind):
-            messages["pages"] = sample(of_pages=True)
+            messages["pages"] = sample(code_lifetime=promises.PAGE_CODE_LIFETIME)
     except (CannotRender, ValueError, OSError) as error:
         raise ApiError("template.validation_failed", why=str(error)) from None
     return templates, messages

@@ -4,7 +4,6 @@ import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from os.path import normpath
 from pathlib import Path
 
@@ -84,14 +83,12 @@ def library() -> dict[str, Path]:
 @functools.cache
 def groups() -> dict[str, dict[str, str]]:
     """Return the guides in the order of the index's table: by row, titles by address."""
-    return {
-        row: {
-            name: sections(name)[0].heading
-            for name in (address(str(_resolved(_INDEX, target))) for target in _LINK.findall(cells))
-            if name in library() and library()[name].suffix == ".md"
-        }
-        for row, cells in _GROUP.findall(_text(_INDEX))
-    }
+    found: dict[str, dict[str, str]] = {}
+    for row, cells in _GROUP.findall(_text(_INDEX)):
+        linked = [address(str(_resolved(_INDEX, target))) for target in _LINK.findall(cells)]
+        guides = [name for name in linked if name in library() and library()[name].suffix == ".md"]
+        found[row] = {name: sections(name)[0].heading for name in guides}
+    return found
 
 
 @functools.cache
@@ -109,7 +106,10 @@ def sections(name: str) -> list[Section]:
             found.append(Section(name, title, level, heading, anchor, "".join(texts)))
         hashes, _, heading = block.replace("`", "").partition(" ")
         slug = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
-        anchor = next(each for n in count() if (each := f"{slug}-{n}" if n else slug) not in taken)
+        anchor, number = slug, 0
+        while anchor in taken:
+            number += 1
+            anchor = f"{slug}-{number}"
         taken.add(anchor)
         level, texts = len(hashes), []
     return found

@@ -175,7 +175,7 @@ class Reference:
             examples=[] if failed else self._examples(next(iter(content.values()), {})),
         )  # fmt: skip
 
-    def _examples(self, body: _Node, encode: Callable[[Any], str] = _json) -> list[tuple[str, str]]:
+    def _examples(self, body: _Node, encode: Callable[[_Node], str] = _json) -> list[tuple[str, str]]:
         examples = {name: self._resolved(each) for name, each in body.get("examples", {}).items()}
         if "example" in body:
             examples["example"] = {"value": body["example"]}

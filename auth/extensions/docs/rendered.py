@@ -2,7 +2,6 @@
 
 import functools
 import gzip
-from typing import Any
 
 from flask import render_template
 
@@ -40,7 +39,7 @@ def guide(name: str, theme: str | None, root: str) -> bytes:
     return gzip.compress(_render("guide.html", name, first.heading, **values).encode())
 
 
-def _render(template: str, name: str, title: str, **values: Any) -> str:
+def _render(template: str, name: str, title: str, **values: object) -> str:
     common = {"name": name, "title": title, "language": "en", "groups": guides.groups()}
     return render_template(f"docs/{template}", **common | {"root": "../" * name.count("/")} | values)
 

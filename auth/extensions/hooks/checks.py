@@ -31,17 +31,13 @@ def _hooks(context: Context) -> Failure | None:
 
 def problem_of(hook: Hook, db: Database, seconds: float = _LONGEST) -> str | None:
     """Return why a hook cannot be called, without calling it. Raises `psycopg2.Error`."""
-    if hook.function is None:
-        return _connection_problem(hook, min(seconds, _LONGEST))
-    schema, name = hook.function
-    function = queries.select_function(db, schema=schema, name=name)
-    if function.is_allowed is None:
-        return f"there is no function {schema}.{name}(jsonb)"
-    return None if function.is_allowed else f"the role of DATABASE_URL may not call it: {function.remedy}"
-
-
-def _connection_problem(hook: Hook, seconds: float) -> str | None:
-    parts = urlsplit(hook.url)
+    if hook.function:
+        schema, name = hook.function
+        function = queries.select_function(db, schema=schema, name=name)
+        if function.is_allowed is None:
+            return f"there is no function {schema}.{name}(jsonb)"
+        return None if function.is_allowed else f"the role of DATABASE_URL may not call it: {function.remedy}"
+    parts, seconds = urlsplit(hook.url), min(seconds, _LONGEST)
     host, is_safe = parts.hostname or "", parts.scheme == "https"
     try:
         with sockets.Deadline(seconds, http_hooks.allowed_addresses(hook)) as deadline:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
 
 from auth.core import promises
 from auth.core.logs import ThrottledLog
@@ -40,6 +41,23 @@ _SECONDS = re.compile(r"[0-9]{1,9}")
 
 _refused = ThrottledLog("authorization_request_refused")
 _MOST_LOGGED = 255  # characters of text from strangers
+
+
+@dataclass(frozen=True)
+class AuthorizationRequest:
+    """A checked request of a client, which may redirect to its URI."""
+
+    client: "queries.SelectClient"
+    redirect_uri: str
+    state: str | None
+    nonce: str | None
+    code_challenge: str | None
+    scopes: list[str]
+    resource: str | None
+    prompts: list[str]
+    max_age: int | None
+    login_hint: str | None
+    hinted_id: str | None
 
 
 def find_client(client_id: str, redirect_uri: str) -> "queries.SelectClient":
@@ -92,12 +110,13 @@ def note_refusal(client_id: str, reason: str) -> None:
 
 def log_refusal(client_id: str, reason: str, remedy: str | None, **facts: str) -> None:
     """Log why users of an application cannot sign in. The users only see that it failed."""
-    facts |= {"remedy": remedy} if remedy else {}
+    if remedy:
+        facts["remedy"] = remedy
     _refused.count(client_id=client_id[:_MOST_LOGGED], reason=reason[:_MOST_LOGGED], **facts)
 
 
-def check(client: "queries.SelectClient", sent: Mapping[str, str]) -> dict[str, Any]:
-    """Return the columns of a request with the parameters `sent`. Raises `OAuthError`."""
+def check(client: "queries.SelectClient", redirect_uri: str, sent: Mapping[str, str]) -> AuthorizationRequest:
+    """Return the request with the parameters `sent`. Raises `OAuthError`."""
     for name in ("request", "request_uri"):
         if name in sent:
             raise OAuthError(f"{name}_not_supported", f"{name} is not supported: send the parameters")
@@ -111,27 +130,29 @@ def check(client: "queries.SelectClient", sent: Mapping[str, str]) -> dict[str, 
         remedy = update_of(client, "--grant authorization_code --grant refresh_token")
         description = "the client is not registered for authorization_code"
         raise OAuthError("unauthorized_client", description, remedy=remedy)
-    columns = {
-        **{name: sent.get(name) for name in ("state", "nonce", "login_hint")},
-        "code_challenge": _challenge(client, sent),
-        "scopes": scopes_asked(client, sent),
-        "resource": resource_asked(client, sent.get("resource")),
-    }
+    code_challenge, scopes = _challenge(client, sent), scopes_asked(client, sent)
+    resource = resource_asked(client, sent.get("resource"))
     prompts, max_age = sent.get("prompt", "").split(), sent.get("max_age")
     if "none" in prompts and len(prompts) > 1:
         raise OAuthError("invalid_request", "prompt=none excludes other values")
     if max_age is not None and not _SECONDS.fullmatch(max_age):
         raise OAuthError("invalid_request", "max_age must be a number of seconds")
-    return columns | {
-        "prompts": [prompt for prompt in PROMPTS if prompt in prompts],
-        "max_age": None if max_age is None else int(max_age),
-        "hinted_id": _hinted(client, sent.get("id_token_hint")),
-    }
+    return AuthorizationRequest(
+        client=client,
+        redirect_uri=redirect_uri,
+        state=sent.get("state"),
+        nonce=sent.get("nonce"),
+        code_challenge=code_challenge,
+        scopes=scopes,
+        resource=resource,
+        prompts=[prompt for prompt in PROMPTS if prompt in prompts],
+        max_age=None if max_age is None else int(max_age),
+        login_hint=sent.get("login_hint"),
+        hinted_id=_hinted(client, sent.get("id_token_hint")),
+    )
 
 
-def write(
-    client: "queries.SelectClient", redirect_uri: str, browser: str | None, columns: dict[str, Any]
-) -> str:
+def write(checked: AuthorizationRequest, browser: str | None) -> str:
     """Write a request of a browser, by its cookie's value, and return its id.
 
     Without the browser, the request is for `take`.
@@ -140,25 +161,33 @@ def write(
     is_written = queries.insert_oauth_request(
         latchkey.db,
         id_hash=one_time.hash_token(authorization_id),
-        client_id=client.id,
+        client_id=checked.client.id,
         browser_hash=one_time.hash_token(authorization_id if browser is None else browser),
-        redirect_uri=redirect_uri,
+        redirect_uri=checked.redirect_uri,
+        state=checked.state,
+        scopes=checked.scopes,
+        resource=checked.resource,
+        nonce=checked.nonce,
+        code_challenge=checked.code_challenge,
+        prompts=checked.prompts,
+        max_age=checked.max_age,
+        login_hint=checked.login_hint,
+        hinted_id=checked.hinted_id,
         lifetime=promises.REQUEST_LIFETIME,
-        **columns,
     )
     if not is_written:
         raise ApiError("authorize.oauth_client_not_found")
     return authorization_id
 
 
-def take(authorization_id: str) -> "tuple[queries.SelectClient, str, dict[str, Any]]":
-    """Return client, redirect URI and columns of a request that a form began."""
+def take(authorization_id: str) -> AuthorizationRequest:
+    """Return a request that a form began, and delete it."""
     row = queries.take_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
     if row is None:
         raise ApiError("oauth_authorization_not_found")
     columns = row._asdict()
-    client_id, redirect_uri = columns.pop("client_id"), columns.pop("redirect_uri")
-    return find_client(client_id, redirect_uri), redirect_uri, columns
+    del columns["client_id"]
+    return AuthorizationRequest(find_client(row.client_id, row.redirect_uri), **columns)
 
 
 def answer(redirect_uri: str, state: str | None, **members: str) -> str:

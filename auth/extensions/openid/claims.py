@@ -34,7 +34,8 @@ def of_user(row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     user = json.loads(row.user_object)
     claims: dict[str, Any] = {"sub": user["id"]}
     if "profile" in scopes:
-        claims |= _profile(user)
+        claims |= _profile(user["user_metadata"])
+        claims["updated_at"] = int(datetime.fromisoformat(user["updated_at"]).timestamp())
     if "email" in scopes and user["email"]:
         claims |= {"email": user["email"], "email_verified": row.email_proved}
     if "phone" in scopes and user["phone"]:
@@ -51,7 +52,7 @@ def of_user(row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     return given | _added(user, row, scopes)
 
 
-def _added(user: Mapping[str, Any], row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
+def _added(user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     """Return the claims of `AUTH_ID_CLAIMS`, with proved addresses only."""
     scope_of = {"email": "email", "phone": "phone"}
     paths = latchkey.settings.id_claims.items()
@@ -67,7 +68,8 @@ def _added(user: Mapping[str, Any], row: _Owner, scopes: Collection[str]) -> dic
 def of_authentication(row: _Session) -> dict[str, Any]:
     """Return how and when the user of a session signed in."""
     amr = {_AMR[given["method"]] for given in row.amr if given["method"] in _AMR}
-    amr |= {"mfa"} if row.aal == "aal2" else set()
+    if row.aal == "aal2":
+        amr.add("mfa")
     return {"auth_time": row.auth_time, "acr": row.aal, "amr": sorted(amr)}
 
 
@@ -77,15 +79,13 @@ def hash_of(access_token: str) -> str:
     return base64.urlsafe_b64encode(half).rstrip(b"=").decode()
 
 
-def _profile(user: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = user["user_metadata"]
+def _profile(metadata: Mapping[str, object]) -> dict[str, str | None]:
     return {
         "name": names.of_user(metadata),
         **{name: _first_text(metadata, (name,)) for name in ("given_name", "family_name", "nickname")},
         "preferred_username": _first_text(metadata, ("preferred_username", "username", "user_name")),
         "picture": _first_text(metadata, ("picture", "avatar_url")),
         "locale": _first_text(metadata, ("locale",)),
-        "updated_at": int(datetime.fromisoformat(user["updated_at"]).timestamp()),
     }
 
 

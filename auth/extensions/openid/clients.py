@@ -307,44 +307,22 @@ def check_members(asked: Asked, client: Client) -> None:
     is_native = any(map(uris.is_native, client.redirect_uris))
     algorithms = asked.parts.client_tokens.id_token_algorithms()
     # The field, the rule, whether the client breaks it, and the rule as a sentence.
-    for field, rule, is_broken, sentence in (
-        (
-            "grant_types",
-            "device_grant",
-            is_dynamic and DEVICE_CODE in grants,
-            f"{DEVICE_CODE} is for clients that an administrator created",
-        ),
-        (
-            "grant_types",
-            "grant_types",
-            is_limited and "client_credentials" in grants,
-            "client_credentials is for confidential clients that an administrator created",
-        ),
-        (
-            "require_pkce",
-            "require_pkce",
-            is_limited and not client.require_pkce,
-            "must be true for public and for dynamic clients",
-        ),
-        (
-            "introspects_sessions",
-            "introspects_sessions",
-            is_limited and client.introspects_sessions,
-            "must be false for public and for dynamic clients",
-        ),
-        (
-            "skip_consent",
-            "skip_consent",
-            client.skip_consent and (is_dynamic or is_native),
-            "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris",
-        ),
-        (
-            "id_token_signed_response_alg",
-            "id_token_signed_response_alg",
-            client.id_token_signed_response_alg not in algorithms,
-            "must be RS256, because no ES256 key is in use",
-        ),
-    ):
+    rules = [
+        ("grant_types", "device_grant", is_dynamic and DEVICE_CODE in grants,
+         f"{DEVICE_CODE} is for clients that an administrator created"),
+        ("grant_types", "grant_types", is_limited and "client_credentials" in grants,
+         "client_credentials is for confidential clients that an administrator created"),
+        ("require_pkce", "require_pkce", is_limited and not client.require_pkce,
+         "must be true for public and for dynamic clients"),
+        ("introspects_sessions", "introspects_sessions", is_limited and client.introspects_sessions,
+         "must be false for public and for dynamic clients"),
+        ("skip_consent", "skip_consent", client.skip_consent and (is_dynamic or is_native),
+         "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris"),
+        ("id_token_signed_response_alg", "id_token_signed_response_alg",
+         client.id_token_signed_response_alg not in algorithms,
+         "must be RS256, because no ES256 key is in use"),
+    ]  # fmt: skip
+    for field, rule, is_broken, sentence in rules:
         if is_broken:
             raise _refusal(f"{field}: {sentence}", field, rule)
 

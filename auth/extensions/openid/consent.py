@@ -36,8 +36,8 @@ _DENIALS: dict[Obstacle | None, tuple[str, str]] = {
 }
 
 
-class Asked(NamedTuple):
-    """A request and its client, rows, and the caller, if any."""
+class Authorization(NamedTuple):
+    """The rows of a request, its client and the caller, if any."""
 
     request: "queries.SelectOauthRequest"
     client: "queries.SelectAskingClient"
@@ -55,7 +55,7 @@ def locked(authorization_id: str) -> Iterator[acts.Act]:
         yield act
 
 
-def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None") -> Asked:
+def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None") -> Authorization:
     """Return a request. `person` is the caller."""
     id_hash = one_time.hash_token(authorization_id)
     request = queries.select_oauth_request(on, id_hash=id_hash, user_id=g.user_id)
@@ -63,20 +63,21 @@ def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None
     if request is None or client is None or request.expires_at <= request.now:
         raise ApiError("oauth_authorization_not_found")
     _check_scheme(client, request.redirect_uri)
-    return Asked(request, client, person)
+    return Authorization(request, client, person)
 
 
 def find_in_browser(
     on: Runner, authorization_id: str, person: "queries.SelectPerson | None", browser: str | None = None
-) -> Asked:
+) -> Authorization:
     """Return a pending request of this browser."""
-    asked = find(on, authorization_id, person)
-    if bytes(asked.request.browser_hash) != _hash_of_browser(browser) or not asked.request.is_pending:
+    authorization = find(on, authorization_id, person)
+    request = authorization.request
+    if not request.is_pending or bytes(request.browser_hash) != _hash_of_browser(browser):
         raise ApiError("oauth_authorization_not_found")
-    return asked
+    return authorization
 
 
-def shown(authorization_id: str) -> Asked:
+def shown(authorization_id: str) -> Authorization:
     """Return a request of this browser, for a page."""
     return find_in_browser(latchkey.db, authorization_id, caller(latchkey.db))
 
@@ -90,18 +91,25 @@ def behind(next_page: str) -> Waiting | None:
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
-            asked = shown(authorization_id)
-            row, form = asked.request, {"authorization_id": authorization_id, "action": "deny"}
-            is_fresh = consent.is_fresh_for(_request_of(row), *_caller_of(asked), latchkey.policy)
-            facts = row.redirect_uri, row.login_hint, is_fresh
-            return Waiting(shown_name(asked), *facts, declining="oauth/consent", fields=form)
+            authorization = shown(authorization_id)
+            row, form = authorization.request, {"authorization_id": authorization_id, "action": "deny"}
+            is_fresh = consent.is_fresh_for(_request_of(row), *_caller_of(authorization), latchkey.policy)
+            return Waiting(
+                shown_name(authorization),
+                row.redirect_uri,
+                row.login_hint,
+                is_fresh,
+                declining="oauth/consent",
+                fields=form,
+            )
     return None
 
 
-def shown_name(asked: Asked) -> str:
+def shown_name(authorization: Authorization) -> str:
+    request, client, _ = authorization
     # The name in a document is not verified.
-    name = client_ids.host_of(asked.client.metadata_url or "") or names.in_one_line(asked.client.name)
-    return name or uris.host(asked.request.redirect_uri)
+    name = client_ids.host_of(client.metadata_url or "") or names.in_one_line(client.name)
+    return name or uris.host(request.redirect_uri)
 
 
 def website_of(authorization_id: str) -> tuple[str, str | None] | None:
@@ -116,11 +124,16 @@ def website_of(authorization_id: str) -> tuple[str, str | None] | None:
     return names.in_one_line(client.name) or uris.host(url or ""), url
 
 
-def obstacle(asked: Asked) -> Obstacle | None:
+def obstacle(authorization: Authorization) -> Obstacle | None:
     """Return the obstacle to approving the caller's request without asking."""
-    row, client, _ = asked
+    row, client, _ = authorization
     return consent.obstacle(
-        _request_of(row), asking_of(client), grant_of(row), g.user_id, *_caller_of(asked), latchkey.policy
+        _request_of(row),
+        asking_of(client),
+        grant_of(row),
+        g.user_id,
+        *_caller_of(authorization),
+        latchkey.policy,
     )
 
 
@@ -159,13 +172,13 @@ def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
     )
 
 
-def _caller_of(asked: Asked) -> "tuple[Person | None, AuthenticatedSession | None]":
-    return asked.person, asked.person and facts.own_session_of(asked.person)
+def _caller_of(authorization: Authorization) -> "tuple[Person | None, AuthenticatedSession | None]":
+    return authorization.person, authorization.person and facts.own_session_of(authorization.person)
 
 
-def approve(act: acts.Act, user: Person, asked: Asked) -> str:
+def approve(act: acts.Act, user: Person, authorization: Authorization) -> str:
     """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
-    row, client, _ = asked
+    row, client, _ = authorization
     grant, asking = grant_of(row), asking_of(client)
     if not consent.covers(grant, _request_of(row), asking):
         scopes = consent.scopes_after(grant, row.scopes, asking)
@@ -187,11 +200,11 @@ def approve_in_browser(
     """Approve a request, and return the URL with the code, or the obstacle that the user has not removed."""
     with locked(authorization_id) as act:
         user = admit_caller(current_asked(), act, level=Level.AAL2)
-        asked = find_in_browser(act, authorization_id, user, browser)
-        missing = obstacle(asked)
+        authorization = find_in_browser(act, authorization_id, user, browser)
+        missing = obstacle(authorization)
         if missing and missing not in removed:
             return None, missing
-        return give_code(act, authorization_id, approve(act, user, asked), browser), None
+        return give_code(act, authorization_id, approve(act, user, authorization), browser), None
 
 
 def give_code(on: Runner, authorization_id: str, approval: str, browser: str | None = None) -> str:
@@ -212,9 +225,9 @@ def give_code(on: Runner, authorization_id: str, approval: str, browser: str | N
     return answer(row.redirect_uri, row.state, code=code)
 
 
-def deny(on: Runner, asked: Asked) -> str:
+def deny(on: Runner, authorization: Authorization) -> str:
     """End a request that the user did not or may not approve, and return the URL for the browser."""
-    request, missing = asked.request, obstacle(asked) if g.user_id else None
+    request, missing = authorization.request, obstacle(authorization) if g.user_id else None
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(on, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)

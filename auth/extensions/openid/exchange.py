@@ -206,8 +206,9 @@ def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = 
             "aud": row.client_id,
             "sid": sid_of(row.session_id),
         }
-        named |= {"at_hash": claims.hash_of(answer["access_token"])}
-        named |= {"nonce": nonce} if nonce is not None else {}
+        named["at_hash"] = claims.hash_of(answer["access_token"])
+        if nonce is not None:
+            named["nonce"] = nonce
         answer["id_token"] = latchkey.client_tokens.id_token(
             named,
             issued_at=row.issued_at,
@@ -218,14 +219,14 @@ def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = 
 
 
 def _tokens(
-    own: dict[str, Any],
+    own: Mapping[str, object],
     client_id: str,
     resource: str | None,
     scopes: Collection[str],
     row: "queries.SelectClientCredentials | _Session",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
-    named = own | {"aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}
+    named = {**own, "aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}
     access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 

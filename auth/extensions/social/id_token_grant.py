@@ -1,7 +1,5 @@
 """Signing in with an id_token that an application got from a provider, at POST /token."""
 
-from typing import Any
-
 from flask import Response
 from flask.typing import ResponseReturnValue
 
@@ -36,7 +34,7 @@ def sign_in() -> ResponseReturnValue:
 @takes_tokens
 @guard.access_token(Level.PROOF)
 @audited("change_refused", sign_in="id_token")
-def _link_by_id_token(body: dict[str, Any]) -> Response:
+def _link_by_id_token(body: dict[str, object]) -> Response:
     asked = current_asked()
     identities.require_manual_linking(asked)
     return JsonResponse(token_response(asked.parts, identities.link_by_id_token(asked, body)))

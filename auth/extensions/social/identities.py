@@ -6,7 +6,6 @@ from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.flows import facts
 from auth.flows.account import identities
-from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
@@ -95,7 +94,9 @@ def begin_linking() -> Response:
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     with acts.on(latchkey.db, known.user_id) as act:
         person = act.read(queries.select_person, user_id=known.user_id, session_id=known.session_id)
-        if person is None or _has_ended(person):
+        if person is None or is_banned(person, person.now):
+            return _dead_link()
+        if end_of_session(person, facts.own_session_of(person), latchkey.policy, person.now):
             return _dead_link()
         flow = queries.bind_oauth_flow(act, state_hash=one_time.hash_token(flow_token), **hashes)
     if flow is None:
@@ -112,13 +113,6 @@ def begin_linking() -> Response:
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
     token_hash = one_time.hash_token(token)
     return queries.select_linking_flow(latchkey.db, state_hash=token_hash) if token_hash else None
-
-
-def _has_ended(person: Person) -> bool:
-    """Whether the session that began the flow gives no access anymore."""
-    session, policy = facts.own_session_of(person), current_asked().parts.policy
-    is_over = end_of_session(person, session, policy, person.now) is not None
-    return is_over or is_banned(person, person.now)
 
 
 def _dead_link() -> Response:

@@ -1,6 +1,5 @@
 from flask import Blueprint, Response, jsonify, request
 
-from auth.core.providers.client import ExternalIdentity
 from auth.core.tokens import one_time
 from auth.flows.account import identities
 from auth.flows.messages import outgoing
@@ -79,7 +78,12 @@ def callback(name: str | None = None) -> Response:
         return Response()
     read = read_body if request.method == "POST" else read_query
     query = read(_CallbackQuery())
-    flow = _spend_flow(query.get("state", ""))
+    # The flow of this state, if this browser has its cookie.
+    flow = queries.spend_oauth_flow(
+        latchkey.db,
+        state_hash=one_time.hash_token(query.get("state", "")),
+        browser_hashes=[one_time.hash_token(cookies.sent(cookie)) for cookie in providers.COOKIES.values()],
+    )
     if flow is None or not flow.is_live:
         return providers.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
     asked = current_asked()
@@ -87,7 +91,9 @@ def callback(name: str | None = None) -> Response:
     try:
         identity = oauth.identify(asked, flow, name, query)
         if flow.user_id:
-            return _link(flow, identity, target)
+            g.note(user_id=flow.user_id, provider=flow.provider)
+            identities.link(asked, flow, identity)
+            return redirect_done(target, "identity_linked", "Identity linked")
         for_client = not latchkey.redirects.is_own_page(target)
         outcome = sign_in(asked, identity, for_client=for_client, code_challenge=flow.code_challenge)
         return redirect_signed_in(target, outcome, way=flow.provider)
@@ -95,16 +101,3 @@ def callback(name: str | None = None) -> Response:
         if error.error_code == "service_unavailable":
             raise
         return providers.redirect_with_refusal(flow.redirect_to, error)
-
-
-def _link(flow: "queries.SpendOauthFlow", identity: ExternalIdentity, target: str) -> Response:
-    g.note(user_id=flow.user_id, provider=flow.provider)
-    identities.link(current_asked(), flow, identity)
-    return redirect_done(target, "identity_linked", "Identity linked")
-
-
-def _spend_flow(state: str) -> "queries.SpendOauthFlow | None":
-    """End the flow with this state and the browser's cookie, and return its row or None."""
-    hashes = [one_time.hash_token(cookies.sent(name)) for name in providers.COOKIES.values()]
-    state_hash = one_time.hash_token(state)
-    return queries.spend_oauth_flow(latchkey.db, state_hash=state_hash, browser_hashes=hashes)

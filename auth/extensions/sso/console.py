@@ -74,11 +74,6 @@ def _making() -> Subject:
     return Subject("Providers", _PATH, row)
 
 
-def _new(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
-    named = {"provider_type": "oidc", "identifier": form["identifier"].strip()}
-    return check(NewProvider(), {**_body(form), **named})
-
-
 def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     body = _body(form)
     if not body["client_secret"]:
@@ -90,20 +85,21 @@ def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
     return {name: form[name].strip() for name in _TEXTS} | {name: form[name].split() for name in _LISTS}
 
 
-def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
-    return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
-
-
 _act = partial(Act, needs_factor=True)
 _MAKING = {
     "new": _act(
         title="Add a provider",
         effects=lambda _subject: ["Creates 1 provider, which signs in the addresses of its domains."],
         undo="You can disable or delete it at any time.",
-        do=_make,
+        do=lambda _subject, body: redirect_to_own(
+            f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new"
+        ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
-        check=_new,
+        check=lambda _subject, form: check(
+            NewProvider(),
+            {**_body(form), "provider_type": "oidc", "identifier": form["identifier"].strip()},
+        ),
         template="act_provider.html",
     ),
 }

@@ -86,10 +86,14 @@ def sso() -> Response:
         raise ApiError("none.validation_failed")
     if not row.enabled:
         raise ApiError("sso_provider_disabled")
-    wish = {"provider": row.identifier, "redirect_to": checked_redirect(current_asked(), body)}
-    wish |= {"code_challenge": body.get("code_challenge")}
+    redirect_to = checked_redirect(current_asked(), body)
+    query = {
+        "provider": row.identifier,
+        "redirect_to": redirect_to,
+        "code_challenge": body.get("code_challenge"),
+    }
     # Only a page can set the cookie that binds the sign-in to the browser.
-    url = own_url(latchkey.settings, "authorize", {name: value for name, value in wish.items() if value})
+    url = own_url(latchkey.settings, "authorize", {name: value for name, value in query.items() if value})
     return jsonify(url=url) if body["skip_http_redirect"] else redirect(url, 303)
 
 

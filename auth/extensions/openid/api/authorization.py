@@ -5,7 +5,6 @@ cookies with a form of another site.
 """
 
 from collections.abc import Collection
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response, jsonify, request
@@ -15,6 +14,7 @@ from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
 from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
+from auth.extensions.openid.authorization_requests import AuthorizationRequest
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.facts import Person
 from auth.flows.messages.outgoing import own_url
@@ -52,14 +52,10 @@ _ContinueQuery = schemas.Input.of(
 )
 
 
-def _asks_silently() -> bool:
-    """Whether the request wants no page. Any frame may send it: without a session nothing is written."""
-    return request.args.getlist("prompt") == ["none"]
-
-
+# Any frame may ask for no page: without a session, nothing is written.
 @blueprint.get("/oauth/authorize")
 @answers_frames
-@limited("request_authorization", unless=_asks_silently)
+@limited("request_authorization", unless=lambda: request.args.getlist("prompt") == ["none"])
 @audited("application_refused")
 @refuses_by_page
 def begin_authorization() -> Response:
@@ -67,7 +63,7 @@ def begin_authorization() -> Response:
     if request.method == "HEAD":
         return Response()
     if begun := request.args.get("authorization_id"):
-        return _ask(*authorization_requests.take(begun), request.args.get("ui_locales"))
+        return _ask(authorization_requests.take(begun), request.args.get("ui_locales"))
     sent = read_query(authorization_requests.Origin())
     if _has_document(sent["client_id"]):
         from auth.extensions.openid.documents import fetched
@@ -76,18 +72,18 @@ def begin_authorization() -> Response:
             return to_sign_in
     client = authorization_requests.find_client(**sent)
     try:
-        columns, ui_locales = _read(client)
+        checked, ui_locales = _read(client, sent["redirect_uri"])
     except OAuthError as error:
         return _refused(client, sent["redirect_uri"], error)
-    return _ask(client, sent["redirect_uri"], columns, ui_locales)
+    return _ask(checked, ui_locales)
 
 
 def _has_document(client_id: str) -> bool:
     return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
 
 
-def _read(client: "queries.SelectClient") -> tuple[dict[str, Any], str | None]:
-    """Return the columns of a client's request, and its `ui_locales`. Raises `OAuthError`."""
+def _read(client: "queries.SelectClient", redirect_uri: str) -> tuple[AuthorizationRequest, str | None]:
+    """Return a client's request, and its `ui_locales`. Raises `OAuthError`."""
     if len(_values().getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:
@@ -95,23 +91,23 @@ def _read(client: "queries.SelectClient") -> tuple[dict[str, Any], str | None]:
         sent: dict[str, str] = read(authorization_requests.Parameters())
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
-    columns = authorization_requests.check(client, {name: value for name, value in sent.items() if value})
+    given = {name: value for name, value in sent.items() if value}
+    checked = authorization_requests.check(client, redirect_uri, given)
     if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
         raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
-    return columns, sent.get("ui_locales")
+    return checked, sent.get("ui_locales")
 
 
-def _ask(
-    client: "queries.SelectClient", redirect_uri: str, columns: dict[str, Any], ui_locales: str | None
-) -> Response:
+def _ask(checked: AuthorizationRequest, ui_locales: str | None) -> Response:
     """Redirect the browser to the consent page, or with prompt=none back to the application."""
-    if "none" in columns["prompts"]:
-        return _without_page(client, redirect_uri, columns)
+    if "none" in checked.prompts:
+        return _without_page(checked)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
-    authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
-    named, settings = {"authorization_id": authorization_id}, latchkey.settings
-    own_page = settings.oauth_consent_url
-    url = with_query(own_page, named) if own_page else own_url(settings, "oauth/consent", named)
+    authorization_id = authorization_requests.write(checked, browser)
+    named, consent_url = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
+    url = own_url(latchkey.settings, "oauth/consent", named)
+    if consent_url:
+        url = with_query(consent_url, named)
     response = redirect(url, 302)
     cookies.remember(response, authorization_requests.COOKIE, browser)
     if ui_locales and not cookies.sent(LANGUAGE):
@@ -133,11 +129,12 @@ def begin_authorization_by_form() -> Response:
         return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
     client = authorization_requests.find_client(**sent)
     try:
-        columns, ui_locales = _read(client)
+        checked, ui_locales = _read(client, sent["redirect_uri"])
     except OAuthError as error:
         return _refused(client, sent["redirect_uri"], error)
-    begun = {"authorization_id": authorization_requests.write(client, sent["redirect_uri"], None, columns)}
-    begun |= {"ui_locales": ui_locales} if ui_locales else {}
+    begun = {"authorization_id": authorization_requests.write(checked, None)}
+    if ui_locales:
+        begun["ui_locales"] = ui_locales
     return redirect(own_url(latchkey.settings, "oauth/authorize", begun))
 
 
@@ -176,15 +173,15 @@ def get_authorization(authorization_id: str) -> Response:
         return Response()
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
-        asked = consent.find(act, authorization_id, user)
-        if asked.request.user_id is None:
-            queries.bind_oauth_request(act, id=asked.request.id, user_id=user.id)
+        authorization = consent.find(act, authorization_id, user)
+        if authorization.request.user_id is None:
+            queries.bind_oauth_request(act, id=authorization.request.id, user_id=user.id)
         else:
-            _check_own(asked)
-        url = _decided(act, user, asked, authorization_id)
+            _check_own(authorization)
+        url = _decided(act, user, authorization, authorization_id)
     if url:
         return jsonify(redirect_url=url)
-    row, client, _ = asked
+    row, client, _ = authorization
     return jsonify(
         authorization_id=authorization_id,
         redirect_uri=row.redirect_uri,
@@ -209,11 +206,11 @@ def decide_authorization(authorization_id: str) -> Response:
     action = read_body(form_schemas.Decision())["action"]
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
-        asked = consent.find(act, authorization_id, user)
-        _check_own(asked)
+        authorization = consent.find(act, authorization_id, user)
+        _check_own(authorization)
         if action == "deny":
-            return jsonify(redirect_url=consent.deny(act, asked))
-        url = _decided(act, user, asked, authorization_id, consent.AGREED)
+            return jsonify(redirect_url=consent.deny(act, authorization))
+        url = _decided(act, user, authorization, authorization_id, consent.AGREED)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
         raise ApiError("reauthentication_needed", details)
@@ -223,31 +220,33 @@ def decide_authorization(authorization_id: str) -> Response:
 def _decided(
     act: Act,
     user: Person,
-    asked: consent.Asked,
+    authorization: consent.Authorization,
     authorization_id: str,
     removed: Collection[Obstacle] = (),
 ) -> str | None:
     """Return the next URL of the browser, or None if an obstacle is left that the user has not `removed`."""
-    missing = consent.obstacle(asked)
+    missing = consent.obstacle(authorization)
     if missing == "access_denied":
-        return consent.deny(act, asked)
+        return consent.deny(act, authorization)
     if missing and missing not in removed:
         return None
-    given = {"authorization_id": authorization_id, "approval": consent.approve(act, user, asked)}
+    given = {"authorization_id": authorization_id, "approval": consent.approve(act, user, authorization)}
     return own_url(latchkey.settings, "oauth/continue", given)
 
 
-def _check_own(asked: consent.Asked) -> None:
-    if asked.request.user_id != guard.caller_id():
+def _check_own(authorization: consent.Authorization) -> None:
+    if authorization.request.user_id != guard.caller_id():
         raise ApiError("oauth_authorization_not_found")
-    if not asked.request.is_pending:
+    if not authorization.request.is_pending:
         raise ApiError("validation_failed", "authorization_id: the request is no longer pending")
 
 
 def _check_origin() -> None:
-    """Refuse a page that may not receive tokens, unless it is the consent page."""
-    sent, own_page = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
-    if sent and sent != (own_page and origin(own_page)) and not latchkey.redirects.allowed(sent):
+    """Refuse a page that may not receive tokens, unless it is that of AUTH_OAUTH_CONSENT_URL."""
+    sent, consent_url = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
+    if not sent or (consent_url and sent == origin(consent_url)):
+        return
+    if not latchkey.redirects.allowed(sent):
         raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
 
 
@@ -255,7 +254,7 @@ def _values() -> MultiDict[str, str]:
     return request.form if request.method == "POST" else request.args
 
 
-def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: dict[str, Any]) -> Response:
+def _without_page(checked: AuthorizationRequest) -> Response:
     """Answer prompt=none with a code, or with the step that the user lacks."""
     known, missing = browser_sessions.resume(Level.AAL2), "login_required"
     if known and known.lacks_level:
@@ -263,7 +262,7 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
     elif known:
         limits.count("request_authorization_silently", guard.caller_on_network())
         browser = one_time.new_token()
-        authorization_id = authorization_requests.write(client, redirect_uri, browser, columns)
+        authorization_id = authorization_requests.write(checked, browser)
         url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
@@ -272,9 +271,9 @@ def _without_page(client: "queries.SelectClient", redirect_uri: str, columns: di
             consent.deny(act, consent.find_in_browser(act, authorization_id, own, browser))
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
-    members = {"error": missing, "error_description": "The user has to be asked"}
-    url = authorization_requests.answer(redirect_uri, columns["state"], **members)
-    return _sent_back(client, redirect_uri, url, missing)
+    members = {"error": missing, "error_description": "The user has to be checked"}
+    url = authorization_requests.answer(checked.redirect_uri, checked.state, **members)
+    return _sent_back(checked.client, checked.redirect_uri, url, missing)
 
 
 def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:

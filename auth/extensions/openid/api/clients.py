@@ -86,8 +86,10 @@ def register_client() -> Response:
             what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"
             error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}
         raise
-    # Required with a secret. The secret does not expire.
-    return _created(client | ({"client_secret_expires_at": 0} if "client_secret" in client else {}))
+    if "client_secret" in client:
+        # Required with a secret, which does not expire.
+        client["client_secret_expires_at"] = 0
+    return _created(client)
 
 
 def _created(client: Mapping[str, object]) -> Response:

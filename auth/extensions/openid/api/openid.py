@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
@@ -71,8 +70,9 @@ def userinfo() -> Response:
     """Return the claims about the user for the scopes of the access token."""
     caller = g.client_caller
     row = queries.select_client_caller(latchkey.db, **caller.parameters)
-    refusal = "session_not_found" if row is None else client_callers.refusal_of(row, caller)
-    if row is None or refusal:
+    if row is None:
+        raise ApiError("session_not_found")
+    if refusal := client_callers.refusal_of(row, caller):
         raise ApiError("expired.bad_jwt" if refusal == "bad_jwt" else "session_not_found")
     scopes = set(caller.scopes) & set(row.scopes or ())
     if "openid" not in scopes:
@@ -132,9 +132,9 @@ def _poll(body: dict[str, str]) -> Response:
 
 
 def _answer(
-    exchanged: Callable[[dict[str, str], Credentials], dict[str, Any]], body: dict[str, str]
+    issue: Callable[[dict[str, str], Credentials], Mapping[str, object]], body: dict[str, str]
 ) -> Response:
-    response = JsonResponse(json.dumps(exchanged(body, read_credentials(body))))
+    response = JsonResponse(json.dumps(issue(body, read_credentials(body))))
     response.headers["Pragma"] = "no-cache"
     return response
 

@@ -141,7 +141,8 @@ def create(
         with_browser = ["authorization_code"] if redirect_uris else []
         chosen = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | chosen
     body = {"client_name": name, "redirect_uris": list(redirect_uris), **chosen}
-    body |= {"client_type": "public"} if public else {}
+    if public:
+        body["client_type"] = "public"
     with acting() as asked:
         client = clients.create(asked, body)
         names = ("client_id", "client_secret")
@@ -171,7 +172,7 @@ def list_command() -> None:
                 others = [
                     _old_secret(client.get("previous_secret_expires_at")),
                     client.get("metadata_url", ""),
-                    "blocked" * client["is_blocked"],
+                    "blocked" if client["is_blocked"] else "",
                 ]
                 shown = "  ".join(filter(None, (line.format_map(client).rstrip(), *others)))
                 show(client, shown)
@@ -265,13 +266,15 @@ def _old_secret(expires_at: str | None) -> str:
 
 
 def _body(members: Mapping[str, object]) -> dict[str, Any]:
+    """Return the members that the options set. An empty text clears a list; 0 means the usual lifetime."""
     body: dict[str, Any] = {}
     for name, value in members.items():
-        if isinstance(value, tuple):
-            body |= {name: [item for item in value if item]} if value else {}
-        elif value is not None:
-            body[name] = value
-    return body | ({"token_lifetime": None} if body.get("token_lifetime") == 0 else {})
+        if value is None or value == ():
+            continue
+        body[name] = [item for item in value if item] if isinstance(value, tuple) else value
+    if body.get("token_lifetime") == 0:
+        body["token_lifetime"] = None
+    return body
 
 
 def _table(members: Mapping[str, object]) -> list[str]:

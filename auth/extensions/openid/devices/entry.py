@@ -4,7 +4,7 @@ A stranger may send a user the code of the stranger's own device. So the user si
 the last 15 minutes, and always decides, even about an application that was allowed before.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
@@ -39,7 +39,7 @@ _EXAMPLE = "WDJB-MJHT"
 _DONE = ("device_approved", "device_denied")
 
 
-class _Asked(NamedTuple):
+class _Authorization(NamedTuple):
     """A request, its client's row, and whether the user who entered the code may use the client."""
 
     request: "queries.SelectDeviceRequest"
@@ -95,20 +95,28 @@ def _device_page(problem: Problem | None = None) -> Response:
     here = f"device/consent?{urlencode({'request': id})}"
     if to_step := _step_before(here, known):
         return to_step
-    asked = _find(latchkey.db, id, callers.select(latchkey.db, g.caller))
-    if not asked.may_use:
+    row, client, may_use = _find(latchkey.db, id, callers.select(latchkey.db, g.caller))
+    if not may_use:
         g.refused_because = "oauth_consent_not_found"
-        g.note(user_id=g.user_id, client=_name(asked), problem="the user may not use it")
+        g.note(user_id=g.user_id, client=_name(client), problem="the user may not use it")
     return page(
         "device_consent.html",
-        status=200 if asked.may_use else 403,
+        status=200 if may_use else 403,
         here=f"/{here}",
         problem=problem,
-        is_refused=not asked.may_use,
+        is_refused=not may_use,
         decides="device/consent",
         fields={"request": id},
         account=account_name(known),
-        **_shown(asked),
+        application=_name(client),
+        scopes=row.scopes,
+        resource=row.resource,
+        asked=ago(row.asked_at),
+        ip=row.ip,
+        browser=user_agents.device(row.user_agent, chosen_language()),
+        is_same_network=row.ip is not None and networks.locate(row.ip)[1] == g.client["network"],
+        client_logo=client.logo_uri if client.logo_uri.startswith("https://") else None,
+        **lasts(client),
     )
 
 
@@ -176,14 +184,14 @@ def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None")
     )
 
 
-def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Asked:
+def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Authorization:
     """Return a request that waits for the decision of this user, who entered its code in this session."""
     row = queries.select_device_request(on, id=id)
     client = row and queries.select_asking_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
     may_use = clients.may_use(person, consent.asking_of(client), row.resource)
-    return _Asked(row, client, may_use)
+    return _Authorization(row, client, may_use)
 
 
 def _decided(id: str, action: str) -> Response:
@@ -203,20 +211,5 @@ def _decided(id: str, action: str) -> Response:
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
 
-def _name(asked: _Asked) -> str:
-    return names.in_one_line(asked.client.name) or asked.client.id
-
-
-def _shown(asked: _Asked) -> dict[str, Any]:
-    row, client, _ = asked
-    return {
-        "application": _name(asked),
-        "scopes": row.scopes,
-        "resource": row.resource,
-        "asked": ago(row.asked_at),
-        "ip": row.ip,
-        "browser": user_agents.device(row.user_agent, chosen_language()),
-        "is_same_network": row.ip is not None and networks.locate(row.ip)[1] == g.client["network"],
-        "client_logo": client.logo_uri if client.logo_uri.startswith("https://") else None,
-        **lasts(client),
-    }
+def _name(client: "queries.SelectAskingClient") -> str:
+    return names.in_one_line(client.name) or client.id

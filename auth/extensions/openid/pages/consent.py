@@ -41,7 +41,7 @@ def _page(problem: Problem | None = None) -> Response:
     if known and known.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
     try:
-        asked = consent.shown(authorization_id)
+        authorization = consent.shown(authorization_id)
     except ApiError:
         website = consent.website_of(authorization_id) if known else None
         if known is None or website is None:
@@ -49,7 +49,7 @@ def _page(problem: Problem | None = None) -> Response:
         return _signed_in(f"/{here}", known, website, problem)
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
-    missing = consent.obstacle(asked)
+    missing = consent.obstacle(authorization)
     if missing is None and problem is None:
         url, missing = consent.approve_in_browser(authorization_id)
         if url:
@@ -59,7 +59,7 @@ def _page(problem: Problem | None = None) -> Response:
     return page(
         "consent.html",
         status=403 if missing == "access_denied" else 200,
-        form_target=asked.request.redirect_uri,
+        form_target=authorization.request.redirect_uri,
         here=f"/{here}",
         to=Destination(next=here),
         problem=problem,
@@ -67,7 +67,7 @@ def _page(problem: Problem | None = None) -> Response:
         fields={"authorization_id": authorization_id},
         is_refused=missing == "access_denied",
         account=account_name(known),
-        **_shown(asked),
+        **_shown(authorization),
     )
 
 
@@ -115,13 +115,13 @@ def submit_consent() -> Response:
     return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
 
 
-def _shown(asked: consent.Asked) -> dict[str, Any]:
-    row, client, _ = asked
+def _shown(authorization: consent.Authorization) -> dict[str, Any]:
+    row, client, _ = authorization
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     links = {"policy_uri": client.policy_uri, "tos_uri": client.tos_uri}
     return {
-        "application": consent.shown_name(asked),
+        "application": consent.shown_name(authorization),
         "host": uris.host(row.redirect_uri),
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic and not client.metadata_url,

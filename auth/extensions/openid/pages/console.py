@@ -96,7 +96,8 @@ def _checked(schema: Schema, form: Mapping[str, str]) -> dict[str, Any]:
         # The schema refuses other texts.
         "token_lifetime": int(lifetime) if lifetime.isascii() and lifetime.isdigit() else lifetime or None,
     }
-    body |= {"token_endpoint_auth_method": method} if method else {}
+    if method:
+        body["token_endpoint_auth_method"] = method
     check(schema, body)
     return body
 

@@ -20,10 +20,10 @@ from sql import queries
 blueprint = Blueprint("logout", __name__)
 
 
-class _Asked(NamedTuple):
-    """`claims` are those of an ID token of the client; `url` is the client's URL to return to.
+class _Logout(NamedTuple):
+    """A request to sign out, with the claims of the client's ID token, if it is valid.
 
-    `url` is also None if it `is_unregistered`.
+    `url` is where the browser returns to; None if the request names none, or one that `is_unregistered`.
     """
 
     client: "queries.SelectClient | None"
@@ -32,7 +32,7 @@ class _Asked(NamedTuple):
     is_unregistered: bool = False
 
 
-def _read(sent: Mapping[str, str]) -> _Asked:
+def _read(sent: Mapping[str, str]) -> _Logout:
     claims = logout_hints.claims(sent.get("id_token_hint", ""))
     client = client_object.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
     if claims and (client is None or claims["aud"] != client_object.sent_id(client)):
@@ -41,11 +41,11 @@ def _read(sent: Mapping[str, str]) -> _Asked:
     if client is None or uri not in client.post_logout_redirect_uris:
         if client and uri:
             log_unregistered(client, "post_logout_redirect_uri", "--logout-uri", uri)
-        return _Asked(client, claims, None, is_unregistered=bool(uri))
+        return _Logout(client, claims, None, is_unregistered=bool(uri))
     if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, uri):
         log_closed_scheme(client, "post_logout_redirect_uri")
-        return _Asked(client, claims, None, is_unregistered=True)
-    return _Asked(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
+        return _Logout(client, claims, None, is_unregistered=True)
+    return _Logout(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
 
 
 @blueprint.get("/oauth/logout")
@@ -58,29 +58,30 @@ def show_logout() -> Response:
     if known:
         # Not for a browser without a session: strangers could prevent users of a network from signing out.
         limits.count("open_logout", guard.caller_on_network())
-    asked = _read(sent)
-    is_users = bool(known and asked.claims and asked.claims["sub"] == known.user_id)
+    logout = _read(sent)
+    # Whether the ID token is one of the user who is signed in.
+    is_own = bool(known and logout.claims and logout.claims["sub"] == known.user_id)
     # A stranger can register a client, which must not redirect visitors who never used it from our page to
     # its own.
-    url = None if asked.client and asked.client.is_dynamic and not is_users else asked.url
-    if is_users:
-        return signing_out.end(url, done=signing_out.STUCK if asked.is_unregistered else "")
+    url = None if logout.client and logout.client.is_dynamic and not is_own else logout.url
+    if is_own:
+        return signing_out.end(url, done=signing_out.STUCK if logout.is_unregistered else "")
     if known is None:
-        return signing_out.signed_out(url if asked.claims else None, is_stuck=asked.is_unregistered)
+        return signing_out.signed_out(url if logout.claims else None, is_stuck=logout.is_unregistered)
     language = None
     if "ui_locales" in sent and not cookies.sent(LANGUAGE):
         language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
     kept: dict[str, str | None] = {
         name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent
     }
-    name = asked.client and names.in_one_line(asked.client.name)
+    name = logout.client and names.in_one_line(logout.client.name)
     return signing_out.ask(
-        "oauth/logout/confirm", known, url, name, kept, language, is_stuck=asked.is_unregistered
+        "oauth/logout/confirm", known, url, name, kept, language, is_stuck=logout.is_unregistered
     )
 
 
 @blueprint.post("/oauth/logout/confirm")
 @form("log_out", level=Level.SESSION)
 def submit_logout() -> Response:
-    asked = _read(read_form(form_schemas.LogoutQuery()))
-    return signing_out.end(None if asked.client and asked.client.is_dynamic else asked.url)
+    logout = _read(read_form(form_schemas.LogoutQuery()))
+    return signing_out.end(None if logout.client and logout.client.is_dynamic else logout.url)
