@@ -34,6 +34,10 @@ OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
         ["--logout-uri", "https://grafana.example.com/"],
         {"post_logout_redirect_uris": ["https://grafana.example.com/"]},
     ),
+    (
+        ["--backchannel-logout-uri", "http://127.0.0.1:9/logout"],
+        {"backchannel_logout_uri": "http://127.0.0.1:9/logout"},
+    ),
     (["--resource", "urn:api"], {"resources": ["urn:api"]}),
     (["--grant", "client_credentials"], {"grant_types": ["client_credentials"]}),
     (["--scope", "read", "--scope", "write"], {"scopes": ["read", "write"]}),
