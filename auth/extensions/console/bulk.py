@@ -98,10 +98,6 @@ def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    return {"targets": lists.emails_in(form["emails"]), "options": {"groups": form["groups"]}}
-
-
 def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
     def start(_subject: Subject, given: dict[str, Any]) -> Response:
         made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
@@ -137,7 +133,10 @@ _INVITING = {
         done="",
         takes_metadata=True,
         form=_ListForm,
-        check=_emails,
+        check=lambda _list, form: {
+            "targets": lists.emails_in(form["emails"]),
+            "options": {"groups": form["groups"]},
+        },
         template="act_invite_list.html",
     )
 }

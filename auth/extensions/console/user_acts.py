@@ -55,10 +55,6 @@ def _factor(user_id: str, factor_id: str) -> Subject:
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
-def _opened(session: "queries.SelectAnySession") -> str:
-    return counted(session.opened, "session")
-
-
 def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
@@ -154,7 +150,9 @@ _SESSION_ACTS = {
         effects=lambda session: [
             f"Ends 1 session: {device(session.row.user_agent)},"
             f" last used {clock(session.row.refreshed_at)} UTC.",
-            f"Ends {_opened(session.row)} that it opened for applications." if session.row.opened else "",
+            f"Ends {counted(session.row.opened, 'session')} that it opened for applications."
+            if session.row.opened
+            else "",
         ],
         undo=f"{NEVER} They can sign in again.",
         do=lambda session, _form: users.end_session(current_asked(), session.row.user_id, session.row.id),

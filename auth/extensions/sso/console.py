@@ -68,12 +68,6 @@ def _found(provider_id: str) -> Subject:
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
 
-def _making() -> Subject:
-    texts = dict.fromkeys(("name", "issuer", "client_id"), "")
-    row = SimpleNamespace(id=None, identifier=IDENTIFIER, domains=[], scopes=[], **texts)
-    return Subject("Providers", _PATH, row)
-
-
 def _new(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     named = {"provider_type": "oidc", "identifier": form["identifier"].strip()}
     return check(NewProvider(), {**_body(form), **named})
@@ -90,17 +84,15 @@ def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
     return {name: form[name].strip() for name in _TEXTS} | {name: form[name].split() for name in _LISTS}
 
 
-def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
-    return redirect_to_own(f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new")
-
-
 _act = partial(Act, needs_factor=True)
 _MAKING = {
     "new": _act(
         title="Add a provider",
         effects=lambda _subject: ["Creates 1 provider, which signs in the addresses of its domains."],
         undo="You can disable or delete it at any time.",
-        do=_make,
+        do=lambda _subject, body: redirect_to_own(
+            f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new"
+        ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
         check=_new,
@@ -161,5 +153,8 @@ _ACTS = {
     ),
 }
 
-serve(blueprint, "/console/providers", _MAKING, _making)
+_EMPTY = SimpleNamespace(
+    id=None, identifier=IDENTIFIER, name="", issuer="", client_id="", domains=[], scopes=[]
+)
+serve(blueprint, "/console/providers", _MAKING, lambda: Subject("Providers", _PATH, _EMPTY))
 serve(blueprint, "/console/providers/<provider_id>", _ACTS, _found)
