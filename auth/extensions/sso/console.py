@@ -90,8 +90,8 @@ _MAKING = {
         title="Add a provider",
         effects=lambda _subject: ["Creates 1 provider, which signs in the addresses of its domains."],
         undo="You can disable or delete it at any time.",
-        do=lambda _subject, body: redirect_to_own(
-            f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new"
+        do=lambda asked, _subject, body: redirect_to_own(
+            f"{_PATH}/{administering.create(asked, body)['id']}", "new"
         ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
@@ -104,7 +104,7 @@ _ACTS = {
         title="Change provider",
         effects=lambda subject: [f"Changes 1 provider with {subject.row.users}."],
         undo="You can change it back. The issuer can’t change while it has users.",
-        do=lambda subject, body: administering.change(current_asked(), subject.row.id, body),
+        do=lambda asked, subject, body: administering.change(asked, subject.row.id, body),
         done="Provider changed.",
         form=_ChangeForm,
         check=_changed,
@@ -117,7 +117,7 @@ _ACTS = {
             "The user is told, and keeps the password, passkeys and API keys.",
         ],
         undo="You can remove the identity that the next sign-in adds.",
-        do=lambda subject, form: administering.adopt(current_asked(), subject.row.id, form["email"]),
+        do=lambda asked, subject, form: administering.adopt(asked, subject.row.id, form["email"]),
         done="User moved.",
         form=_AdoptForm,
         template="act_adopt.html",
@@ -128,7 +128,7 @@ _ACTS = {
             f"Disables 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
         ],
         undo="You can enable it again. What has ended stays ended.",
-        do=lambda subject, _form: administering.change(current_asked(), subject.row.id, {"enabled": False}),
+        do=lambda asked, subject, _form: administering.change(asked, subject.row.id, {"enabled": False}),
         done="Provider disabled.",
         is_destructive=True,
     ),
@@ -136,7 +136,7 @@ _ACTS = {
         title="Enable",
         effects=lambda _subject: ["Enables 1 provider: users can sign in with it again."],
         undo="You can disable it again.",
-        do=lambda subject, _form: administering.change(current_asked(), subject.row.id, {"enabled": True}),
+        do=lambda asked, subject, _form: administering.change(asked, subject.row.id, {"enabled": True}),
         done="Provider enabled.",
     ),
     "delete": _act(
@@ -146,7 +146,7 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=lambda subject, _form: administering.delete(current_asked(), subject.row.id),
+        do=lambda asked, subject, _form: administering.delete(asked, subject.row.id),
         done="Provider deleted.",
         then=_PATH,
         is_destructive=True,

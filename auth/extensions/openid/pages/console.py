@@ -15,7 +15,7 @@ from auth.extensions.openid import clients
 from auth.extensions.openid.pages import console_grants
 from auth.extensions.openid.pages.console_clients import COUNTED, GRANT_TYPES, METHODS, amount, find, making
 from auth.web import fields
-from auth.web.asked import current_asked
+from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -101,8 +101,8 @@ def _checked(schema: Schema, form: Mapping[str, str]) -> dict[str, Any]:
     return body
 
 
-def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
-    client = clients.create(current_asked(), body)
+def _make(asked: Asked, _subject: Subject, body: Mapping[str, object]) -> Response:
+    client = clients.create(asked, body)
     if "client_secret" in client:
         return _once(client)
     return redirect_to_own(f"console/applications/{client['client_id']}", "new")
@@ -153,7 +153,7 @@ _ACTS = {
             "Users who lose their access are signed out of it.",
         ],
         undo="You can change it back.",
-        do=lambda subject, body: clients.update(current_asked(), subject.row.client_id, body),
+        do=lambda asked, subject, body: clients.update(asked, subject.row.client_id, body),
         done="Application changed.",
         check=lambda _subject, form: _checked(clients.ClientChange(), form),
     ),
@@ -161,8 +161,8 @@ _ACTS = {
         title="Create a new secret",
         effects=_new_secret_effects,
         undo="A secret that has ended can’t be restored.",
-        do=lambda subject, form: _once(
-            clients.replace_secret(current_asked(), subject.row.client_id, overlap="overlap" in form)
+        do=lambda asked, subject, form: _once(
+            clients.replace_secret(asked, subject.row.client_id, overlap="overlap" in form)
         ),
         done="Secret created.",
         is_destructive=True,
@@ -173,7 +173,7 @@ _ACTS = {
         title="End the old secret",
         effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
         undo="A secret that has ended can’t be restored.",
-        do=lambda subject, _form: clients.end_previous_secret(current_asked(), subject.row.client_id),
+        do=lambda asked, subject, _form: clients.end_previous_secret(asked, subject.row.client_id),
         done="The old secret has ended.",
         is_destructive=True,
     ),
@@ -181,9 +181,7 @@ _ACTS = {
         title="Block",
         effects=lambda subject: [f"Blocks 1 application with {subject.row.grants}, and ends their sessions."],
         undo="You can unblock it. Sessions that have ended stay ended.",
-        do=lambda subject, _form: clients.update(
-            current_asked(), subject.row.client_id, {"is_blocked": True}
-        ),
+        do=lambda asked, subject, _form: clients.update(asked, subject.row.client_id, {"is_blocked": True}),
         done="Application blocked.",
         is_destructive=True,
     ),
@@ -191,9 +189,7 @@ _ACTS = {
         title="Unblock",
         effects=lambda _subject: ["Unblocks 1 application: users can sign in to it again."],
         undo="You can block it again.",
-        do=lambda subject, _form: clients.update(
-            current_asked(), subject.row.client_id, {"is_blocked": False}
-        ),
+        do=lambda asked, subject, _form: clients.update(asked, subject.row.client_id, {"is_blocked": False}),
         done="Application unblocked.",
     ),
     "delete": _act(
@@ -203,7 +199,7 @@ _ACTS = {
             "Users can no longer sign in to it with their account here.",
         ],
         undo="This can’t be undone. A new one has another ID and secret.",
-        do=lambda subject, _form: clients.delete(current_asked(), subject.row.client_id),
+        do=lambda asked, subject, _form: clients.delete(asked, subject.row.client_id),
         done="Application deleted.",
         then="console/applications",
         is_destructive=True,
