@@ -55,7 +55,7 @@ class Act:
 
     `effects` returns sentences about the effects, in numbers; empty ones are left out. `undo` explains how to
     undo the act, or that this is impossible. `do` gets what is asked, the subject, and the result of `check`
-    for the form read by `form`. It may return a response to show instead of the subject's page, or of the page
+    for the form read by `form`. It may return a response to show instead of the subject's page, or the page
     `then`.
     """
 
