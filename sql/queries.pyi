@@ -2293,10 +2293,11 @@ class SelectFailureCounts(NamedTuple):
 
 def select_failure_counts(on: Runner, /, *, subjects: Sequence[str | None] | None) -> list[SelectFailureCounts]: ...
 
-class AvoidSequentialScans(NamedTuple):
-    set_config: str
+class BeginImport(NamedTuple):
+    scans: str
+    timeout: str
 
-def avoid_sequential_scans(on: Runner, /) -> AvoidSequentialScans | None: ...
+def begin_import(on: Runner, /) -> BeginImport: ...
 
 class FindTakenKeys(NamedTuple):
     key: str

@@ -1,6 +1,8 @@
--- name: avoid_sequential_scans() -> row?
--- Plans from the time when the tables were empty would scan them for each row, even in triggers.
-SELECT set_config('enable_seqscan', 'off', true);
+-- name: begin_import() -> row
+-- Plans from the time when the tables were empty would scan them for each row, even in triggers. Other acts are
+-- short; between the statements of an import, a busy machine may need more than their three seconds.
+SELECT set_config('enable_seqscan', 'off', true) AS scans,
+       set_config('idle_in_transaction_session_timeout', '0', true) AS timeout;
 
 -- name: find_taken_keys(ids text[], addresses text[], providers text[], subjects text[],
 --                       credential_ids text[]) -> rows

@@ -10,7 +10,6 @@ from flask import Blueprint
 from auth.core.text.labels import quoted
 from auth.extensions.api_keys.pages import states
 from auth.flows.account import api_keys
-from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html.admin.acts import Act, Subject, serve
@@ -41,7 +40,7 @@ KEY_ACTS = {
             "Programs that use it lose their access at once. The user gets no notice.",
         ],
         undo="This can’t be undone. The user can add another one.",
-        do=lambda subject, _form: api_keys.remove_any(current_asked(), subject.row.user_id, subject.row.id),
+        do=lambda asked, subject, _form: api_keys.remove_any(asked, subject.row.user_id, subject.row.id),
         done="Removed.",
         is_destructive=True,
     )

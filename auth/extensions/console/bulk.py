@@ -15,7 +15,7 @@ from auth.flows.admin import lists, messages
 from auth.flows.admin.targets import Claim
 from auth.flows.admin.user_acts import ACTS, Many, UserAct
 from auth.web import fields, guard
-from auth.web.asked import current_asked
+from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
@@ -98,12 +98,8 @@ def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _emails(_list: Subject, form: dict[str, Any]) -> dict[str, Any]:
-    return {"targets": lists.emails_in(form["emails"]), "options": {"groups": form["groups"]}}
-
-
-def _start(act: str) -> Callable[[Subject, dict[str, Any]], Response]:
-    def start(_subject: Subject, given: dict[str, Any]) -> Response:
+def _start(act: str) -> Callable[[Asked, Subject, dict[str, Any]], Response]:
+    def start(_asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:
         made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
         return redirect_to_own(f"console/bulk/{made.id}")
 
@@ -137,7 +133,10 @@ _INVITING = {
         done="",
         takes_metadata=True,
         form=_ListForm,
-        check=_emails,
+        check=lambda _list, form: {
+            "targets": lists.emails_in(form["emails"]),
+            "options": {"groups": form["groups"]},
+        },
         template="act_invite_list.html",
     )
 }

@@ -4,7 +4,7 @@ from flask import Blueprint, Response, request, stream_with_context
 
 from auth.extensions.console.users import Query, matching
 from auth.flows.admin import lists
-from auth.web.asked import current_asked
+from auth.web.asked import Asked
 from auth.web.html.admin.acts import Act, Subject, serve
 from auth.web.input import read_form, read_query
 
@@ -17,11 +17,9 @@ def _list() -> Subject:
     return Subject("Users", "console/users", matching(query), query)
 
 
-def _export(users: Subject, _form: object) -> Response:
+def _export(asked: Asked, users: Subject, _form: object) -> Response:
     headers = {"Content-Disposition": 'attachment; filename="users.csv"'}
-    return Response(
-        stream_with_context(lists.export(current_asked(), users.row)), mimetype="text/csv", headers=headers
-    )
+    return Response(stream_with_context(lists.export(asked, users.row)), mimetype="text/csv", headers=headers)
 
 
 _ACTS = {

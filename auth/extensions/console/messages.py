@@ -79,7 +79,7 @@ _ACTS = {
         title="Send again",
         effects=_effects,
         undo="A sent message can’t be recalled.",
-        do=lambda subject, _form: messages.resend(current_asked(), subject.row.id),
+        do=lambda asked, subject, _form: messages.resend(asked, subject.row.id),
         done="The message will be sent within seconds.",
     ),
 }

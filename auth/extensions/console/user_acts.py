@@ -15,7 +15,6 @@ from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
-from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html import form_schemas
@@ -55,10 +54,6 @@ def _factor(user_id: str, factor_id: str) -> Subject:
     return replace(user, row=found(next(iter(rows), None), "mfa_factor_not_found"))
 
 
-def _opened(session: "queries.SelectAnySession") -> str:
-    return counted(session.opened, "session")
-
-
 def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
@@ -92,7 +87,7 @@ def _declared(name: str, template: str = "act.html") -> Act:
         title=act.title,
         effects=lambda user: act.effects(user.row),
         undo=act.undo,
-        do=lambda user, form: act.flow(current_asked(), user.row.id, form, targets.nothing),
+        do=lambda asked, user, form: act.flow(asked, user.row.id, form, targets.nothing),
         done=act.done,
         needs_factor=act.needs_factor,
         is_destructive=act.is_destructive,
@@ -108,7 +103,7 @@ USER_ACTS = {
             f"Sends 1 email to {user.row.email} with a link and a code to sign in and set a password."
         ],
         undo="A sent email can’t be recalled. An unused link expires after an hour.",
-        do=lambda user, _form: messages.send_recovery(current_asked(), user.row.id, user.row.email),
+        do=lambda asked, user, _form: messages.send_recovery(asked, user.row.id, user.row.email),
         done="The recovery email is on its way.",
     ),
     "end-sessions": _declared("end-sessions"),
@@ -121,7 +116,7 @@ USER_ACTS = {
             "Replaces user and app metadata. Access tokens get the new values at their next refresh."
         ],
         undo="The audit log doesn’t keep the old values. Copy them if you might need them.",
-        do=lambda user, form: users.replace_metadata(current_asked(), user.row.id, form),
+        do=lambda asked, user, form: users.replace_metadata(asked, user.row.id, form),
         done="Metadata saved.",
         form=_MetadataForm,
         template="act_metadata.html",
@@ -139,7 +134,7 @@ USER_ACTS = {
             ),
         ],
         undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
-        do=lambda user, changed: users.change_addresses(current_asked(), user.row.id, changed),
+        do=lambda asked, user, changed: users.change_addresses(asked, user.row.id, changed),
         done="Addresses saved.",
         needs_factor=True,
         form=_AddressForm,
@@ -154,10 +149,12 @@ _SESSION_ACTS = {
         effects=lambda session: [
             f"Ends 1 session: {device(session.row.user_agent)},"
             f" last used {clock(session.row.refreshed_at)} UTC.",
-            f"Ends {_opened(session.row)} that it opened for applications." if session.row.opened else "",
+            f"Ends {counted(session.row.opened, 'session')} that it opened for applications."
+            if session.row.opened
+            else "",
         ],
         undo=f"{NEVER} They can sign in again.",
-        do=lambda session, _form: users.end_session(current_asked(), session.row.user_id, session.row.id),
+        do=lambda asked, session, _form: users.end_session(asked, session.row.user_id, session.row.id),
         done="Session ended.",
         is_destructive=True,
     )
@@ -171,9 +168,9 @@ _FACTOR_ACTS = {
             "Sessions that used it lose their second step. The user gets a notice.",
         ],
         undo="The user can add another one. The notice about a passkey has a link to restore it.",
-        do=lambda factor, _form: (passkeys if factor.row.factor_type == "passkey" else factors).remove_any(
-            current_asked(), factor.row.user_id, factor.row.id
-        ),
+        do=lambda asked, factor, _form: (
+            passkeys if factor.row.factor_type == "passkey" else factors
+        ).remove_any(asked, factor.row.user_id, factor.row.id),
         done="Removed.",
         needs_factor=True,
         is_destructive=True,
@@ -188,7 +185,7 @@ _WITHOUT_USER = {
             "A password only works with a confirmed address.",
         ],
         undo="Deleting the user undoes it.",
-        do=lambda _users, body: _show(users.create_user(current_asked(), body), "create"),
+        do=lambda asked, _users, body: _show(users.create_user(asked, body), "create"),
         done="User created.",
         form=_NewUserForm,
         check=_new_user,
@@ -198,8 +195,8 @@ _WITHOUT_USER = {
         title="Invite a user",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
-        do=lambda _users, form: _show(
-            messages.invite(current_asked(), messages.invitation(**form))[0], "invite"
+        do=lambda asked, _users, form: _show(
+            messages.invite(asked, messages.invitation(**form))[0], "invite"
         ),
         done="The invitation is on its way.",
         form=form_schemas.InvitationForm,

@@ -15,7 +15,6 @@ from auth.flows.admin import webhooks
 from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import fields
-from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -142,7 +141,7 @@ _MAKING = {
             "You’ll see its secret once, on the next page.",
         ],
         undo="You can delete it at any time, but sent events can’t be recalled.",
-        do=lambda _subject, body: _once(*webhooks.create(current_asked(), body)),
+        do=lambda asked, _subject, body: _once(*webhooks.create(asked, body)),
         done="Webhook created.",
         check=lambda _subject, form: check(NewWebhook(), _body(form)),
     ),
@@ -152,7 +151,7 @@ _WEBHOOK_ACTS = {
         title="Send a test event",
         effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a made-up user."],
         undo="A sent event can’t be recalled.",
-        do=lambda subject, form: webhooks.send_test(current_asked(), subject.row.id, form["event"]),
+        do=lambda asked, subject, form: webhooks.send_test(asked, subject.row.id, form["event"]),
         done="The test event will be sent within seconds.",
         form=Input.of(event=fields.Choice(*EVENTS, required=True)),
         template="act_webhook_test.html",
@@ -164,7 +163,7 @@ _WEBHOOK_ACTS = {
             f"{subject.row.waiting} will go to a new URL.",
         ],
         undo="You can change it back, but events sent to the new URL can’t be recalled.",
-        do=lambda subject, body: webhooks.change(current_asked(), subject.row.id, body),
+        do=lambda asked, subject, body: webhooks.change(asked, subject.row.id, body),
         done="Webhook changed.",
         check=lambda _subject, form: check(WebhookChange(), _body(form)),
     ),
@@ -175,8 +174,8 @@ _WEBHOOK_ACTS = {
             "The old secret keeps signing for a day.",
         ],
         undo="The old secret can’t be restored.",
-        do=lambda subject, _form: _once(
-            *webhooks.change(current_asked(), subject.row.id, {"rotate_secret": True})
+        do=lambda asked, subject, _form: _once(
+            *webhooks.change(asked, subject.row.id, {"rotate_secret": True})
         ),
         done="Secret created.",
     ),
@@ -187,7 +186,7 @@ _WEBHOOK_ACTS = {
             f"{subject.row.waiting} will be kept for three days, then fail.",
         ],
         undo="You can enable it again, but missed events won’t be sent.",
-        do=lambda subject, _form: webhooks.change(current_asked(), subject.row.id, {"disabled": True}),
+        do=lambda asked, subject, _form: webhooks.change(asked, subject.row.id, {"disabled": True}),
         done="Webhook disabled.",
         is_destructive=True,
     ),
@@ -195,7 +194,7 @@ _WEBHOOK_ACTS = {
         title="Enable",
         effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent immediately."],
         undo="You can disable it again.",
-        do=lambda subject, _form: webhooks.change(current_asked(), subject.row.id, {"disabled": False}),
+        do=lambda asked, subject, _form: webhooks.change(asked, subject.row.id, {"disabled": False}),
         done="Webhook enabled.",
     ),
     "delete": _act(
@@ -205,7 +204,7 @@ _WEBHOOK_ACTS = {
             f"{subject.row.waiting} won’t be sent.",
         ],
         undo="This can’t be undone.",
-        do=lambda subject, _form: webhooks.delete(current_asked(), subject.row.id),
+        do=lambda asked, subject, _form: webhooks.delete(asked, subject.row.id),
         done="Webhook deleted.",
         then="console/webhooks",
         is_destructive=True,
@@ -216,7 +215,7 @@ _DELIVERY_ACTS = {
         title="Send again",
         effects=_sent_again,
         undo="A sent event can’t be recalled. Receivers recognise repeats by the event’s ID.",
-        do=lambda subject, _form: webhooks.redeliver(current_asked(), subject.row.webhook_id, subject.row.id),
+        do=lambda asked, subject, _form: webhooks.redeliver(asked, subject.row.webhook_id, subject.row.id),
         done="The event will be sent within seconds.",
     ),
 }

@@ -68,12 +68,6 @@ def _found(provider_id: str) -> Subject:
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
 
-def _making() -> Subject:
-    texts = dict.fromkeys(("name", "issuer", "client_id"), "")
-    row = SimpleNamespace(id=None, identifier=IDENTIFIER, domains=[], scopes=[], **texts)
-    return Subject("Providers", _PATH, row)
-
-
 def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     body = _body(form)
     if not body["client_secret"]:
@@ -91,8 +85,8 @@ _MAKING = {
         title="Add a provider",
         effects=lambda _subject: ["Creates 1 provider, which signs in the addresses of its domains."],
         undo="You can disable or delete it at any time.",
-        do=lambda _subject, body: redirect_to_own(
-            f"{_PATH}/{administering.create(current_asked(), body)['id']}", "new"
+        do=lambda asked, _subject, body: redirect_to_own(
+            f"{_PATH}/{administering.create(asked, body)['id']}", "new"
         ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
@@ -108,7 +102,7 @@ _ACTS = {
         title="Change provider",
         effects=lambda subject: [f"Changes 1 provider with {subject.row.users}."],
         undo="You can change it back. The issuer can’t change while it has users.",
-        do=lambda subject, body: administering.change(current_asked(), subject.row.id, body),
+        do=lambda asked, subject, body: administering.change(asked, subject.row.id, body),
         done="Provider changed.",
         form=_ChangeForm,
         check=_changed,
@@ -121,7 +115,7 @@ _ACTS = {
             "The user is told, and keeps the password, passkeys and API keys.",
         ],
         undo="You can remove the identity that the next sign-in adds.",
-        do=lambda subject, form: administering.adopt(current_asked(), subject.row.id, form["email"]),
+        do=lambda asked, subject, form: administering.adopt(asked, subject.row.id, form["email"]),
         done="User moved.",
         form=_AdoptForm,
         template="act_adopt.html",
@@ -132,7 +126,7 @@ _ACTS = {
             f"Disables 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
         ],
         undo="You can enable it again. What has ended stays ended.",
-        do=lambda subject, _form: administering.change(current_asked(), subject.row.id, {"enabled": False}),
+        do=lambda asked, subject, _form: administering.change(asked, subject.row.id, {"enabled": False}),
         done="Provider disabled.",
         is_destructive=True,
     ),
@@ -140,7 +134,7 @@ _ACTS = {
         title="Enable",
         effects=lambda _subject: ["Enables 1 provider: users can sign in with it again."],
         undo="You can disable it again.",
-        do=lambda subject, _form: administering.change(current_asked(), subject.row.id, {"enabled": True}),
+        do=lambda asked, subject, _form: administering.change(asked, subject.row.id, {"enabled": True}),
         done="Provider enabled.",
     ),
     "delete": _act(
@@ -150,12 +144,15 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=lambda subject, _form: administering.delete(current_asked(), subject.row.id),
+        do=lambda asked, subject, _form: administering.delete(asked, subject.row.id),
         done="Provider deleted.",
         then=_PATH,
         is_destructive=True,
     ),
 }
 
-serve(blueprint, "/console/providers", _MAKING, _making)
+_EMPTY = SimpleNamespace(
+    id=None, identifier=IDENTIFIER, name="", issuer="", client_id="", domains=[], scopes=[]
+)
+serve(blueprint, "/console/providers", _MAKING, lambda: Subject("Providers", _PATH, _EMPTY))
 serve(blueprint, "/console/providers/<provider_id>", _ACTS, _found)

@@ -1,6 +1,5 @@
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,20 +14,19 @@ def command() -> None:
     """Make the file of leaked passwords, which are refused."""
 
 
-def _least_option() -> Callable[[Any], Any]:
-    return click.option(
-        "--min-count",
-        "least",
-        metavar="N",
-        type=click.IntRange(1),
-        default=1,
-        help="Leave out passwords that were found less than N times. Defaults to 1.",
-    )
+_least_option = click.option(
+    "--min-count",
+    "least",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    help="Leave out passwords that were found less than N times. Defaults to 1.",
+)
 
 
 @command.command("build", short_help="Make the file from a downloaded list.")
 @click.argument("list", type=INPUT_FILE_OR_STDIN)
-@_least_option()
+@_least_option
 @json_option
 def build(list: Path, least: int) -> None:
     """Make AUTH_PASSWORD_LEAKED_FILE from LIST, which has SHA1:COUNT in each line.
@@ -44,7 +42,7 @@ def build(list: Path, least: int) -> None:
 
 
 @command.command("fetch", short_help="Make the file from the range API.")
-@_least_option()
+@_least_option
 @json_option
 def fetch(least: int) -> None:
     """Make AUTH_PASSWORD_LEAKED_FILE from the range API, or from the mirror that AUTH_PASSWORD_LEAKED names.

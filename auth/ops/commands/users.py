@@ -26,18 +26,16 @@ from sql.pool import reason
 
 _GZIP = b"\x1f\x8b"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
-
-
 _ADD_KEY = "Add the key to AUTH_SECRET_KEY, or remove that factor by: latchkey users remove-factors"
 
 
-@click.group("users", short_help="Find, show, ban, unlock, delete, import and export users.")
+@click.group(
+    "users",
+    short_help="Find, show, ban, unlock, delete, import and export users.",
+    commands=user_acts.COMMANDS,
+)
 def command() -> None:
     """Act on users as in the console, and import and export them."""
-
-
-for act in user_acts.COMMANDS:
-    command.add_command(act)
 
 
 @command.command("import", short_help="Create users from a file or another product's export.")

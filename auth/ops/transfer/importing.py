@@ -112,7 +112,7 @@ class Import:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self.database.transaction() as tx:
-            queries.avoid_sequential_scans(tx)
+            queries.begin_import(tx)
             found = queries.find_taken_keys(
                 tx,
                 ids=[row["id"] for row in rows],
@@ -129,7 +129,7 @@ class Import:
             return {row["id"]: None for row in rows}
         try:
             with acts.begin(self.database) as act:
-                queries.avoid_sequential_scans(act)
+                queries.begin_import(act)
                 queries.make_way(act, addresses=_addresses(rows), owner_id=None, because="created_again")
                 inserted = queries.import_users(act, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}

@@ -9,6 +9,7 @@ import pytest
 
 from auth.flows.admin.user_acts import ACTS, UserAct
 from tests.extensions.console.test_demotion import NEEDS
+from tests.support.answers import NO_ID
 from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history
 from tests.support.commands import run_command
@@ -327,6 +328,27 @@ def test_act_does_and_records_the_same(request, client, ids, alice, carol, datab
         "SELECT kind FROM outbox WHERE channel = 'webhook' AND created_at > %(last)s ORDER BY kind", last=last
     )
     assert [row.kind for row in events] == [name for name in writes if "." in name]
+
+
+@pytest.mark.parametrize("things", ["sessions", "factors", "applications", "api-keys"])
+def test_thing_of_an_administrator_or_of_another_user_is_left_alone(
+    armed, codes, ids, alice, bob, carol, database, things
+):
+    insert_key(database, alice.id)
+    table, act, id = {
+        "sessions": ("sessions", "end", ids["session_id"]),
+        "factors": ("factors", "remove", ids["factor_id"]),
+        "applications": ("oauth_grants", "remove", ids["client_id"]),
+        "api-keys": ("api_keys", "remove", database.value("SELECT id FROM api_keys")),
+    }[things]
+    paths = {f"{carol.id}/{things}/{id}": 403, f"{bob.id}/{things}/{id}": 404, f"{NO_ID}/{things}/{id}": 404}
+    paths |= {f"{alice.id}/{things}/{absent}": 404 for absent in (NO_ID, "x")}
+    for path, status in paths.items():
+        assert armed.visit(f"/console/users/{path}/{act}").status == status, path
+    # The thing goes while its confirmation is shown.
+    assert armed.visit(f"/console/users/{alice.id}/{things}/{id}/{act}").status == 200
+    database.run(f"DELETE FROM {table} WHERE user_id = %(id)s", id=alice.id)
+    assert armed.press(f"/{act}", factor_code=codes.code(1)).status == 404
 
 
 def test_every_declared_act_is_among_these():

@@ -34,6 +34,10 @@ OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
         ["--logout-uri", "https://grafana.example.com/"],
         {"post_logout_redirect_uris": ["https://grafana.example.com/"]},
     ),
+    (
+        ["--backchannel-logout-uri", "http://127.0.0.1:9/logout"],
+        {"backchannel_logout_uri": "http://127.0.0.1:9/logout"},
+    ),
     (["--resource", "urn:api"], {"resources": ["urn:api"]}),
     (["--grant", "client_credentials"], {"grant_types": ["client_credentials"]}),
     (["--scope", "read", "--scope", "write"], {"scopes": ["read", "write"]}),
@@ -165,9 +169,11 @@ class TestCreating:
         assert database.count("oauth_clients") == 0
 
     @cases(("options", "members"), OPTIONS)
-    def test_each_option_sets_its_member(self, run, options, members):
+    def test_each_option_sets_its_member_of_a_new_client_and_of_another(self, run, options, members):
+        other = json.loads(run("create", "grafana", GRAFANA, "--json"))["client_id"]
         made = json.loads(run("create", "grafana", GRAFANA, "--json", *options))
         assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | members
+        assert json.loads(run("update", other, "--json", *options)) == grafana() | members
 
     @cases(
         ("arguments", "problem"),
@@ -215,11 +221,6 @@ class TestOthers:
             [],
         )
         assert json.loads(run("show", made["client_id"], "--json")) == grafana()
-
-    @cases(("options", "members"), OPTIONS)
-    def test_update_changes_only_what_is_named(self, run, options, members):
-        made = json.loads(run("create", "grafana", GRAFANA, "--json"))
-        assert json.loads(run("update", made["client_id"], "--json", *options)) == grafana() | members
 
     def test_update_renames_replaces_lists_and_clears_them(self, run, made):
         id = made["client_id"]

@@ -15,7 +15,7 @@ from auth.extensions.openid import clients
 from auth.extensions.openid.pages import console_grants
 from auth.extensions.openid.pages.console_clients import COUNTED, GRANT_TYPES, METHODS, amount, find, making
 from auth.web import fields
-from auth.web.asked import current_asked
+from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
@@ -102,8 +102,8 @@ def _checked(schema: Schema, form: Mapping[str, str]) -> dict[str, Any]:
     return body
 
 
-def _make(_subject: Subject, body: Mapping[str, object]) -> Response:
-    client = clients.create(current_asked(), body)
+def _make(asked: Asked, _subject: Subject, body: Mapping[str, object]) -> Response:
+    client = clients.create(asked, body)
     if "client_secret" in client:
         return _once(client)
     return redirect_to_own(f"console/applications/{client['client_id']}", "new")
@@ -154,7 +154,7 @@ _ACTS = {
             "Users who lose their access are signed out of it.",
         ],
         undo="You can change it back.",
-        do=lambda subject, body: clients.update(current_asked(), subject.row.client_id, body),
+        do=lambda asked, subject, body: clients.update(asked, subject.row.client_id, body),
         done="Application changed.",
         check=lambda _subject, form: _checked(clients.ClientChange(), form),
     ),
@@ -162,9 +162,9 @@ _ACTS = {
         title="Create a new secret",
         effects=_new_secret_effects,
         undo="A secret that has ended can’t be restored.",
-        do=lambda subject, form: _once(
+        do=lambda asked, subject, form: _once(
             clients.replace_secret(
-                current_asked(), subject.row.client_id, clients.OVERLAP if "overlap" in form else None
+                asked, subject.row.client_id, clients.OVERLAP if "overlap" in form else None
             )
         ),
         done="Secret created.",
@@ -176,7 +176,7 @@ _ACTS = {
         title="End the old secret",
         effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
         undo="A secret that has ended can’t be restored.",
-        do=lambda subject, _form: clients.end_previous_secret(current_asked(), subject.row.client_id),
+        do=lambda asked, subject, _form: clients.end_previous_secret(asked, subject.row.client_id),
         done="The old secret has ended.",
         is_destructive=True,
     ),
@@ -184,9 +184,7 @@ _ACTS = {
         title="Block",
         effects=lambda subject: [f"Blocks 1 application with {subject.row.grants}, and ends their sessions."],
         undo="You can unblock it. Sessions that have ended stay ended.",
-        do=lambda subject, _form: clients.update(
-            current_asked(), subject.row.client_id, {"is_blocked": True}
-        ),
+        do=lambda asked, subject, _form: clients.update(asked, subject.row.client_id, {"is_blocked": True}),
         done="Application blocked.",
         is_destructive=True,
     ),
@@ -194,9 +192,7 @@ _ACTS = {
         title="Unblock",
         effects=lambda _subject: ["Unblocks 1 application: users can sign in to it again."],
         undo="You can block it again.",
-        do=lambda subject, _form: clients.update(
-            current_asked(), subject.row.client_id, {"is_blocked": False}
-        ),
+        do=lambda asked, subject, _form: clients.update(asked, subject.row.client_id, {"is_blocked": False}),
         done="Application unblocked.",
     ),
     "delete": _act(
@@ -206,7 +202,7 @@ _ACTS = {
             "Users can no longer sign in to it with their account here.",
         ],
         undo="This can’t be undone. A new one has another ID and secret.",
-        do=lambda subject, _form: clients.delete(current_asked(), subject.row.client_id),
+        do=lambda asked, subject, _form: clients.delete(asked, subject.row.client_id),
         done="Application deleted.",
         then="console/applications",
         is_destructive=True,

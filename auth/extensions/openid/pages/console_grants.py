@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from auth.core.text.labels import counted, quoted
 from auth.flows.account import grants
 from auth.flows.admin import targets
-from auth.web.asked import current_asked
+from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html.admin.acts import Act, Subject
@@ -39,8 +39,7 @@ def find(user_id: str, client_id: str) -> Subject:
     return Subject(user.name, user.path, known)
 
 
-def _remove(subject: Subject, _form: object) -> None:
-    asked = current_asked()
+def _remove(asked: Asked, subject: Subject, _form: object) -> None:
     with targets.act(asked) as act:
         if not grants.remove(act, targets.lock(asked, act, subject.row.user_id), client_id=subject.row.id):
             raise ApiError("oauth_consent_not_found")

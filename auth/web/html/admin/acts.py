@@ -17,7 +17,7 @@ from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
 from auth.rules.factors import trusted_before
 from auth.web import View, callers, fields, g, guard, limits, takes_metadata
-from auth.web.asked import current_asked
+from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html import forms
@@ -54,14 +54,15 @@ class Act:
     """One act of the console.
 
     `effects` returns sentences about the effects, in numbers; empty ones are left out. `undo` explains how to
-    undo the act, or that this is impossible. `do` gets the subject and the result of `check` for the form
-    read by `form`. It may return a response to show instead of the subject's page, or of the page `then`.
+    undo the act, or that this is impossible. `do` gets what is asked, the subject, and the result of `check`
+    for the form read by `form`. It may return a response to show instead of the subject's page, or the page
+    `then`.
     """
 
     title: str
     effects: Callable[[Subject], Iterable[str]]
     undo: str
-    do: Callable[[Subject, dict[str, Any]], object]
+    do: Callable[[Asked, Subject, dict[str, Any]], object]
     done: str
     then: str = ""
     needs_factor: bool = False
@@ -117,7 +118,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
         form = act.check(subject, read_form(act.form()))
         if _asks_factor(act):
             _give_factor()
-        shown = act.do(subject, form)
+        shown = act.do(current_asked(), subject, form)
         return shown if isinstance(shown, Response) else redirect_to_own(act.then or subject.path, name)
 
     return show, takes_metadata(submit) if act.takes_metadata else submit
