@@ -2,6 +2,7 @@
 
 import atexit
 import errno
+import fcntl
 import gc
 import importlib
 import os
@@ -120,7 +121,7 @@ def _share_state_directory(server: Master, chosen: Settings) -> None:
     try:
         if missing:
             state.make_directory(chosen.state_dir)
-        server.state_lock = state.lock(chosen.state_dir, shared=True)
+        server.state_lock = state.lock(chosen.state_dir, fcntl.LOCK_SH)
     except (state.InUseError, OSError):
         if missing:
             raise
