@@ -24,7 +24,7 @@ def add(values: Values, missing: Missing) -> list[str]:
         needed.append("jwt_keys")
     files = {name: directory / FILES[name] for name in needed}
     values["key_files"] = dict(files)
-    if values["jwt_keys"] and not is_jwk_set(values["jwt_keys"]):
+    if values["jwt_keys"] and not signing_keys.is_jwk_set(values["jwt_keys"]):
         values["key_files"]["jwt_keys"] = Path(values["jwt_keys"]).resolve()
     try:
         absent = [name for name, path in files.items() if not path.exists()]
@@ -75,11 +75,6 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
             problems.append(f"{path}: {problem}" + (f" {_RESTORE}" if problem.endswith(".") else ""))
         found[name] = text if name == "jwt_keys" else tuple(text.split(","))
     return found, problems
-
-
-def is_jwk_set(value: str) -> bool:
-    """Whether a value of AUTH_JWT_KEYS is not a path."""
-    return value.lstrip().startswith(("{", "["))
 
 
 def check(name: str, text: str, path: Path, jwk_set: validators.Check = validators.jwk_set) -> None:
