@@ -143,14 +143,16 @@ def _refuse_taken_address(chosen: Settings) -> None:
             socket.create_server((chosen.bind, chosen.port), family=family).close()
             return
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                if error.errno in _NO_ADDRESS:
-                    sys.exit(
-                        f"AUTH_BIND: {chosen.bind} is not an address of this machine."
-                        " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
-                    )
-                sys.exit(
-                    f"Can't listen on {address(chosen)}: {os.strerror(error.errno or 0)}."
-                    " Set PORT or AUTH_BIND to use another address."
-                )
-            time.sleep(0.1)
+            number = error.errno
+        if number != errno.EADDRINUSE or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    if number in _NO_ADDRESS:
+        sys.exit(
+            f"AUTH_BIND: {chosen.bind} is not an address of this machine."
+            " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
+        )
+    sys.exit(
+        f"Can't listen on {address(chosen)}: {os.strerror(number or 0)}."
+        " Set PORT or AUTH_BIND to use another address."
+    )
