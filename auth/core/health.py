@@ -1,7 +1,6 @@
 """The state of the database for GET /health and `latchkey_degraded`, examined at most once a second."""
 
 import mmap
-import struct
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,16 +17,15 @@ _TIMEOUT = 1.0
 _READ_ONLY = "The database is read-only; nothing can be written"
 _LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor names the session that holds it"
 _FULL = "The disk of the database is full; nothing can be written"
-_FLAG = struct.Struct("?")
 # Whether a request found the disk of the database full, and no check has found space since. All workers share
 # this memory, because the module is imported before the fork.
-_disk_was_full = mmap.mmap(-1, _FLAG.size)
+_disk_was_full = mmap.mmap(-1, 1)
 
 
 def report_trouble(error: psycopg2.Error) -> None:
     """Note that a request failed, if a check of the database cannot find the reason."""
     if isinstance(error, DiskFull):
-        _FLAG.pack_into(_disk_was_full, 0, True)
+        _disk_was_full[0] = 1
 
 
 class HealthCheck:
@@ -65,5 +63,5 @@ def _trouble(db: Database) -> str | None:
             queries.write_to_disk(db)
         except DiskFull:
             return _FULL
-        _FLAG.pack_into(_disk_was_full, 0, False)
+        _disk_was_full[0] = 0
     return None

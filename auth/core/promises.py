@@ -5,9 +5,6 @@ Times are in seconds.
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
-# For a proof, unless `AUTH_REAUTHENTICATION_AGE` is shorter.
-PROOF_AGE = 15 * MINUTE
-
 LINK_LIFETIME = HOUR
 INVITATION_LIFETIME = 7 * DAY
 # Of the links of notices.

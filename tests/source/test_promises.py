@@ -7,6 +7,7 @@ import pytest
 
 from auth.core import promises
 from auth.core.promises import DAY, HOUR, MINUTE
+from auth.rules.policy import FRESH_AGE
 from tests.source.test_boundaries import sql_bodies
 from tests.support.contract import OPENAPI
 
@@ -25,7 +26,11 @@ CODES_A_DAY = promises.WRONG_CODES_A_DAY
 # A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: nodes of
 # 0.3.0 call the function, or many functions do, which would have to hand it on.
 PROMISES: list[tuple[str, str, float]] = [
-    ("security.md", r"`fresh` is a sign-in, .+ of the last (\w+) minutes", promises.PROOF_AGE / MINUTE),
+    (
+        "security.md",
+        r"`fresh` is a sign-in, .+ of the last (\w+) minutes",
+        FRESH_AGE.total_seconds() / MINUTE,
+    ),
     ("security.md", r"is stored hashed, and lives (\w+) hour;", promises.LINK_LIFETIME / HOUR),
     ("security.md", r"in a mailed invitation or a notice, (\w+) days", promises.INVITATION_LIFETIME / DAY),
     ("security.md", r"added in the last (\w+) days", promises.UNDO_LIFETIME / DAY),

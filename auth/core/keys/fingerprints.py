@@ -95,7 +95,7 @@ def missing(settings: Settings) -> dict[str, Path]:
 def _with_files(settings: Settings) -> Settings:
     """Read the missing files again: another node may have made them since."""
     files = {field: path for field, path in missing(settings).items() if path.exists()}
-    found, problems = kept_secrets.read(files, must_sign=not settings.jwt_secret)
+    found, problems = kept_secrets.read(files, settings.jwt_secret)
     if problems:
         raise SettingsError("\n".join(problems))
     return dataclasses.replace(settings, **found)

@@ -93,7 +93,7 @@ def reread(settings: Settings) -> tuple[Settings, list[str]]:
 
     Unusable files, and files with keys of another deployment, change nothing.
     """
-    found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
+    found, problems = kept_secrets.read(settings.key_files, settings.jwt_secret)
     problems = problems or [
         f"{settings.key_files[name]}: Has none of the keys in use. Restore it from a backup, or copy it from"
         " another node."

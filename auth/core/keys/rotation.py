@@ -138,7 +138,7 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, st
         if kind == "signing":
             added = [Key(kind, jwk["kid"], jwk, 0.0) for jwk in _only_verifying(text)]
         else:
-            kept_secrets.check_of(FIELDS[kind], must_sign=False)(text)
+            kept_secrets.check_secrets(FIELDS[kind], text)
             added = [Key(kind, _id_of(text), text, 0.0)]
         if {key.id for key in added} & {key.id for key in known}:
             raise CannotRotate(f"{added[0].id} is accepted already. See: latchkey keys list")
@@ -253,7 +253,7 @@ def _latest(settings: Settings) -> Iterator[Settings]:
             descriptor = os.open(settings.state_dir, os.O_RDONLY)
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        found, problems = kept_secrets.read(settings.key_files, must_sign=not settings.jwt_secret)
+        found, problems = kept_secrets.read(settings.key_files, settings.jwt_secret)
         if problems:
             raise CannotRotate("\n".join(problems))
         yield replace(settings, **found)

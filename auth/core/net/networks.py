@@ -83,6 +83,6 @@ def locate(address: str) -> tuple[str | None, str, bool]:
 def site_of(network: str | None) -> str | None:
     """Return the range that an internet provider gives one customer: of a network of `locate`, the /48 for
     IPv6."""
-    return (
-        str(ipaddress.IPv6Network(network).supernet(new_prefix=48)) if network and ":" in network else network
-    )
+    if network is None or ":" not in network:
+        return network
+    return str(ipaddress.IPv6Network(network).supernet(new_prefix=48))

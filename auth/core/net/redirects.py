@@ -111,7 +111,9 @@ def with_fragment(url: str, parameters: Mapping[str, str | int]) -> str:
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
     """Return a URL with further parameters in its query, before its fragment."""
     rest, sign, fragment = url.partition("#")
-    joint = "?" if "?" not in rest else "" if rest.endswith(("?", "&")) else "&"
+    joint = "?"
+    if "?" in rest:
+        joint = "" if rest.endswith(("?", "&")) else "&"
     return f"{rest}{joint}{urlencode(parameters, quote_via=quote)}{sign}{fragment}"
 
 

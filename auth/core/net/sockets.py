@@ -45,6 +45,13 @@ def is_here(host: str) -> bool:
     return False
 
 
+def free_port() -> int:
+    """Return a port of this machine that no program uses."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
 @dataclass(eq=False)
 class Deadline:
     """Ends connections when the time is up, unlike a socket's timeout, which restarts with each byte."""

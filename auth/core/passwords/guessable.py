@@ -114,11 +114,12 @@ def _cores(password: str) -> Iterator[str]:
     """Yield the possible cores of a password, without digits and symbols at its ends."""
     letters = [index for index, character in enumerate(password) if character.isalpha()]
     first, last = (letters[0], letters[-1] + 1) if letters else (_MOST_LEET, len(password) - _MOST_LEET)
+    # Near the letters, where digits and symbols may stand for letters, and near the ends.
     starts = {*range(max(first - _MOST_LEET, 0), first + 1), *range(min(first, _MOST_LEET) + 1)}
     ends = {len(password) - length for length in range(min(len(password) - last, _MOST_LEET) + 1)}
     ends |= {*range(max(last, 1), min(last + _MOST_LEET, len(password)) + 1)}
     for start, end in itertools.product(starts, ends):
-        is_near = first - start <= _MOST_LEET >= end - last
+        is_near = first - start <= _MOST_LEET and end - last <= _MOST_LEET
         if start >= end or not (is_near or end - start >= _LEAST_PASSWORD):
             continue
         if _added(password[:start], password[end:]) <= _MOST_ADDED:

@@ -82,12 +82,14 @@ class Passwords:
         if let_go.get() == self._leave:
             yield
             return
-        is_closed, is_admitted = self.threads.is_stuck() or self.queue_length >= LONGEST_QUEUE, False
-        self.queue_length += 1
-        try:
-            is_admitted = not is_closed and self._admission.acquire(timeout=PATIENCE)
-        finally:
-            self.queue_length -= not is_admitted
+        is_admitted = False
+        if not self.threads.is_stuck() and self.queue_length < LONGEST_QUEUE:
+            self.queue_length += 1
+            try:
+                is_admitted = self._admission.acquire(timeout=PATIENCE)
+            finally:
+                if not is_admitted:
+                    self.queue_length -= 1
         if not is_admitted:
             self.refusals += 1
             raise TooManyWaiting
@@ -109,7 +111,8 @@ class Passwords:
 
         Until the first log-in, equal passwords of an address's sign-ups get equal hashes.
         """
-        prepared, salt = _inputs(password.encode(), _SCHEME)[0], os.urandom(_SALT_BYTES)
+        prepared = _inputs(password.encode(), _SCHEME)[0]
+        salt = os.urandom(_SALT_BYTES)
         if signs_up:
             salt = self._sign_up_salts.macs(signs_up, "")[0][:_SALT_BYTES]
         setting = _SETTING % (self._cost, base64.b64encode(salt).translate(_BASE64, b"="))

@@ -202,7 +202,7 @@ class Provider:
         if claims.get("email"):
             return claims
         # Some providers return the email only at the userinfo endpoint.
-        url = self._preset.userinfo_url or self._id_tokens.endpoint("userinfo_endpoint", is_needed=False)
+        url = self._preset.userinfo_url or self._id_tokens.optional_endpoint("userinfo_endpoint")
         userinfo = self._get(session, url) if url else {}
         if userinfo.get("sub") != claims["sub"]:
             return claims

@@ -59,15 +59,20 @@ class IdTokens:
         self._cache: dict[str, tuple[Any, float]] = {}
         self._keys_asked_at = float("-inf")
 
-    def endpoint(self, name: str, *, is_needed: bool = True) -> str:
-        """Return an endpoint, or "" if an optional one is missing. Raises `ProviderError`."""
+    def endpoint(self, name: str) -> str:
+        """Return an endpoint. Raises `ProviderError`."""
+        url = self.optional_endpoint(name)
+        if not url:
+            raise ProviderUnavailable(f"the discovery document has no {name}")
+        return url
+
+    def optional_endpoint(self, name: str) -> str:
+        """Return an endpoint, or "" if it is missing. Raises `ProviderError`."""
         url = self._discovered().get(name)
         # An https issuer must not have http endpoints.
         schemes = ("https://",) if self._issuer.startswith("https://") else ("https://", "http://")
         if isinstance(url, str) and url.startswith(schemes) and _is_well_formed(url):
             return url
-        if is_needed:
-            raise ProviderUnavailable(f"the discovery document has no {name}")
         return ""
 
     def check(self) -> None:

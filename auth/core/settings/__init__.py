@@ -210,7 +210,8 @@ class Settings:
     @functools.cached_property
     def own_pages(self) -> list[str]:
         """The URLs of our pages to which a sign-in may return."""
-        return [f"{self.base_url}/{page}" for page in ("sign-in", "new-password", "account")] * self.pages
+        pages = ("sign-in", "new-password", "account") if self.pages else ()
+        return [f"{self.base_url}/{page}" for page in pages]
 
     @functools.cached_property
     def urls_of_applications(self) -> list[str]:

@@ -24,7 +24,7 @@ def add(values: Values, missing: Missing) -> list[str]:
         needed.append("jwt_keys")
     files = {name: directory / FILES[name] for name in needed}
     values["key_files"] = dict(files)
-    if values["jwt_keys"] and not is_jwk_set(values["jwt_keys"]):
+    if values["jwt_keys"] and not signing_keys.is_jwk_set(values["jwt_keys"]):
         values["key_files"]["jwt_keys"] = Path(values["jwt_keys"]).resolve()
     try:
         absent = [name for name, path in files.items() if not path.exists()]
@@ -39,7 +39,7 @@ def add(values: Values, missing: Missing) -> list[str]:
             " or run this in the directory where the service was started."
         ]
     present = {name: path for name, path in values["key_files"].items() if name not in absent}
-    found, problems = read(present, must_sign=not values["jwt_secret"])
+    found, problems = read(present, values["jwt_secret"])
     values |= found
     return problems
 
@@ -50,8 +50,12 @@ def make(files: Mapping[str, Path]) -> None:
         state.make_once(path, signing_keys.new_jwk_set if name == "jwt_keys" else state.new_secret)
 
 
-def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[Values, list[str]]:
-    """Return the secrets by field, and the problems of their files."""
+def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, list[str]]:
+    """Return the secrets by field, and the problems of their files.
+
+    Without a `jwt_secret`, a key must be able to sign.
+    """
+    jwk_set = validators.jwk_set if jwt_secret else validators.signing_jwk_set
     found: Values = {}
     problems = []
     for name, path in files.items():
@@ -59,7 +63,7 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[Values, list[st
         try:
             text = path.read_text().strip()
             if text:
-                check(name, text, path, must_sign=must_sign)
+                check(name, text, path, jwk_set)
             else:
                 problems.append(f"{path}: Is empty. {_RESTORE}")
         except OSError as error:
@@ -73,23 +77,19 @@ def read(files: Mapping[str, Path], *, must_sign: bool) -> tuple[Values, list[st
     return found, problems
 
 
-def is_jwk_set(value: str) -> bool:
-    """Whether a value of AUTH_JWT_KEYS is not a path."""
-    return value.lstrip().startswith(("{", "["))
-
-
-def check(name: str, text: str, path: Path, *, must_sign: bool) -> None:
+def check(name: str, text: str, path: Path, jwk_set: validators.Check = validators.jwk_set) -> None:
     """Raise `ValueError` if the text of a field's file is unusable, or other users have access to the
     file."""
-    check_of(name, must_sign=must_sign)(text)
+    if name == "jwt_keys":
+        jwk_set(text)
+    else:
+        check_secrets(name, text)
     is_secret = name != "jwt_keys" or signing_keys.has_secrets(text)
     if is_secret and (problem := exposure(path)):
         raise ValueError(problem)
 
 
-def check_of(name: str, *, must_sign: bool) -> validators.Check:
-    """Return the check of the text of a field's file."""
-    if name == "jwt_keys":
-        return validators.signing_jwk_set if must_sign else validators.jwk_set
-    check = validators.timed_secret if name == "secret_key" else validators.secret
-    return lambda text: [check(secret) for secret in text.split(",")]
+def check_secrets(name: str, text: str) -> None:
+    """Raise `ValueError` if the secrets of a field are unusable."""
+    for secret in text.split(","):
+        (validators.timed_secret if name == "secret_key" else validators.secret)(secret)

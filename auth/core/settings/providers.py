@@ -121,5 +121,7 @@ def _url(value: str) -> None:
 _TEXTS: Mapping[str, tuple[Check, ...]] = {
     **dict.fromkeys(("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"), (_url,)),
     **dict.fromkeys(("CLIENT_SECRET", "SCOPES", "TEAM_ID", "KEY_ID"), ()),
-    **{"TITLE": (_title,), "LOGO": (check_logo,), "PRIVATE_KEY": (_ec_key,)},
+    "TITLE": (_title,),
+    "LOGO": (check_logo,),
+    "PRIVATE_KEY": (_ec_key,),
 }

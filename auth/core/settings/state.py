@@ -44,7 +44,7 @@ class InUseError(Exception):
     """A running service uses the state directory."""
 
 
-def lock(directory: Path, *, shared: bool = False) -> int:
+def lock(directory: Path, kind: int = fcntl.LOCK_EX) -> int:
     """Lock the directory until the returned descriptor is closed. Raises `InUseError` and `OSError`.
 
     Python opens files close-on-exec, so other programs do not inherit the lock.
@@ -52,7 +52,7 @@ def lock(directory: Path, *, shared: bool = False) -> int:
     # Root must not truncate the target of another user's link.
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = _holder(descriptor)
         os.close(descriptor)

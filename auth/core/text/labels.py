@@ -78,7 +78,10 @@ def quoted(text: str) -> str:
 
 def _value(name: str, value: object) -> str:
     if isinstance(value, list):
-        return string("console", DEFAULT, "details.listed").render(values=[_removed(item) for item in value])
+        # The additions that were undone: `phone +4917012345`, `authenticator app`.
+        parts = [item.partition(" ") for item in value]
+        removed = [label("factors", kind) + (f" {quoted(name)}" if name else "") for kind, _, name in parts]
+        return string("console", DEFAULT, "details.listed").render(values=removed)
     if isinstance(value, bool):
         return label("details", "yes" if value else "no")
     text = str(value)
@@ -86,9 +89,3 @@ def _value(name: str, value: object) -> str:
         return until(text)
     table = _VALUES.get(name, "")
     return label(table, text) if _has_label(table, text) else text and quoted(text)
-
-
-def _removed(item: str) -> str:
-    """Return the addition that was undone: `phone +4917012345`, `authenticator app`."""
-    kind, _, name = item.partition(" ")
-    return label("factors", kind) + (f" {quoted(name)}" if name else "")

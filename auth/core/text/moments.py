@@ -43,7 +43,11 @@ def lasted(timestamp: str, language: str) -> Markup:
     minutes = int((datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds() // 60)
     if minutes < 1:
         return _words(language, "wait.now", 1)
-    name, unit = ("minutes", 1) if minutes < 60 else ("hours", 60) if minutes < 48 * 60 else ("days", 1440)
+    name, unit = "minutes", 1
+    if minutes >= 48 * 60:
+        name, unit = "days", 24 * 60
+    elif minutes >= 60:
+        name, unit = "hours", 60
     return _words(language, f"wait.{name}", minutes // unit)
 
 
@@ -51,9 +55,11 @@ def wait(seconds: int, language: str) -> Markup:
     """Return how long to wait, such as `2 hours`, rounded up."""
     minutes = math.ceil(seconds / 60)
     hours = math.ceil(minutes / 60)
-    name, number = ("minutes", minutes) if minutes < 60 else ("hours", hours)
+    name, number = "minutes", minutes
     if hours > 48:
         name, number = "days", math.ceil(hours / 24)
+    elif minutes >= 60:
+        name, number = "hours", hours
     return _words(language, f"wait.{name}", number)
 
 

@@ -97,7 +97,8 @@ def _problem(name: str, path: object, rules: Rules) -> str | None:
             if parts and all(parts) and name in rules.written_by_users:
                 return None
             return "comes from user_metadata, which users write themselves. Use app_metadata"
-    paths = [*_OF_USER, *(f"session.{member}" for member in _OF_SESSION * rules.has_session)]
+    of_session = _OF_SESSION if rules.has_session else ()
+    paths = [*_OF_USER, *(f"session.{member}" for member in of_session)]
     return f"has an unknown path. Use {', '.join(paths)}, or one below app_metadata"
 
 

@@ -30,8 +30,10 @@ def row_id(client_id: str) -> str:
 
 def known(client_id: str, hosts: Collection[str]) -> str | None:
     """Return `row_id`, or None for an invalid id or a URL at another host; `*` is any host."""
-    if is_url(client_id) and host_of(client_id) not in hosts and not ("*" in hosts and host_of(client_id)):
-        return None
+    if is_url(client_id):
+        host = host_of(client_id)
+        if host is None or {host, "*"}.isdisjoint(hosts):
+            return None
     with suppress(ValueError):
         return row_id(client_id)
     return None

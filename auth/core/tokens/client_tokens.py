@@ -149,12 +149,15 @@ class ClientTokens:
         return self._key(kid), None
 
     def _key(self, kid: str | None) -> Key:
-        # The second reads the database.
-        for keys in (lambda: self._access_tokens.keys, self._rsa_keys.all):
-            for key in keys():
-                if kid and key.kid == kid and key.public_jwk:
-                    return key
-        raise InvalidAccessToken("unknown kid")
+        # The RSA keys may have to be read from the database.
+        key = _public_key(self._access_tokens.keys, kid) or _public_key(self._rsa_keys.all(), kid)
+        if key is None:
+            raise InvalidAccessToken("unknown kid")
+        return key
+
+
+def _public_key(keys: Sequence[Key], kid: str | None) -> Key | None:
+    return next((key for key in keys if kid and key.kid == kid and key.public_jwk), None)
 
 
 def sid_of(session_id: str) -> str:

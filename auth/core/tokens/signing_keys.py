@@ -63,8 +63,13 @@ def read_jwks(text: str) -> list[Jwk]:
     return _jwks_of(_json_of(text)) if text else []
 
 
+def is_jwk_set(text: str) -> bool:
+    """Whether a value of AUTH_JWT_KEYS is not a path."""
+    return text.lstrip().startswith(("{", "["))
+
+
 def _json_of(text: str) -> str:
-    return text if text.lstrip().startswith(("{", "[")) else Path(text).read_text()
+    return text if is_jwk_set(text) else Path(text).read_text()
 
 
 def _jwks_of(text: str) -> list[Jwk]:
@@ -138,7 +143,8 @@ def _parse_jwk(jwk: Jwk) -> Key:
         raise _JwkError(f"a key's algorithm is not one of {', '.join(ALGORITHMS)}")
     if operations is not None and not {"sign", "verify"} & set(operations):
         raise _JwkError("the key_ops of a key name neither sign nor verify")
-    signs, is_preferred = operations is None or "sign" in operations, "sign" in (operations or ())
+    is_preferred = operations is not None and "sign" in operations
+    signs = operations is None or is_preferred
     active_from = _active_from(jwk)
     if algorithm == "HS256":
         secret = parsed.key

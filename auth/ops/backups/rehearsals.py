@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 import requests
 from requests.adapters import HTTPAdapter, Retry
 
+from auth.core.net.sockets import free_port
 from auth.ops.backups import restores
 from auth.ops.backups.archive import BackupError, Manifest
 from auth.ops.connections import Unprepared, connect
@@ -31,7 +31,10 @@ _AGAIN = Retry(20, connect=0, read=0, status_forcelist=[503], allowed_methods=No
 
 
 def rehearse(plaintext: Iterable[bytes]) -> Manifest:
-    """Raises `EmbeddedPostgresError`, and the errors of `restores.fill`."""
+    """Restore a backup, use it, and return its manifest.
+
+    Raises `EmbeddedPostgresError`, and the errors of `restores.fill`.
+    """
     with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
         http.trust_env = False  # no proxy for this machine
         http.mount("http://", HTTPAdapter(max_retries=_AGAIN))
@@ -72,8 +75,7 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
 
 
 def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, str]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
+    port = str(free_port())
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": str(_CHECKOUT),

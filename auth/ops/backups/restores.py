@@ -79,7 +79,12 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
     _load(url, pieces)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(_UNLOCK_SCHEMA)
-        _check_rows(writing.count_rows(connection), manifest.tables)
+        found, expected = writing.count_rows(connection), manifest.tables
+        differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+        if differing:
+            raise BackupError(
+                f"Row counts differ from the backup: {', '.join(differing)}. Restore another backup."
+            )
         schema.apply_in_transaction(connection, options.requests_url)
         on = Unprepared(connection)
         # The secrets of the backup must open its rows.
@@ -103,24 +108,20 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Co
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
         target = queries.select_restore_target(Unprepared(connection))
-        if target.clients:
-            raise BackupError(
-                f"The database {target.name} has other connections ({target.clients}). Stop the service on"
-                " all nodes, and connect to Postgres directly, not through a pooler."
-            )
-        if target.has_tables and not target.is_replaceable:
-            raise BackupError(
-                f"The database {target.name} is not empty, and this role cannot replace it."
-                " Let the role own it and create databases, or name an empty database in DATABASE_URL."
-            )
+        _check_target(target)
         yield target, connection
 
 
-def _check_rows(found: dict[str, int], expected: dict[str, int]) -> None:
-    differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
-    if differing:
+def _check_target(target: "queries.SelectRestoreTarget") -> None:
+    if target.clients:
         raise BackupError(
-            f"Row counts differ from the backup: {', '.join(differing)}. Restore another backup."
+            f"The database {target.name} has other connections ({target.clients}). Stop the service on"
+            " all nodes, and connect to Postgres directly, not through a pooler."
+        )
+    if target.has_tables and not target.is_replaceable:
+        raise BackupError(
+            f"The database {target.name} is not empty, and this role cannot replace it."
+            " Let the role own it and create databases, or name an empty database in DATABASE_URL."
         )
 
 

@@ -28,8 +28,14 @@ Reader = Callable[[Iterator[bytes]], object]
 _PIECE = 64 * 1024
 # Settings that are restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {
-    *("AUTH_SECRET_KEY", "AUTH_SERVICE_ROLE_KEY", "AUTH_JWT_KEYS"),
-    *("DATABASE_URL", "AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND", "PORT"),
+    "AUTH_SECRET_KEY",
+    "AUTH_SERVICE_ROLE_KEY",
+    "AUTH_JWT_KEYS",
+    "DATABASE_URL",
+    "AUTH_DATABASE_OWNER_URL",
+    "AUTH_STATE_DIR",
+    "AUTH_BIND",
+    "PORT",
 }
 
 

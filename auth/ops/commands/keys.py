@@ -116,7 +116,7 @@ def add(kind: str, file: Path) -> None:
     with _failures(settings), click.open_file(str(file)) as opened:
         text = opened.read().strip()
         if file != Path("-"):
-            kept_secrets.check(rotation.FIELDS[kind], text, file, must_sign=False)
+            kept_secrets.check(rotation.FIELDS[kind], text, file)
         key, value = rotation.add(parts.db, settings, kind, text)
     _report(key, value, f"{key.id} is accepted.")
 

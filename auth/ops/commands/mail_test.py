@@ -53,7 +53,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str) -> N
             response = sender.send(address, message)
     except Failure as error:
         step = f" (failed step: {error.step})" if error.step else ""
-        remedy = mail_steps.remedy(error, by_token=bool(settings.smtp_token_url))
+        remedy = mail_steps.remedy(error, settings.smtp_token_url)
         problem = f"Not sent to {address}{step}: {str(error).rstrip('.')}."
         raise click.ClickException(f"{problem}\n  {remedy}") from None
     finally:

@@ -45,9 +45,9 @@ _REMEDIES = {
 }  # fmt: skip
 
 
-def remedy(failure: Failure, *, by_token: bool) -> str:
-    """Return the remedy for a failure. `by_token` if the sender signs in with an access token."""
-    remedies = _REMEDIES | {("login", ""): _REMEDY_OF_TOKENS if by_token else _REMEDY_OF_PASSWORDS}
+def remedy(failure: Failure, token_url: str) -> str:
+    """Return the remedy for a failure. With a `token_url`, the sender signs in with access tokens."""
+    remedies = _REMEDIES | {("login", ""): _REMEDY_OF_TOKENS if token_url else _REMEDY_OF_PASSWORDS}
     return next(
         remedy
         for (steps, pattern), remedy in remedies.items()

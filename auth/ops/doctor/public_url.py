@@ -44,19 +44,16 @@ def _public_url(context: Context) -> Failure | None:
         )
     context.settings.find_database()
     try:
-        response = fetch(context, f"{base_url}/health")
-        body = response.json()
-    except requests.JSONDecodeError:
-        body = None
+        status, body = _fetch_object(context, f"{base_url}/health")
     except requests.RequestException as error:
         reason = why(error)
         return Failure(f"{base_url} cannot be reached from here: {reason}.", remedy, reason == NO_ANSWER)
-    if not isinstance(body, dict) or body.get("service") != "latchkey":
-        return Failure(f"{base_url}/health returns {response.status_code}, but not from Latchkey.", remedy)
-    if response.status_code != requests.codes.ok or body.get("status") == "degraded":
+    if body.get("service") != "latchkey":
+        return Failure(f"{base_url}/health returns {status}, but not from Latchkey.", remedy)
+    if status != requests.codes.ok or body.get("status") == "degraded":
         problem = " ".join(str(body.get("msg", "no reason given")).split())
         remedy = next(remedy for sign, remedy in _HEALTH_REMEDIES.items() if sign in problem)
-        return Failure(f"{base_url}/health returns {response.status_code}: {problem}.", remedy)
+        return Failure(f"{base_url}/health returns {status}: {problem}.", remedy)
     if body.get("version") != auth.__version__:
         return Failure(
             f"{base_url} runs version {body.get('version')}, but this command is {auth.__version__}.",
@@ -152,17 +149,13 @@ def _discovery(context: Context) -> Failure | None:
     url = f"{settings.jwt_issuer.rstrip('/')}/.well-known/openid-configuration"
     remedy = f"Have the proxy lead {url} to this service, or set: AUTH_JWT_ISSUER={settings.base_url}"
     try:
-        response = fetch(context, url)
-        body = response.json()
-    except requests.JSONDecodeError:
-        body = None
+        status, body = _fetch_object(context, url)
     except requests.RequestException as error:
         reason = why(error)
         return Failure(f"Applications cannot reach {url}: {reason}.", remedy, reason == NO_ANSWER)
-    if not isinstance(body, dict) or "issuer" not in body:
+    if "issuer" not in body:
         return Failure(
-            f"{url} returns {response.status_code}, not the provider's metadata: no application can sign"
-            " users in.",
+            f"{url} returns {status}, not the provider's metadata: no application can sign users in.",
             remedy,
         )
     if body["issuer"] != settings.jwt_issuer:
@@ -224,6 +217,19 @@ def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> 
             if deadline.has_passed:  # the deadline closes the connection
                 raise requests.Timeout from TimeoutError()
             raise
+
+
+def _fetch_object(context: Context, url: str) -> tuple[int, dict[str, object]]:
+    """Return the status and the object of a response, empty if it has none.
+
+    Raises `requests.RequestException`.
+    """
+    response = fetch(context, url)
+    try:
+        body = response.json()
+    except requests.JSONDecodeError:
+        body = None
+    return response.status_code, body if isinstance(body, dict) else {}
 
 
 CHECKS = (_public_url, _certificate, _proxies, _discovery, _redirects, _test_settings)

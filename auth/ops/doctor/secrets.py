@@ -30,19 +30,19 @@ def _fit(context: Context) -> Failure | None:
         fingerprints.check(context.db, context.settings)
     except OtherKeys as error:
         names = ", ".join(map(name_of, error.fields))
-        remedies = [
-            f"Copy {path} from another node, or restore it from a backup."
-            if (path := context.settings.key_files.get(field))
-            else f"Set {name_of(field)} to its value on the other nodes, or in a backup."
-            for field in error.fields
-        ]
         return Failure(
             f"This database was last used with other keys in {names}. This node does not start, and the"
             " others refuse its tokens.",
-            " ".join(remedies),
+            " ".join(_remedy_of_key(context, field) for field in error.fields),
         )
     lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
+
+
+def _remedy_of_key(context: Context, field: str) -> str:
+    if path := context.settings.key_files.get(field):
+        return f"Copy {path} from another node, or restore it from a backup."
+    return f"Set {name_of(field)} to its value on the other nodes, or in a backup."
 
 
 @check("key-age", "No key is old")

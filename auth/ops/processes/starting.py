@@ -2,6 +2,7 @@
 
 import atexit
 import errno
+import fcntl
 import gc
 import importlib
 import os
@@ -120,7 +121,7 @@ def _share_state_directory(server: Master, chosen: Settings) -> None:
     try:
         if missing:
             state.make_directory(chosen.state_dir)
-        server.state_lock = state.lock(chosen.state_dir, shared=True)
+        server.state_lock = state.lock(chosen.state_dir, fcntl.LOCK_SH)
     except (state.InUseError, OSError):
         if missing:
             raise
@@ -142,14 +143,16 @@ def _refuse_taken_address(chosen: Settings) -> None:
             socket.create_server((chosen.bind, chosen.port), family=family).close()
             return
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                if error.errno in _NO_ADDRESS:
-                    sys.exit(
-                        f"AUTH_BIND: {chosen.bind} is not an address of this machine."
-                        " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
-                    )
-                sys.exit(
-                    f"Can't listen on {address(chosen)}: {os.strerror(error.errno or 0)}."
-                    " Set PORT or AUTH_BIND to use another address."
-                )
-            time.sleep(0.1)
+            number = error.errno
+        if number != errno.EADDRINUSE or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    if number in _NO_ADDRESS:
+        sys.exit(
+            f"AUTH_BIND: {chosen.bind} is not an address of this machine."
+            " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
+        )
+    sys.exit(
+        f"Can't listen on {address(chosen)}: {os.strerror(number or 0)}."
+        " Set PORT or AUTH_BIND to use another address."
+    )

@@ -3,7 +3,6 @@
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from flask import Flask
 
 from app import create_app
 from auth.core import settings
+from auth.core.net.sockets import free_port
 from auth.core.settings import name_of, running
 from auth.core.settings.values.hooks import NAMES
 from auth.ops.processes.embedded_postgres import signal_when_parent_dies
@@ -48,7 +48,7 @@ class Process:
         self, state_dir: Path, database_url: str, chosen: dict[str, str], captures: str, secret: str
     ) -> None:
         self.state_dir = state_dir
-        self._port = int(chosen.get("PORT") or _free_port())
+        self._port = int(chosen.get("PORT") or free_port())
         own = {"AUTH_BIND": "127.0.0.1", "AUTH_DELIVER": "false", "AUTH_STATE_DIR": str(state_dir)}
         own["DATABASE_URL"] = database_url
         for name in chosen:
@@ -108,8 +108,3 @@ def _answers(port: int) -> bool:
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]

@@ -1,3 +1,5 @@
+"""Creates users from the entries of a file, and says what became of each entry."""
+
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -155,7 +157,9 @@ class Import:
         taken: Mapping[str, str],
     ) -> Outcome:
         if isinstance(row, str):
-            return Outcome(entry.place, _name(entry), "refused", row)
+            found = [entry.value.get(name) for name in ("email", "user_email", "phone", "phoneNumber")]
+            name = next((text for text in found if isinstance(text, str) and text), None)
+            return Outcome(entry.place, name, "refused", row)
         name = row["email"] or row["phone"] or row["id"]
         problem = problems.get(row["id"], _EXISTS)
         if problem is None:
@@ -190,9 +194,3 @@ def _check_storage(row: records.Row) -> None:
             json_bodies.decode(content)
         except json_bodies.InvalidJson as error:
             raise records.InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None
-
-
-def _name(entry: Entry) -> str | None:
-    names = ("email", "user_email", "phone", "phoneNumber")
-    found = (entry.value.get(name) for name in names)
-    return next((name for name in found if isinstance(name, str) and name), None)

@@ -16,13 +16,7 @@ _INJECTED_BY_PLATFORMS = re.compile(
 )
 # Values that 0.5.1 read as false.
 _WITHOUT_GATES = re.compile("AUTH_GATE=(f|false|n|no|off|0)", re.IGNORECASE)
-# Settings that earlier releases had.
-_REPLACED = {
-    "AUTH_GATE": "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says.",
-    "AUTH_RATE_LIMIT_SMS_NEW_NUMBERS": "Remove it: the limit is a tenth of AUTH_RATE_LIMIT_SMS_TOTAL.",
-    "AUTH_SMS_WEBHOOK_URL": "Set AUTH_HOOK_SEND_SMS instead.",
-    "AUTH_SMS_WEBHOOK_SECRET": "Set AUTH_HOOK_SEND_SMS_SECRETS instead.",
-}
+_GATES = "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says."
 # The message of environs for a missing variable of a provider, and ours.
 _NOT_SET = "Environment variable not set."
 _NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
@@ -68,5 +62,5 @@ def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tupl
         if not (_INJECTED_BY_PLATFORMS.fullmatch(line) or _WITHOUT_GATES.fullmatch(line)):
             nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
             hint = f"Did you mean {known[nearest[0]]}?" if nearest else "Correct its name, or remove it."
-            lines.append(f"{name} is not a setting. {_REPLACED.get(name, hint)}")
+            lines.append(f"{name} is not a setting. {_GATES if name == 'AUTH_GATE' else hint}")
     return tuple(lines)
