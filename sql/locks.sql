@@ -33,17 +33,13 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
        (s.ip, s.user_agent) IS NOT DISTINCT FROM (:ip, :user_agent) AS is_same_client,
        methods_of(s) AS amr,
        u.role, u.made_by, u.converted_at, u.banned_until,
-       verified.oldest AS oldest_factor_at, verified.has_second_step,
-       shown.user_object,
+       own.oldest AS oldest_factor_at, own.has_second_step,
+       user_object_with(u, linked.objects, linked.providers, own.member, :audience) AS user_object,
        clock_timestamp() AS now
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
- CROSS JOIN user_object_for(u, :audience) AS shown
- CROSS JOIN LATERAL (
-         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-           FROM factors AS f
-          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-       ) AS verified (oldest, has_second_step)
+ CROSS JOIN linked_to(u.id) AS linked
+ CROSS JOIN factors_of(u.id) AS own
  WHERE s.id = :session_id
    FOR NO KEY UPDATE OF s;
 
@@ -62,20 +58,16 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        c.token_endpoint_auth_method, c.accepts_either_method, c.secret_hash, c.previous_secret_hash,
        c.previous_secret_expires_at, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
        u.role, u.made_by, u.converted_at, u.banned_until, u.app_metadata::jsonb, u.email_proved, u.phone_proved,
-       verified.oldest AS oldest_factor_at, verified.has_second_step,
-       shown.user_object,
+       own.oldest AS oldest_factor_at, own.has_second_step,
+       user_object_with(u, linked.objects, linked.providers, own.member, NULL) AS user_object,
        floor(extract(epoch FROM clock_timestamp()))::bigint AS issued_at,
        clock_timestamp() AS now
   FROM sessions AS s
   JOIN oauth_grants AS g ON g.id = s.grant_id
   JOIN oauth_clients AS c ON c.id = g.client_id
   JOIN users AS u ON u.id = s.user_id
- CROSS JOIN user_object_for(u, NULL) AS shown
- CROSS JOIN LATERAL (
-         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-           FROM factors AS f
-          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-       ) AS verified (oldest, has_second_step)
+ CROSS JOIN linked_to(u.id) AS linked
+ CROSS JOIN factors_of(u.id) AS own
  WHERE s.id = :session_id AND c.id = :client_id
    FOR NO KEY UPDATE OF s;
 

@@ -1,7 +1,5 @@
 """Refreshes: a client exchanges the refresh token of its session for the next tokens."""
 
-from dataclasses import asdict
-
 import structlog
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
@@ -87,7 +85,7 @@ def renew(asked: Asked, act: Act, issue: Issue | None) -> Session:
     own, interval = asked.caller.session_id, asked.parts.policy.reuse_interval
     row = found(act.lock(queries.lock_session, session_id=own, **asked.device), "session_not_found")
     new = refreshed(row, row.counter, rotates=True, reuse_interval=interval, window=None, now=row.now)
-    queries.move_session(act, session_id=own, **asdict(new))
+    queries.move_session(act, session_id=own, **vars(new))
     return _session(asked, row, new.counter, issue)
 
 
@@ -125,7 +123,7 @@ def move(
     done = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
     if done:
         audit.record(act, row.user_id, None, [done], [], **details)
-    act.later(queries.move_session, session_id=row.session_id, **asdict(new))
+    act.later(queries.move_session, session_id=row.session_id, **vars(new))
     if asked.settings.rate_limits_enabled:
         amount = asked.settings.rate_limit_refresh.amount
         seconds = (new.counted_until - now).total_seconds()

@@ -25,7 +25,6 @@ _RefreshGrant = schemas.Input.of(refresh_token=fields.Text(required=True))
 _PkceGrant = schemas.Input.of(
     auth_code=fields.NonEmptyText(required=True), code_verifier=fields.CodeVerifier(required=True)
 )
-_REFRESH_GRANT = _RefreshGrant()
 
 
 @blueprint.post("/token")
@@ -73,7 +72,7 @@ def _by_password() -> Response:
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
     asked = current_asked()
-    session = refreshing.refresh(asked, read_body(_REFRESH_GRANT)["refresh_token"])
+    session = refreshing.refresh(asked, read_body(_RefreshGrant())["refresh_token"])
     return JsonResponse(token_response(asked.parts, session))
 
 
