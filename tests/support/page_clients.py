@@ -140,7 +140,7 @@ class ChromiumPageClient(PageClient):
 
 _FILL_IN = """((action, fields) => {{
   const leads = (target) => target && new URL(target, location).pathname.endsWith("/" + action);
-  const buttons = (form) => [...form.querySelectorAll("button:not([type=button])")];
+  const buttons = (form) => [...form.elements].filter((each) => each.type === "submit");
   const target = (button) => button.getAttribute("formaction") || button.form.getAttribute("action");
   const form = [...document.forms].find((each) => buttons(each).some((button) => leads(target(button))));
   if (!form) return false;

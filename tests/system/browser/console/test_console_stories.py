@@ -194,7 +194,7 @@ def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, 
     page.click("Remove Old phone")
     page.wait_for("Removes 1 authenticator app: “Old phone”.")
     page.click("Remove this factor")
-    page.wait_for("No authenticator app, security key or passkey.")
+    page.wait_for("None set up.")
     choose(page, "End all sessions")
     page.wait_for("Ends 1 session.")
     page.click("End all sessions")
