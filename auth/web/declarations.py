@@ -102,7 +102,12 @@ def audited(refusal: Refusal, *, sign_in: SignIn | None = None) -> Callable[[_Vi
 
 def counted(*limits: str) -> Callable[[_View], _View]:
     """Set the limits that a view's statement, or a function that the view calls, counts."""
-    return lambda view: says(limits=(*route_of(view).limits, *limits))(view)
+
+    def decorate(view: _View) -> _View:
+        route_of(view).limits += limits
+        return view
+
+    return decorate
 
 
 # Some bodies or queries need a higher level, which docs/security.md lists.

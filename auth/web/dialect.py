@@ -49,7 +49,16 @@ def client(body: Body) -> Body:
 
 
 def list_of_entries(body: Body) -> list[Body]:
-    return [_entry(entry) for entry in body["data"]]
+    own = ("id", "at", "ip")
+    return [
+        {
+            "id": entry["id"],
+            "payload": {name: value for name, value in entry.items() if name not in own},
+            "created_at": entry["at"],
+            "ip_address": entry["ip"] or "",
+        }
+        for entry in body["data"]
+    ]
 
 
 def message(body: Body) -> Body:
@@ -101,20 +110,19 @@ def read(body: Body) -> None:
 
 def _rewrite(response: Response) -> Response:
     body = response.get_json() if response.status_code < 300 and response.is_json else None
-    if isinstance(body, dict):
-        write = g.route.writes_dialect
-        written = write(body) if write else body
-        response.set_data(json.dumps(_with_users(written) if isinstance(written, dict) else written))
+    if not isinstance(body, dict):
+        return response
+    write = g.route.writes_dialect
+    written = write(body) if write else body
+    if isinstance(written, dict):
+        if "action_link" in written:
+            path, _, query = written["action_link"].partition("?")
+            written["action_link"] = f"{path}?{urlencode(parse_qsl(query), safe=':/')}"
+        if isinstance(written.get("user"), dict):
+            written["user"] = _user(written["user"])
+        written = _user(written)
+    response.set_data(json.dumps(written))
     return response
-
-
-def _with_users(body: Body) -> Body:
-    if "action_link" in body:
-        path, _, query = body["action_link"].partition("?")
-        body["action_link"] = f"{path}?{urlencode(parse_qsl(query), safe=':/')}"
-    if isinstance(body.get("user"), dict):
-        body["user"] = _user(body["user"])
-    return _user(body)
 
 
 def _user(user: Body) -> Body:
@@ -140,12 +148,6 @@ def _identity(identity: Body, user: Body) -> Body:
     }
     signed_in = identity["last_sign_in_at"] or identity["created_at"]
     return _without_null(identity | {"identity_data": verified | data, "last_sign_in_at": signed_in})
-
-
-def _entry(entry: Body) -> Body:
-    own = ("id", "at", "ip")
-    payload = {name: value for name, value in entry.items() if name not in own}
-    return {"id": entry["id"], "payload": payload, "created_at": entry["at"], "ip_address": entry["ip"] or ""}
 
 
 def _without_null(members: Body) -> Body:

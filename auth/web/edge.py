@@ -180,14 +180,21 @@ def _warn_about_proxy() -> None:
 
 def edge() -> None:
     """Refuse requests that a page of another origin makes a browser send (rule 32 of docs/rules.md)."""
-    environ = current_request().environ
+    environ, route = current_request().environ, g.route
     site, origin = environ.get("HTTP_SEC_FETCH_SITE"), environ.get("HTTP_ORIGIN")
     # Programs and old browsers do not send Sec-Fetch-Site. Forms of our own pages have the origin null.
     is_ours = site in ("same-origin", "none") or (site is None and origin in (None, "null"))
     # A prefetch looks as if the user opened the URL.
-    is_ours = is_ours or _opens_page(g.route)
-    if "HTTP_SEC_PURPOSE" in environ or not is_ours:
-        _refuse_foreign(origin)
+    is_prefetch = "HTTP_SEC_PURPOSE" in environ
+    if (is_ours or _opens_page(route)) and not is_prefetch:
+        return
+    is_named = origin is not None and origin in latchkey.origins and not is_prefetch
+    # Pages send these only if the preflight allows it.
+    authorization = environ.get("HTTP_AUTHORIZATION", "")
+    has_credentials = "HTTP_APIKEY" in environ or authorization[:7].lower() == "bearer "
+    if not (is_named or has_credentials or route.any_origin or request.method == "OPTIONS"):
+        _log_refusal(origin)
+        raise ApiError("origin_not_allowed", "Origin: must be named by AUTH_CORS_ORIGINS")
 
 
 def _opens_page(route: Route) -> bool:
@@ -199,17 +206,6 @@ def _opens_page(route: Route) -> bool:
         return route.answers_frames and request.args.getlist("prompt") == ["none"]
     is_window = (mode, dest) == ("navigate", "document")
     return is_window if is_safe else route.takes_foreign_forms and (is_window or mode is None)
-
-
-def _refuse_foreign(origin: str | None) -> None:
-    route, environ = g.route, request.environ
-    is_named = origin is not None and origin in latchkey.origins and "HTTP_SEC_PURPOSE" not in environ
-    # Pages send these only if the preflight allows it.
-    authorization = environ.get("HTTP_AUTHORIZATION", "")
-    has_credentials = "HTTP_APIKEY" in environ or authorization[:7].lower() == "bearer "
-    if not (is_named or has_credentials or route.any_origin or request.method == "OPTIONS"):
-        _log_refusal(origin)
-        raise ApiError("origin_not_allowed", "Origin: must be named by AUTH_CORS_ORIGINS")
 
 
 def _end(response: Response) -> Response:
@@ -225,7 +221,12 @@ def _end(response: Response) -> Response:
         headers["Access-Control-Allow-Origin"] = origin
         headers["Access-Control-Expose-Headers"] = _EXPOSED
         if request.method == "OPTIONS":
-            _allow_request(response, is_public=is_public)
+            asked = request.headers.get("Access-Control-Request-Headers", "")
+            # Headers that clients add grant nothing.
+            is_good = len(asked) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(asked)
+            headers["Access-Control-Allow-Headers"] = asked if is_good else "" if is_public else _ALLOWED
+            headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
+            headers["Access-Control-Max-Age"] = "3600"  # seconds
     return response
 
 
@@ -237,15 +238,6 @@ def _is_allowed(response: Response, origin: str) -> bool:
     if _is_preflight() and not is_allowed:
         _log_refusal(origin)
     return is_allowed
-
-
-def _allow_request(response: Response, *, is_public: bool) -> None:
-    asked = request.headers.get("Access-Control-Request-Headers", "")
-    # Headers that clients add grant nothing.
-    is_good = len(asked) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(asked)
-    response.headers["Access-Control-Allow-Headers"] = asked if is_good else "" if is_public else _ALLOWED
-    response.headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
-    response.headers["Access-Control-Max-Age"] = "3600"  # seconds
 
 
 def _is_preflight() -> bool:

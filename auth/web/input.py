@@ -143,16 +143,12 @@ def check(schema: Schema, values: Mapping[str, object], *, in_dialect: bool = Fa
         # Clients of the dialect send members that only other servers use.
         return schema.load(values, unknown=EXCLUDE if in_dialect else None)
     except ValidationError as error:
-        raise _refusal_of_fields(error) from None
-
-
-def _refusal_of_fields(error: ValidationError) -> ApiError:
-    problems = list(_messages(error.normalized_messages()))
+        problems = list(_messages(error.normalized_messages()))
     if reason := dict(problems).get("code_challenge"):
         _challenge_refused.count(reason=f"code_challenge: {reason}")
     details = "; ".join(f"{name}: {message}" for name, message in problems)
     keys = (message.key for _, message in problems if isinstance(message, Requirement))
-    return ApiError(next(keys, "validation_failed"), details)
+    raise ApiError(next(keys, "validation_failed"), details)
 
 
 def _messages(errors: Mapping[str, _Errors], *path: str) -> Iterator[tuple[str, str]]:

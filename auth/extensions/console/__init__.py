@@ -27,6 +27,7 @@ class Console(Extension):
             webhooks,
         )
         from auth.web.context import EXTENSION as PARTS
+        from auth.web.edge import for_no_other_origin
         from auth.web.html.admin import access
 
         own = (
@@ -45,7 +46,8 @@ class Console(Extension):
         console = Blueprint("console", __name__)
         for section in (*(module.blueprint for module in own), *added):
             console.register_blueprint(section)
-        access.register_in(console)
+        console.register_error_handler(Exception, access.show_error)
+        console.after_request(for_no_other_origin)
         app.register_blueprint(console)
 
     def navigation(self) -> Sequence[tuple[int, str, str]]:

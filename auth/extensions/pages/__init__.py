@@ -27,6 +27,7 @@ class Pages(Extension):
             waiting,
         )
         from auth.web.context import EXTENSION as PARTS
+        from auth.web.edge import for_no_other_origin
         from auth.web.html import problems
 
         own = (sign_in, sign_out, waiting, passwords, account, removing, profile, confirm, passkeys, factors)
@@ -34,7 +35,8 @@ class Pages(Extension):
         pages = Blueprint("pages", __name__)
         for page in (*(module.blueprint for module in own), *added):
             pages.register_blueprint(page)
-        problems.register_in(pages)
+        pages.register_error_handler(Exception, problems.show_on_page)
+        pages.after_request(for_no_other_origin)
         app.register_blueprint(pages)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:

@@ -5,7 +5,6 @@ from itertools import chain
 from typing import Any
 
 from flask import Blueprint, Response, request
-from markupsafe import Markup
 
 from auth.core.text import names, user_agents
 from auth.extensions.pages.confirm import require_proof
@@ -62,7 +61,8 @@ _KINDS = {
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    user, known = own_user(), guard.live_caller()
+    settings, user, known = latchkey.settings, own_user(), guard.live_caller()
+    done, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
         "account.html",
         script=True,
@@ -79,12 +79,16 @@ def show_account() -> Response:
             for name, shown in each.account_tabs().items()
             if shown is not None
         },
-        notice=_notice(user),
+        notice=text("done", done, **own) if has_text("done", done) else None,
         problem=told(),
-        offers_phone=latchkey.settings.offers_phone,
-        may_link=latchkey.settings.manual_linking,
-        has_console=latchkey.settings.console and user["role"] == "admin",
-        **_second_steps(),
+        offers_phone=settings.offers_phone,
+        may_link=settings.manual_linking,
+        has_console=settings.console and user["role"] == "admin",
+        steps=[_step(each) for each in own_steps()],
+        recovery_codes=recovery_codes.status(current_asked()).remaining,
+        may_enrol=settings.mfa_enabled,
+        may_add_passkeys=settings.passkeys_enabled,
+        changes=len(removal.list_recent(latchkey.db, guard.caller_id())),
     )
 
 
@@ -220,17 +224,6 @@ def shown_change(change: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _second_steps() -> dict[str, Any]:
-    settings, steps = latchkey.settings, own_steps()
-    return {
-        "steps": [_step(each) for each in steps],
-        "recovery_codes": recovery_codes.status(current_asked()).remaining,
-        "may_enrol": settings.mfa_enabled,
-        "may_add_passkeys": settings.passkeys_enabled,
-        "changes": len(removal.list_recent(latchkey.db, guard.caller_id())),
-    }
-
-
 def _step(step: dict[str, Any]) -> dict[str, Any]:
     name, kind = name_of(step["type"], step["friendly_name"]), text(*_KINDS[step["type"]])
     used = step["last_used_at"]
@@ -274,8 +267,3 @@ def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
         "identity_id": linked and linked["id"],
         "known_as": data.get("email") or data.get("name"),
     }
-
-
-def _notice(user: dict[str, Any]) -> Markup | None:
-    name, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
-    return text("done", name, **own) if has_text("done", name) else None

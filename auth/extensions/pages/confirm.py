@@ -56,6 +56,13 @@ def _page(problem: Problem | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
     by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
     wait = outgoing.seconds_to_wait(current_asked(), asked) if is_sent and asked else 0
+    ways: dict[str, Any] = {}
+    if by != "code":
+        # Passkeys and providers prove more than an address.
+        back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
+        linked = {identity["provider"] for identity in own_user()["identities"]}
+        ways["challenge"] = challenge() if own_passkeys() and may_challenge() else None
+        ways["providers"] = provider_links(back, among=linked, prompt="login")
     return page(
         "confirm.html",
         script=True,
@@ -68,18 +75,8 @@ def _page(problem: Problem | None = None) -> Response:
         asked=address(masked(asked)) if asked else None,
         **next_code(wait),
         is_sent=is_sent,
-        **({} if by == "code" else _sign_ins(next_page)),
+        **ways,
     )
-
-
-def _sign_ins(next_page: str) -> dict[str, Any]:
-    """Return the user's passkeys and providers. They prove more than an address."""
-    back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
-    linked = {identity["provider"] for identity in own_user()["identities"]}
-    return {
-        "challenge": challenge() if own_passkeys() and may_challenge() else None,
-        "providers": provider_links(back, among=linked, prompt="login"),
-    }
 
 
 @blueprint.post("/account/confirm")

@@ -65,17 +65,16 @@ def show_address(kind: AddressKind) -> Response:
 
 
 def _address_page(kind: AddressKind, problem: Problem | None = None) -> Response:
+    if problem and "typed" in request.form:
+        # The page of the code asked for another one.
+        return _code_page(kind, problem)
     known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
     return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
 
 
-def _ask_for_address_again(kind: AddressKind, problem: Problem) -> Response:
-    return _code_page(kind, problem) if "typed" in request.form else _address_page(kind, problem)
-
-
 @blueprint.post("/account/email", defaults={"kind": "email"})
 @blueprint.post("/account/phone", defaults={"kind": "phone"})
-@form("change_user", "change_address", shown=_ask_for_address_again, level=Level.PROOF)
+@form("change_user", "change_address", shown=_address_page, level=Level.PROOF)
 @audited("change_refused")
 def submit_address(kind: AddressKind) -> Response:
     """Send a code to a new address."""

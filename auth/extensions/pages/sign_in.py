@@ -9,7 +9,14 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.providers.client import Provider
-from auth.extensions.pages.waiting import code_page, redirect_to_code, redirect_when_sent, send_code, typed
+from auth.extensions.pages.waiting import (
+    code_page,
+    code_page_again,
+    redirect_to_code,
+    redirect_when_sent,
+    send_code,
+    typed,
+)
 from auth.flows.messages import outgoing
 from auth.flows.sessions.token_response import Session
 from auth.flows.sign_in import waiting
@@ -50,6 +57,16 @@ def show_sign_in() -> Response:
     return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_page()
 
 
+def sign_in_page(problem: Problem | None = None) -> Response:
+    if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
+        # Another window has signed in meanwhile. Signing in again would end the session of its application.
+        return form_page("continue.html", "sign-in", problem=problem, known=known)
+    said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
+    # Users of a customer's provider who also have a password open this page with this parameter.
+    way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
+    return _page_with_providers("sign_in.html", "sign-in", said, way=way)
+
+
 def _sign_in_again(problem: Problem) -> Response:
     if problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
@@ -73,12 +90,12 @@ def show_sign_in_code() -> Response:
     return code_page("sign-in")
 
 
-def _ask_for_code_again(problem: Problem) -> Response:
-    return code_page("sign-in", problem) if "typed" in request.form else sign_in_page(problem)
-
-
 @blueprint.post("/sign-in/code")
-@form("request_sign_in", shown=_ask_for_code_again, limit_text="code_rate_limit")
+@form(
+    "request_sign_in",
+    shown=functools.partial(code_page_again, "sign-in", sign_in_page),
+    limit_text="code_rate_limit",
+)
 def submit_sign_in_code() -> Response:
     """Send a code if the address has a user, and ask for it."""
     return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
@@ -144,12 +161,14 @@ def show_forgot_password() -> Response:
     return forgot_page()
 
 
-def _recover_again(problem: Problem) -> Response:
-    return code_page("forgot-password", problem) if "typed" in request.form else forgot_page(problem)
+def forgot_page(problem: Problem | None = None) -> Response:
+    return form_page(
+        "forgot_password.html", "forgot-password", problem=problem or told(), typed_address=_typed_address()
+    )
 
 
 @blueprint.post("/forgot-password")
-@form("request_recovery", shown=_recover_again)
+@form("request_recovery", shown=functools.partial(code_page_again, "forgot-password", forgot_page))
 def submit_forgot_password() -> Response:
     """Send a code, by email with a link, if the address has a user, and ask for it."""
     return send_code("forgot-password", destination().or_site().own_url("new-password"), "recovery")
@@ -169,22 +188,6 @@ def carry_address() -> Response:
         return redirect_to_own(path)
     kept = waiting.keep_address(current_asked(), email, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query(path, {"typed": kept}))
-
-
-def sign_in_page(problem: Problem | None = None) -> Response:
-    if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
-        # Another window has signed in meanwhile. Signing in again would end the session of its application.
-        return form_page("continue.html", "sign-in", problem=problem, known=known)
-    said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
-    # Users of a customer's provider who also have a password open this page with this parameter.
-    way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
-    return _page_with_providers("sign_in.html", "sign-in", said, way=way)
-
-
-def forgot_page(problem: Problem | None = None) -> Response:
-    return form_page(
-        "forgot_password.html", "forgot-password", problem=problem or told(), typed_address=_typed_address()
-    )
 
 
 def _page_with_providers(

@@ -3,7 +3,7 @@
 Forms redirect to them. The URL contains the id of the address, so that the browser can return to the page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
@@ -79,6 +79,11 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         problem=problem or (None if used else told_of_code(again["again_wait"])),
         **again,
     )
+
+
+def code_page_again(path: str, first_page: Callable[[Problem], Response], problem: Problem) -> Response:
+    """Show a refused request for a code on the page that sent it: that of the code, or the one before."""
+    return code_page(path, problem) if "typed" in request.form else first_page(problem)
 
 
 def told_of_code(wait: object) -> Mapping[str, Any] | None:

@@ -14,5 +14,8 @@ def init_app(app: Flask, settings: Settings) -> None:
         logo_file(setting, logo)
     app.register_blueprint(brand.blueprint)
     page.register(app, settings)
-    problems.register(app, settings.pages)
-    leaving.register(app)
+    app.register_error_handler(Exception, problems.show)
+    if settings.pages:
+        for status in (404, 405):
+            app.register_error_handler(status, problems.show_no_page)
+    app.after_request(leaving.by_page)

@@ -122,9 +122,9 @@ def remember(response: Response, token: str) -> None:
 
 def signed_in(level: Level) -> Callable[[View], View]:
     """Accept browsers with a session on our pages."""
-    return guard.guarded("signed_in", level, _admit_browser)
 
+    def admit() -> None:
+        if resume() is None:
+            raise ApiError("session_not_found")
 
-def _admit_browser() -> None:
-    if resume() is None:
-        raise ApiError("session_not_found")
+    return guard.guarded("signed_in", level, admit)

@@ -7,7 +7,7 @@ history, so that no form is sent twice. A redirect to a URL of ours would need s
 
 from urllib.parse import urlsplit
 
-from flask import Flask, Response
+from flask import Response
 
 from auth.core.net.redirects import is_web
 from auth.web.context import latchkey
@@ -15,11 +15,7 @@ from auth.web.html.page import page
 from auth.web.html.problems import asks_for_page
 
 
-def register(app: Flask) -> None:
-    app.after_request(_by_page)
-
-
-def _by_page(response: Response) -> Response:
+def by_page(response: Response) -> Response:
     """Replace a redirect after a form to another website with a page."""
     if response.status_code != 303 or not is_web(url := response.headers["Location"]):
         return response

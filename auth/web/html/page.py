@@ -236,13 +236,14 @@ def address(text: str) -> Markup:
     punctuation."""
     text = spaced_phone(text)
     parts = [text] if len(text) <= _ONE_LINE else re.split("(?<=[@.])(?=.)", text)
-    return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(map(_unbroken, parts)))
-
-
-def _unbroken(part: str) -> Markup:
-    """Keep a part of an address on one line in spite of its hyphens, or the spaces of a phone number."""
-    is_breakable = re.search("[- ]", part) and len(part) <= _ONE_LINE
-    return Markup('<span class="whole">{}</span>').format(part) if is_breakable else escape(part)
+    shown = [
+        # On one line in spite of its hyphens, or the spaces of a phone number.
+        Markup('<span class="whole">{}</span>').format(part)
+        if re.search("[- ]", part) and len(part) <= _ONE_LINE
+        else escape(part)
+        for part in parts
+    ]
+    return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(shown))
 
 
 def application(name: str) -> Markup:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 import psycopg2
-from flask import Blueprint, Flask, Response, current_app, request
+from flask import Response, current_app, request
 from flask.typing import ResponseReturnValue
 from flask_limiter import RateLimitExceeded
 from werkzeug.exceptions import HTTPException
@@ -20,7 +20,6 @@ from auth.core.text.moments import wait
 from auth.web import Level, View, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
-from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
 from auth.web.html import browser_sessions, forms
@@ -193,19 +192,8 @@ def _name(exception: Exception, error: ApiError, field: str | None, limit_text: 
     return name if has_text("errors", name) else "other"
 
 
-def register(app: Flask, has_pages: bool) -> None:
-    app.register_error_handler(Exception, _shown)
-    if has_pages:
-        for status in (404, 405):
-            app.register_error_handler(status, _no_page)
-
-
-def register_in(pages: Blueprint) -> None:
-    pages.register_error_handler(Exception, _error)
-    pages.after_request(for_no_other_origin)
-
-
-def _error(exception: Exception) -> Response:
+def show_on_page(exception: Exception) -> Response:
+    """Show an error of one of our pages, or redirect to the page for the missing step."""
     error = as_api_error(exception)
     if error.error_code not in ELSEWHERE or not asks_for_page():
         return _answer(error)
@@ -221,7 +209,8 @@ def _answer(error: ApiError) -> Response:
     return response
 
 
-def _shown(exception: Exception) -> Response:
+def show(exception: Exception) -> Response:
+    """Answer with the envelope, or, on the routes that browsers open, with a page."""
     error = as_api_error(exception)
     return _answer(error) if g.route.refuses_by_page else envelope(error)
 
@@ -245,7 +234,7 @@ def _is_ours(path: str, method: str, blueprints: tuple[str, ...] = ("pages.", "b
     return False
 
 
-def _no_page(error: HTTPException) -> Response:
+def show_no_page(error: HTTPException) -> Response:
     """Answer a browser at an unknown path, or one that opens the target of a form."""
     known = as_api_error(error)
     if request.method in _OPENING and asks_for_page():

@@ -3,7 +3,7 @@
 import functools
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
@@ -11,7 +11,6 @@ from auth.flows.sign_in.reauthentication import add, proof_needed
 from auth.web import Level, View, cookies, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.edge import for_no_other_origin
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.html import browser_sessions
@@ -79,11 +78,6 @@ def act(view: View) -> View:
     return own_form(proved)
 
 
-def register_in(console: Blueprint) -> None:
-    console.register_error_handler(Exception, _error)
-    console.after_request(for_no_other_origin)
-
-
 def explain(error: Exception) -> Problem:
     """Return an error for a form of the console, with its own message if there is one."""
     known, problem = as_api_error(error), problem_of(error)
@@ -99,17 +93,16 @@ def _said(error: ApiError) -> str:
         return f"{error.msg}: {error.details.partition(': ')[2]}."
     if not error.details or error.key not in ("validation_failed", "mfa_verification_failed"):
         return _MESSAGES.get(error.key, error.msg)
-    wrong = (problem.partition(": ") for problem in error.details.split("; "))
-    return " ".join(_sentence(name, requirement) for name, _, requirement in wrong)
+    sentences = []
+    for wrong in error.details.split("; "):
+        field, _, requirement = wrong.partition(": ")
+        name = _FIELDS.get(field) or labels.spaced(field).capitalize()
+        has_own = field in labels.names("wrong_values")
+        sentences.append(labels.label("wrong_values", field) if has_own else f"{name} {requirement}.")
+    return " ".join(sentences)
 
 
-def _sentence(field: str, requirement: str) -> str:
-    if field in labels.names("wrong_values"):
-        return labels.label("wrong_values", field)
-    return f"{_FIELDS.get(field) or labels.spaced(field).capitalize()} {requirement}."
-
-
-def _error(error: Exception) -> Response:
+def show_error(error: Exception) -> Response:
     """Redirect to the missing step, or show the error."""
     known = as_api_error(error)
     if known.error_code == "insufficient_aal" and not g.administrator.has_factor:
