@@ -48,7 +48,7 @@ def submit_passkey(problem: Problem | None = None) -> Response:
     asked = current_asked()
     require_enabled(asked)
     return redirect_with_cookie(
-        assertions.sign_in(asked, sent_credential(), for_client=False),
+        assertions.sign_in(asked, sent_credential(), hook=None),
         destination(),
         way="passkey",
     )

@@ -60,9 +60,7 @@ def sign_in(problem: Problem | None = None) -> Response:
     if request.method == "POST":
         if customers := _customers_provider():
             return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
-        session = sign_in_with_password(
-            current_asked(), read_form(form_schemas.SignInForm()), for_client=False
-        )
+        session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), hook=None)
         return redirect_with_cookie(session, destination(), way="password")
     to, known = destination(), browser_sessions.resume()
     if known and (not to or (request.method == "GET" and is_expected(to))):

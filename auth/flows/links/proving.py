@@ -35,7 +35,7 @@ def prove_address(
     is_first = first_proof.is_first_proof(user, kind, address, proof)
     if is_first:
         queries.remove_unproved(act, user_id=person.id, provider=kind)
-        ends.end(act, person.id, None, "address_proved", voids=True)
+        ends.end_and_void(act, person.id, None, "address_proved")
         queries.void_undo_links(act, user_id=person.id, moment=None)
         kept = person.password_hash if first_proof.keeps_password(user, proof) else None
         queries.set_password(act, user_id=person.id, password_hash=kept)

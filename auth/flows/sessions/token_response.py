@@ -98,7 +98,7 @@ def open_session(
     seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
     for id in sessions.sessions_beyond(person, facts.open_sessions_of(seen.sessions), most, policy, now):
-        ends.end(act, person.id, id, "too_many_sessions", voids=False)
+        ends.end(act, person.id, id, "too_many_sessions")
     columns = _columns_of(proof, now)
     aal, amr = columns["aal"], columns["amr"]
     lacks_step = levels.lacks_step(person, aal, policy)
@@ -248,7 +248,7 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
             session = _open_by_code(asked, act, person, known, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
             return session
-        ends.end(act, person.id, known.session_id, "authorization_code_reused", voids=False)
+        ends.end(act, person.id, known.session_id, "authorization_code_reused")
         audit.record(act, person.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
 
@@ -296,16 +296,17 @@ def _open_by_code(
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
     """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
-    if not asked.parts.token_hook:
+    hook = asked.parts.token_hook
+    if hook is None:
         return None
     known = queries.select_authorization_code(asked.db, code_hash=code_hash)
     opened_by, person = known and known.opened_by, None
     if known:
         person = queries.select_person(asked.db, user_id=known.user_id, session_id=opened_by)
     if known is None or _verdict_on_code(asked, known, person, code_challenge) is not None:
-        return about_new(asked, None, "")
+        return about_new(asked, hook, None, "")
     provider, opener = known.provider, known.opened_by
-    return about_new(asked, known.user_id, known.method, provider=provider, opener=opener)
+    return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
 def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) -> Opener:

@@ -20,6 +20,7 @@ from auth.core.tokens import one_time
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
+from auth.extensions import TokenHook
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
@@ -132,7 +133,7 @@ class Service:
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._asking() as asked:
-            response = tokens(self._parts, self._open_session(asked, user_id, aal, for_client=True))
+            response = tokens(self._parts, self._open_session(asked, user_id, aal, self._parts.token_hook))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -242,9 +243,9 @@ class Service:
             yield Asked(self._parts, g.client, g.actor, noted=g)
 
     def _open_session(
-        self, asked: Asked, user_id: str, aal: str | None, *, for_client: bool = False
+        self, asked: Asked, user_id: str, aal: str | None, hook: TokenHook | None = None
     ) -> Session:
-        issue = about_new(asked, user_id, "password") if for_client and asked.parts.token_hook else None
+        issue = about_new(asked, hook, user_id, "password") if hook else None
         with acts.on(self._parts.db, user_id) as act:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:
