@@ -179,16 +179,11 @@ def acting() -> Iterator["Asked"]:
             yield Asked(parts, client, "service_role")
         except ApiError as error:
             kind = click.BadParameter if error.status == 400 else Unusable
-            raise kind(
-                f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error.status)}"
-            ) from None
-
-
-def _way_to_find(status: int) -> str:
-    group = click.get_current_context().parent
-    if status != 404 or group is None or "list" not in getattr(group.command, "commands", ()):
-        return ""
-    return f" Find its ID by: {group.command_path} list"
+            reason = f"{str(error.details or error.msg).rstrip('.')}."
+            group = click.get_current_context().parent
+            if error.status == 404 and group and "list" in getattr(group.command, "commands", ()):
+                reason += f" Find its ID by: {group.command_path} list"
+            raise kind(reason) from None
 
 
 def ask(question: str) -> None:

@@ -105,10 +105,6 @@ def _ended(user: "queries.SelectEffects") -> str:
     return f"Ends {', and '.join(counts)}."
 
 
-def _links(user: "queries.SelectEffects") -> str:
-    return counted(user.links, "unused link or code", "unused links and codes")
-
-
 def _keys(user: "queries.SelectEffects") -> str:
     return counted(user.api_keys, "API key")
 
@@ -150,7 +146,9 @@ ACTS = {
         flow=_ban,
         effects=lambda user: [
             _ended(user),
-            f"Voids {_links(user)}." if user.links else "",
+            f"Voids {counted(user.links, 'unused link or code', 'unused links and codes')}."
+            if user.links
+            else "",
             f"Removes {_keys(user)}." if user.api_keys else "",
         ],
         undo="Lifting the ban lets them sign in again. What ends now stays ended.",

@@ -191,7 +191,7 @@ def _update(
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
-    _update_others(act, before, body, vouches_password=bool(password_hash))
+    _update_others(act, before, body, password_hash)
     after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
     for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
@@ -200,7 +200,7 @@ def _update(
 
 
 def _update_others(
-    act: Act, before: "queries.SelectPerson", body: JsonObject, *, vouches_password: bool
+    act: Act, before: "queries.SelectPerson", body: JsonObject, password_hash: str | None
 ) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
@@ -211,7 +211,7 @@ def _update_others(
     if changes_roles:
         ends.end_refused_sessions(act, before.id)
     role = body.get("role", before.role)
-    queries.update_any_user(act, id=before.id, **columns, role=role, vouches_password=vouches_password)
+    queries.update_any_user(act, id=before.id, **columns, role=role, vouches_password=bool(password_hash))
     if changes_roles:
         ends.end_refused_sessions(act, before.id)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, NewCredential
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
 from auth.flows import ends
@@ -183,8 +183,8 @@ def verify_webauthn(
     challenge = assertions.spend_challenge(
         asked, challenge_id, assertions.SECURITY_KEY, **_owner(asked, factor.id)
     )
-    response, created = sent["credential_response"], {}
-    credential = assertion = None
+    response = sent["credential_response"]
+    created = credential = assertion = None
     if factor.is_verified:
         credential, assertion = assertions.verify(asked, response, challenge, assertions.SECURITY_KEY)
         if credential.id != factor.id:
@@ -199,7 +199,7 @@ def verify_webauthn(
 def _use_key(
     asked: Asked,
     factor: Factor,
-    created: JsonObject,
+    created: NewCredential | None,
     credential: "queries.SelectCredential | None",
     assertion: Assertion | None,
     issue: Issue,
@@ -214,7 +214,7 @@ def _use_key(
         if credential and assertion:
             refusal = assertions.use(act, credential, assertion, caller.email)
         if refusal is None:
-            return _complete(asked, act, caller, factor, "webauthn", issue, **created)
+            return _complete(asked, act, caller, factor, "webauthn", issue, created)
     raise refusal
 
 
@@ -230,14 +230,17 @@ def _complete(
     factor: Factor,
     method: str,
     issue: Issue | None,
-    **credential: Any,
+    created: NewCredential | None = None,
 ) -> Session:
-    """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
+    """Raise the caller's session by a verified factor. `created` is a new key."""
     if not factor.is_verified:
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
         end_other_sessions(asked, tx, caller.id)
-        queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
+        if created:
+            queries.activate_factor(tx, id=factor.id, user_id=caller.id, **created)
+        else:
+            queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(asked, tx, asked.caller.session_id, method, factor.id, issue)

@@ -12,7 +12,6 @@ from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
 from auth.flows.links.finding import Given, Link, by_code, good_link
 from auth.flows.links.spending import Client, Redirect, spend
-from auth.flows.sessions.issuing import Session
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in import waiting
 from auth.web import (
@@ -125,7 +124,12 @@ def verify() -> Response:
     asked = current_asked()
     if request.mimetype == FORM:
         form = read_form(_VerifyForm())
-        return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
+        if form.get("action") != "decline":
+            return _spend_and_redirect(form)
+        decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
+        if decline(asked, form["token"]):
+            return redirect_to_own("verify/done", what)
+        return _dead_link_page(form["type"])
     body = read_body(_Verification())
     if "token_hash" in body:
         given: Given = Link(one_time.hash_token(body["token_hash"]))
@@ -135,12 +139,6 @@ def verify() -> Response:
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     return JsonResponse(token_response(asked.parts, outcome.session, **outcome.members))
-
-
-def _decline(form: Mapping[str, str]) -> Response:
-    decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
-    declined = decline(current_asked(), form["token"])
-    return redirect_to_own("verify/done", what) if declined else _dead_link_page(form["type"])
 
 
 @blueprint.get("/verify/done")
@@ -243,9 +241,12 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         return _refused(query, error)
     target, changes = _target(query, outcome.redirect_to), link_type == "email_change"
     if outcome.is_elsewhere and outcome.session:
-        is_removed = "password_removed" in outcome.members
-        leads_to_password = outcome.purpose == "recovery" or is_removed
-        return _redirect_elsewhere(outcome.session, target, leads_to_password, is_removed)
+        # Sign this browser in without the application, which waits in the browser that requested the link.
+        is_removed, to = "password_removed" in outcome.members, redirects.entrance(target)
+        page = "sign-in" if to.next else "sign-in/here"
+        if is_removed or outcome.purpose == "recovery":
+            page = "new-password"
+        return redirects.redirect_with_cookie(outcome.session, to, page, is_removed=is_removed)
     # In another browser, the page that requested the change would ask for a sign-in.
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
@@ -255,9 +256,12 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
 
 
 def _take_back(query: Mapping[str, str]) -> Response:
-    asked = current_asked()
+    asked, answer = current_asked(), undo.Answer(query.get("factor_code", ""))
     try:
-        given = undo.take_back(asked, query["token"], _answer(query), _kept())
+        if "challenge_id" in query:
+            form = check(form_schemas.CredentialForm(), dict(query))
+            answer = undo.verify(asked, query["token"], check(factor_schemas.PasskeyResponse(), form))
+        given = undo.take_back(asked, query["token"], answer, _kept())
     except ApiError as error:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
@@ -267,13 +271,6 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return redirect_to_own("verify/done", "undone")
     kept = waiting.keep_address(asked, given, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
-
-
-def _redirect_elsewhere(session: Session, target: str, leads_to_password: bool, is_removed: bool) -> Response:
-    """Sign this browser in without the application, which waits in the browser that requested the link."""
-    to = redirects.entrance(target)
-    page = "new-password" if leads_to_password else "sign-in" if to.next else "sign-in/here"
-    return redirects.redirect_with_cookie(session, to, page, is_removed=is_removed)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
@@ -286,13 +283,6 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
         return redirects.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     g.refused_because = error.error_code
     return _dead_link_page(query["type"])
-
-
-def _answer(query: Mapping[str, str]) -> undo.Answer:
-    if "challenge_id" not in query:
-        return undo.Answer(query.get("factor_code", ""))
-    sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
-    return undo.verify(current_asked(), query["token"], sent)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:

@@ -9,7 +9,7 @@ import structlog
 
 from auth.core import promises
 from auth.core.factors import webauthn
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse, NewCredential
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.extensions import TokenHook
@@ -96,8 +96,7 @@ def name_of(user: Person) -> str:
     return user.email or user.phone or f"User {user.id[:8]}"
 
 
-def verify_creation(asked: Asked, response: JsonObject, challenge: bytes, factor_type: str) -> JsonObject:
-    """Return the columns of a new credential."""
+def verify_creation(asked: Asked, response: JsonObject, challenge: bytes, factor_type: str) -> NewCredential:
     is_passkey = factor_type == PASSKEY
     try:
         return asked.parts.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 from psycopg2.errors import UniqueViolation
 
@@ -38,8 +38,13 @@ from sql import Runner, acts, queries
 
 _TRIES = 4
 ADMINISTRATOR = "admin"
-# The parameters of `spend_id_token`, if there is a token.
-IdToken = dict[str, Any] | None
+
+
+class IdToken(TypedDict):
+    """The parameters of `spend_id_token`."""
+
+    token_hash: bytes
+    expires_at: int
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,8 @@ def sign_in_with_id_token(asked: Asked, body: JsonObject) -> Session:
     return found(outcome.session, "unexpected_failure")
 
 
-def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, JsonObject]:
-    """Return the identity of a valid id_token, and the parameters of `spend_id_token`."""
+def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, IdToken]:
+    """Return the identity of a valid id_token, and the token to spend."""
     provider = find_provider(asked, body["provider"])
     try:
         issuer = unverified_issuer(body["id_token"])
@@ -84,7 +89,7 @@ def sign_in(
     hook: TokenHook | None,
     *,
     code_challenge: str | None = None,
-    id_token: IdToken = None,
+    id_token: IdToken | None = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
     new user.
@@ -112,7 +117,11 @@ def sign_in(
 
 
 def _issue(
-    asked: Asked, hook: TokenHook, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None
+    asked: Asked,
+    hook: TokenHook,
+    identity: ExternalIdentity,
+    id_token: IdToken | None,
+    new_user_id: str | None,
 ) -> Issue:
     """Ask the token hook after creating or linking the user, unless the sign-in will be refused."""
     user = None
@@ -127,7 +136,7 @@ def _try_sign_in(
     asked: Asked,
     identity: ExternalIdentity,
     code_challenge: str | None,
-    id_token: IdToken,
+    id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
 ) -> Outcome:
