@@ -20,8 +20,10 @@ def person_of(act: Act, user_id: str) -> "queries.SelectPerson":
 
 def holder_of(on: Runner, address: str, other_than: str) -> "queries.SelectPerson | None":
     """Return the facts about the other user who holds an address, proved or not."""
-    holder = queries.select_holder(on, address=address, owner_id=other_than)
-    return holder and queries.select_person(on, user_id=holder.id, session_id=None)
+    holder_id = queries.find_holder(on, address=address).id
+    if holder_id is None or holder_id == other_than:
+        return None
+    return queries.select_person(on, user_id=holder_id, session_id=None)
 
 
 def prove_address(
