@@ -250,7 +250,7 @@ def _confirm_address(
         queries.forget_sign_up(act, **owner)
     if is_of_sign_up:
         queries.forget_password_of_link(act, id=link.id)
-    queries.record_sign_in_at_address(act, **owner, provider=kind)
+    act.later(queries.record_sign_in, **owner, identity=kind, password_hash=None, network=None)
     record_mail_proof(act, person.id, asked.client["network"])
     if links.ends_everything(proof, was_mailed=link.was_mailed):
         ends.end_and_void(act, person.id, None, "recovered")
