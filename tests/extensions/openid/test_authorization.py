@@ -66,7 +66,7 @@ class TestNothingIsRedirectedBeforeClientAndUriAreGood:
         assert (response.status_code, response.json["error_code"]) == (400, error_code)
         page = client.get(path, headers=BROWSER)
         assert (page.status_code, page.mimetype, "Location" in page.headers) == (400, "text/html", False)
-        assert "tell the people who run it" in page.text
+        assert "let its owner know" in page.text
 
     @cases("name", ["client_id", "redirect_uri"])
     def test_repeated_parameter_redirects_nowhere(self, client, client_id, name):
