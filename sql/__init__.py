@@ -342,7 +342,9 @@ class Database(Runner):
                 _roll_back(connection)
             if not self._prepares or connection.get_transaction_status() != TRANSACTION_STATUS_IDLE:
                 raise
-            _forget_statements(connection)
+            with connection.cursor() as other:
+                other.execute("DEALLOCATE ALL")
+            connection.prepared.clear()
             cursor.execute(self._compose(connection, cursor, calls, before, after))
         return cursor
 
@@ -358,24 +360,15 @@ class Database(Runner):
                 parameters = {**parameters, **self._constants[name]}
             elif name not in connection.prepared:
                 # On first use: preparing all statements takes 10 MB of Postgres per connection.
-                self._prepare(connection, name)
+                constants = self._constants[name]
+                with connection.cursor() as other:
+                    other.execute(self._statements[name].prepare(constants), constants)
+                connection.prepared.add(name)
             texts.append(cursor.mogrify(self._texts[name], parameters))
         return b"; ".join([*texts, after.encode()] if after else texts)
-
-    def _prepare(self, connection: Connection, name: str) -> None:
-        constants = self._constants[name]
-        with connection.cursor() as cursor:
-            cursor.execute(self._statements[name].prepare(constants), constants)
-        connection.prepared.add(name)
 
 
 def _roll_back(connection: Connection) -> None:
     # The pool closes a connection that is still in a transaction.
     with suppress(psycopg2.Error), connection.cursor() as cursor:
         cursor.execute("ROLLBACK")
-
-
-def _forget_statements(connection: Connection) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("DEALLOCATE ALL")
-    connection.prepared.clear()

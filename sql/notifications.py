@@ -41,7 +41,11 @@ class Notifications:
             self._reader.recv(4096)
         is_notified = connection is not None and connection.fileno() in readable
         if connection and is_notified:
-            self._read(connection)
+            try:
+                connection.poll()
+                connection.notifies.clear()
+            except psycopg2.Error:
+                self._disconnect()
         return is_notified
 
     def interrupt(self) -> None:
@@ -68,13 +72,6 @@ class Notifications:
         except psycopg2.Error:
             self._disconnect()
         return self._connection
-
-    def _read(self, connection: Connection) -> None:
-        try:
-            connection.poll()
-            connection.notifies.clear()
-        except psycopg2.Error:
-            self._disconnect()
 
     def _disconnect(self) -> None:
         if self._connection:

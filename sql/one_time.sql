@@ -79,12 +79,6 @@ UPDATE users AS u
 -- name: forget_sign_up(user_id uuid)
 UPDATE users SET user_metadata = '{}', signup_user_agent = NULL WHERE id = :user_id;
 
--- name: record_sign_in_at_address(user_id uuid, provider text, acted_at timestamptz)
-WITH own AS (
-  UPDATE identities SET last_sign_in_at = :acted_at WHERE user_id = :user_id AND provider = :provider
-)
-UPDATE users SET last_sign_in_at = :acted_at WHERE id = :user_id;
-
 -- name: delete_user_because(user_id uuid, because text, origin jsonb, acted_at timestamptz)
 DELETE FROM users
  WHERE id = :user_id

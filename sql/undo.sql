@@ -16,9 +16,6 @@ SELECT f.id, f.user_id, f.factor_type, f.friendly_name, f.secret, f.last_step, f
            AND NOT EXISTS (SELECT FROM factors WHERE id = kept.id)) AS f
  ORDER BY f.verified_at, f.id;
 
--- name: select_holder(address text, owner_id uuid) -> row?
-SELECT id FROM users WHERE (email = :address OR phone = :address) AND id <> :owner_id;
-
 -- name: restore_factors(user_id uuid, ids text[], codes_before timestamptz)
 -- A thief may have made the recovery codes since a moment.
 WITH voided AS (

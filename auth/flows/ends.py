@@ -21,13 +21,19 @@ def of(reason: Reason, *, has_session: bool = False) -> Ending:
     return cast(Ending, asdict(what_ends(reason, has_session=has_session)))
 
 
-def end(act: Act, user_id: str, session_id: str | None, reason: Reason, *, voids: bool) -> bool:
+def end(act: Act, user_id: str, session_id: str | None, reason: Reason) -> bool:
     """End what the size of a reason says of a locked user, and return whether a session has ended.
 
-    Without a session, all of them end. `voids` also voids links and codes.
+    Without a session, all of them end. Links and codes stay.
     """
     ending = of(reason, has_session=session_id is not None)
-    return queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=voids).ended
+    return queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=False).ended
+
+
+def end_and_void(act: Act, user_id: str, session_id: str | None, reason: Reason) -> None:
+    """Do the same, and void the user's links and codes."""
+    ending = of(reason, has_session=session_id is not None)
+    queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=True)
 
 
 def end_refused_sessions(act: Act, user_id: str) -> None:

@@ -37,13 +37,10 @@ def may_use(user: UserOfClient, client: Client, resource: str | None) -> bool:
         return False
     if resource is not None and not client.is_dynamic and resource not in client.resources:
         return False
-    return not client.allowed_roles or not client.allowed_roles.isdisjoint(_roles_of(user))
-
-
-def _roles_of(user: UserOfClient) -> set[str]:
     listed = user.app_metadata.get("roles")
     others = listed if isinstance(listed, list) else []
-    return {user.role, *(role for role in others if isinstance(role, str))}
+    roles = {user.role, *(role for role in others if isinstance(role, str))}
+    return not client.allowed_roles or not client.allowed_roles.isdisjoint(roles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +70,9 @@ def problem_of_credentials(
         return "public" if sent_method != "none" else None
     if sent_method == "none":
         return "secret_missing"
-    if known.secret_hash != sent_hash and not _is_previous(known, sent_hash, now):
+    until = known.previous_secret_expires_at
+    is_previous = known.previous_secret_hash == sent_hash and until is not None and until > now
+    if sent_hash is None or not (known.secret_hash == sent_hash or is_previous):
         return "unknown"
     is_right_method = known.accepts_either_method or known.auth_method == sent_method
     return None if is_right_method else known.auth_method
-
-
-def _is_previous(known: Credentials, sent_hash: bytes | None, now: datetime) -> bool:
-    if sent_hash is None or known.previous_secret_hash != sent_hash:
-        return False
-    return known.previous_secret_expires_at is not None and known.previous_secret_expires_at > now

@@ -37,11 +37,11 @@ def refusal_of_password(
     is_right: bool,
     provider: str,
     settings: Confirmation,
-    admin_only: bool,
+    role: str | None = None,
     now: datetime,
 ) -> Refusal | None:
     """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason: a
-    ban, an address to be confirmed first, or at the console (`admin_only`) that the user is no administrator.
+    ban, an address to be confirmed first, or that the user lacks the `role` that the console demands.
 
     Of several sign-ups for one address no password counts before its proof (rule 8): such a user has none,
     also if `is_right` says that the newest one was given.
@@ -54,7 +54,7 @@ def refusal_of_password(
         return "email_not_confirmed"
     if provider == "phone" and settings.phone_confirm_required and person.phone_confirmed_at is None:
         return "phone_not_confirmed"
-    if admin_only and person.role != "admin":
+    if role is not None and person.role != role:
         return "not_admin"
     return "invalid_credentials" if person.password_hash is None else None
 

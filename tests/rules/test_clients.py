@@ -18,7 +18,7 @@ MUTANTS = [
     ("not client.is_dynamic and", ""),
     ("{user.role, *", "{*"),
     ("listed if isinstance(listed, list) else []", "listed or []"),
-    ("previous_secret_expires_at > now", "previous_secret_expires_at >= now"),
+    ("until > now", "until >= now"),
     ("known.accepts_either_method or", ""),
     ('return "public" if', "return None if"),
 ]

@@ -189,7 +189,7 @@ def signed_in(user: Person | None, is_right: bool = True, admin_only: bool = Fal
         is_right=is_right,
         provider="email",
         settings=Confirmation(),
-        admin_only=admin_only,
+        role="admin" if admin_only else None,
         now=NOW,
     )
 

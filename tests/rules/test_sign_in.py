@@ -20,7 +20,7 @@ from tests.support.rule_rows import (
 MUTANTS = [
     ('if provider == "phone" and settings.phone_confirm_required', 'if provider == "phone"'),
     ("    if is_banned(person, now):\n", "    if False:\n"),
-    ('admin_only and person.role != "admin"', "admin_only"),
+    ("role is not None and person.role != role", "role is not None"),
     (" and person.email_confirmed_at is None:", ":"),
 ]
 MUTANTS_OF_CODES = [
@@ -60,7 +60,7 @@ def decide(rules, case: Case) -> str | None:
         is_right=True,
         provider=asked["provider"],
         settings=settings,
-        admin_only=asked["admin_only"],
+        role="admin" if asked["admin_only"] else None,
         now=case.now,
     )
 

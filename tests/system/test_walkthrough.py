@@ -37,11 +37,11 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # for POST /token, and 80 functions for PUT /user. Decisions in auth/rules and short statements reach more
 # functions, and fewer lines of SQL, than the SQL functions that decided until 0.5.2.
 LIMITS = {
-    "all": {"functions": 543, "lines": 5_073, "files": 119, "statements": 59, "lines of SQL": 1_119},
-    "POST /token password": {"functions": 142, "files": 44},
-    "GET /user": {"functions": 53},
-    "POST /token refresh_token": {"functions": 99},
-    "PUT /user": {"functions": 185},
+    "all": {"functions": 516, "lines": 4_983, "files": 119, "statements": 59, "lines of SQL": 996},
+    "POST /token password": {"functions": 122, "files": 41},
+    "GET /user": {"functions": 52},
+    "POST /token refresh_token": {"functions": 84},
+    "PUT /user": {"functions": 178},
 }
 # The tolerance: five percent more.
 TOLERANCE = 1.05

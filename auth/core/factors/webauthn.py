@@ -5,7 +5,7 @@ by a PIN or biometrics.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -89,6 +89,18 @@ class InvalidResponse(Exception):
     """The message describes what is wrong with an authenticator's response."""
 
 
+class NewCredential(TypedDict):
+    """The columns of a credential."""
+
+    credential_id: bytes
+    public_key: bytes
+    sign_count: int
+    transports: list[str]
+    aaguid: str
+    backup_eligible: bool
+    backed_up: bool
+
+
 class RelyingParty:
     def __init__(self, settings: Settings) -> None:
         self.id = settings.webauthn_rp_id
@@ -128,7 +140,7 @@ class RelyingParty:
 
     def verify_creation(
         self, sent: Mapping[str, object], challenge: bytes, *, is_passkey: bool
-    ) -> dict[str, Any]:
+    ) -> NewCredential:
         """Verify a response to creation options, and return its columns. Raises `InvalidResponse`."""
         credential = _checked(lambda: parse_registration_credential_json(dict(sent)))
         verified = _checked(

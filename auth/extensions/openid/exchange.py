@@ -79,7 +79,7 @@ def _open_session(
     """
     user_id, opened = request.user_id, request.opened_session_id
     if opened is not None:
-        ends.end(act, user_id, opened, "authorization_code_reused", voids=False)
+        ends.end(act, user_id, opened, "authorization_code_reused")
         named = {"session_id": opened, "client_id": client_id}
         audit.record(act, user_id, None, ["authorization_code_reused"], [], **named)
         return None
@@ -101,7 +101,7 @@ def _open_session(
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
     for surplus in sessions.surplus(known, promises.MOST_CLIENT_SESSIONS):
-        ends.end(act, user_id, surplus, "too_many_sessions", voids=False)
+        ends.end(act, user_id, surplus, "too_many_sessions")
     return queries.open_client_session(
         act,
         request_id=request.id,
@@ -179,7 +179,7 @@ def revoke(session_id: str, client_id: str) -> None:
         session = act.read(queries.select_client_session, session_id=session_id)
         if not owners or session is None or session.ended_at is not None:
             return
-        ends.end(act, session.user_id, session_id, "logout", voids=False)
+        ends.end(act, session.user_id, session_id, "logout")
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
 
 

@@ -198,12 +198,10 @@ def submit_first_code() -> Response:
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
     asked = current_asked()
     challenge_id = factors.challenge(asked, factor_id)["id"]
-    factors.verify_totp(asked, factor_id, challenge_id, sent["code"], for_client=False)
+    factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
     browser_sessions.resume()
     has_codes = recovery_codes.status(current_asked()).remaining
-    response = (
-        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(with_factor=True)
-    )
+    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice=None)
     browser_sessions.renew(response)
     return response
 
@@ -223,8 +221,8 @@ def replace_recovery_codes() -> Response:
     return _new_codes()
 
 
-def _new_codes(*, with_factor: bool = False) -> Response:
-    made = recovery_codes.create(current_asked(), {}, with_factor=with_factor)
+def _new_codes(notice: str | None = "recovery_codes_created") -> Response:
+    made = recovery_codes.create(current_asked(), {}, notice=notice)
     codes = [grouped(code) for code in made.codes]
     known, day = guard.live_caller(), date.fromisoformat(made.created_at[:10])
     account = known.email or known.phone or guard.caller_id()

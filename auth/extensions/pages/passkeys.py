@@ -50,7 +50,7 @@ def submit_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
     return redirect_with_cookie(
-        assertions.sign_in(asked, sent_credential(), for_client=False),
+        assertions.sign_in(asked, sent_credential(), hook=None),
         destination(),
         way="passkey",
     )

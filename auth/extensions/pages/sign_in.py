@@ -81,7 +81,7 @@ def _sign_in_again(problem: Problem) -> Response:
 def submit_sign_in() -> Response:
     if customers := _customers_provider():
         return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
-    session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), for_client=False)
+    session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), hook=None)
     return redirect_with_cookie(session, destination(), way="password")
 
 

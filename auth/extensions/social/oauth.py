@@ -94,8 +94,8 @@ def callback(name: str | None = None) -> Response:
             g.note(user_id=flow.user_id, provider=flow.provider)
             identities.link(asked, flow, identity)
             return redirect_done(target, "identity_linked", "Identity linked")
-        for_client = not latchkey.redirects.is_own_page(target)
-        outcome = sign_in(asked, identity, for_client=for_client, code_challenge=flow.code_challenge)
+        hook = None if latchkey.redirects.is_own_page(target) else asked.parts.token_hook
+        outcome = sign_in(asked, identity, hook, code_challenge=flow.code_challenge)
         return redirect_signed_in(target, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":

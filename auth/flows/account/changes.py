@@ -168,6 +168,6 @@ def _set_password(
     if caller.password_hash != checked_password_hash:
         raise ApiError("session_not_found")
     reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
-    ends.end(act, caller.id, asked.caller.session_id, reason, voids=True)
+    ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
     queries.set_password(act, user_id=caller.id, password_hash=new_hash)
     outgoing.notify(asked, act, caller, "password_changed")

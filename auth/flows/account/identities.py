@@ -96,10 +96,11 @@ def link_by_id_token(asked: Asked, body: JsonObject) -> Session:
         if not queries.spend_id_token(act, **id_token):
             raise invalid_id_token()
         _add(asked, act, user, identity, asked.caller.session_id)
-        if not asked.parts.token_hook:
+        hook = asked.parts.token_hook
+        if hook is None:
             return refreshing.renew(asked, act, None)
     # The token contains the identity, which stays linked if the hook refuses.
-    issue = about_own(asked, None, for_client=True)
+    issue = about_own(asked, hook, None)
     with acts.on(asked.db, asked.caller.user_id) as act:
         issue.confirm(act)
         return refreshing.renew(asked, act, issue)
@@ -129,7 +130,7 @@ def _add(
         is_email = error.diag.constraint_name == "users_email_key"
         raise ApiError("email_exists" if is_email else "identity_already_exists") from None
     if not was_anonymous:
-        ends.end(act, user.id, session_id, "identity_linked", voids=False)
+        ends.end(act, user.id, session_id, "identity_linked")
         notify(asked, act, user, "identity_linked", provider=identity.provider)
     email = identity.email if gets_email else user.email
     acts = ["identity_linked", "email_confirmed" if gets_email else None]

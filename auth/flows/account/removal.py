@@ -82,7 +82,7 @@ def take_away(
         queries.remove_ways_to_sign_in(act, user_id=caller.id, ids=[], providers=providers)
         check_remaining(asked, act, caller.id)
         # An attacker who added the removed credential may have signed in with it.
-        ends.end(act, caller.id, asked.caller.session_id, "way_to_sign_in_removed", voids=True)
+        ends.end_and_void(act, caller.id, asked.caller.session_id, "way_to_sign_in_removed")
     return email
 
 
@@ -121,16 +121,17 @@ def may_remove_recent(asked: Asked, known: Person) -> bool:
     )
 
 
-def check_remaining(asked: Asked, act: Act, user_id: str, *, password_counts: bool = False) -> None:
-    """Refuse if a locked user could no longer sign in, with `password_counts` even by an unproved address."""
+def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
+    """Refuse if a locked user could no longer sign in. Of the `others`, `password` counts even for an
+    unproved address.
+    """
     settings = asked.settings
     enabled = {
         "email": settings.email_enabled,
         "phone": settings.offers_phone,
         "passkey": settings.passkeys_enabled,
-        "password": password_counts,
     }
-    usable = [*asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
+    usable = [*others, *asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(act, user_id=user_id)
     if refusal := refusal_of_removal(person, ways.providers, ways.has_passkey, usable):

@@ -86,6 +86,6 @@ def confirm_reauthentication() -> Response:
     known = guard.live_caller()
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
-        moment, session = assertions.prove(asked, body, for_client=True)
+        moment, session = assertions.prove(asked, body, asked.parts.token_hook)
         return JsonResponse(token_response(asked.parts, session, message="Reauthenticated", timestamp=moment))
     return jsonify(message="Reauthenticated", timestamp=record_reauthentication(asked, known, body))

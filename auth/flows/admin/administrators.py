@@ -46,7 +46,22 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
             queries.delete_user_because(act, user_id=known.id, because="created_again")
             known = None
         if known is None:
-            id = _create(act, email, password_hash)
+            made = {"by": "administrator", "role": "admin"}
+            id = queries.create_user(
+                act,
+                id=None,
+                email=email,
+                email_confirmed_at=act.acted_at,
+                phone=None,
+                phone_confirmed_at=None,
+                password_hash=password_hash,
+                is_vouched=None,
+                role="admin",
+                banned_until=None,
+                user_metadata={},
+                app_metadata={},
+            ).id
+            audit.record(act, id, email, ["user_created"], ["user.created"], **made)
             return {"id": id, "email": email, "created": True}
         if known.email_proved and known.role != "admin":
             ends.end_refused_sessions(act, known.id)
@@ -56,25 +71,6 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
                 act, known.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"
             )
         return {"id": known.id, "email": email, "created": False}
-
-
-def _create(act: acts.Act, email: str, password_hash: str | None) -> str:
-    id = queries.create_user(
-        act,
-        id=None,
-        email=email,
-        email_confirmed_at=act.acted_at,
-        phone=None,
-        phone_confirmed_at=None,
-        password_hash=password_hash,
-        is_vouched=None,
-        role="admin",
-        banned_until=None,
-        user_metadata={},
-        app_metadata={},
-    ).id
-    audit.record(act, id, email, ["user_created"], ["user.created"], by="administrator", role="admin")
-    return id
 
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:

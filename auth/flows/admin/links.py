@@ -80,4 +80,4 @@ def _take_over(
     queries.set_password(act, user_id=user.id, password_hash=password_hash)
     own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
     queries.take_over_unconfirmed(act, user_id=user.id, **own)
-    ends.end(act, user.id, None, "address_proved", voids=True)
+    ends.end_and_void(act, user.id, None, "address_proved")

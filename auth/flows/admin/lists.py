@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from io import StringIO
+from itertools import chain
 
 from auth.core import addresses, typed
 from auth.core.text import labels
@@ -36,13 +37,10 @@ def export(asked: Asked, filters: Filters) -> Iterator[str]:
     with targets.act(asked) as act:
         queries.bound_search(act, seconds=_LONGEST, in_order=False)
         queries.record_export(act, filters=filters)
-    return _csv(asked, filters)
-
-
-def _csv(asked: Asked, filters: Filters) -> Iterator[str]:
-    yield _lines([_COLUMNS])
-    for rows in pages(asked, filters):
-        yield _lines([[_cell(getattr(row, name)) for name in _COLUMNS] for row in rows])
+    tables = (
+        [[_cell(getattr(row, name)) for name in _COLUMNS] for row in rows] for rows in pages(asked, filters)
+    )
+    return chain([_lines([_COLUMNS])], map(_lines, tables))
 
 
 def pages(asked: Asked, filters: Filters) -> Iterator[list["queries.DescribeUsers"]]:

@@ -1,6 +1,7 @@
 """Administrators' searches for users."""
 
 import re
+from contextlib import suppress
 from typing import Any, TypedDict, Unpack
 
 from auth.core import addresses, typed
@@ -53,7 +54,10 @@ def readings(text: str) -> dict[str, Filters]:
         return {"domain": {"domain": lower.removeprefix("@")}}
     number, digits = addresses.joined(typed.number(text)), lower.replace("-", "")
     found: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
-    phone: Filters = {"phone": _in_e_164("+" + number.removeprefix("+").removeprefix("00"))}
+    in_e_164 = "+" + number.removeprefix("+").removeprefix("00")
+    with suppress(addresses.InvalidAddress):
+        in_e_164 = addresses.canonical_phone(in_e_164)
+    phone: Filters = {"phone": in_e_164}
     if re.fullmatch(r"\+[0-9]{1,15}", number):
         found["phone"] = phone
     found["words"] = {"words": text}
@@ -62,10 +66,3 @@ def readings(text: str) -> dict[str, Filters]:
     if re.fullmatch(r"[0-9a-f]{1,32}", digits):
         found["id"] = {"id": digits}
     return found
-
-
-def _in_e_164(number: str) -> str:
-    try:
-        return addresses.canonical_phone(number)
-    except addresses.InvalidAddress:
-        return number

@@ -134,7 +134,7 @@ def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -
 def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
     """End all sessions of any user."""
     with targets.on(asked, user_id, claim=claim) as (act, user):
-        ends.end(act, user.id, None, "ended_by_admin", voids=False)
+        ends.end(act, user.id, None, "ended_by_admin")
         audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
         return SignedOut(iso_8601(user.now), queries.count_api_keys(act, user_id=user.id).total)
 
@@ -155,7 +155,7 @@ def end_session(asked: Asked, user_id: str, session_id: str) -> None:
     with targets.on(asked, user_id, session_id=session_id) as (act, user):
         # A session that has ended meanwhile is no error.
         if user.method is not None and user.ended_at is None:
-            ends.end(act, user.id, session_id, "ended_by_admin", voids=False)
+            ends.end(act, user.id, session_id, "ended_by_admin")
             audit.record(act, user.id, user.email, ["session_ended"], ["auth.logout"], session_id=session_id)
 
 
@@ -173,9 +173,9 @@ def _update(
         removal.withdraw_changes(act, before, kept)
     new = [kind for kind in ADDRESS_KINDS if body.get(kind) not in (getattr(before, kind), None)]
     if body.get("ban_duration"):
-        ends.end(act, user_id, None, "banned", voids=True)
+        ends.end_and_void(act, user_id, None, "banned")
     elif password_hash or new:
-        ends.end(act, user_id, None, "reset_by_admin", voids=True)
+        ends.end_and_void(act, user_id, None, "reset_by_admin")
     kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
     removed = _remove(asked, act, before, kinds, ids) if kinds or ids else []
@@ -191,7 +191,7 @@ def _update(
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
-    _update_others(act, before, body, vouches_password=bool(password_hash))
+    _update_others(act, before, body, password_hash)
     after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
     for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
@@ -200,7 +200,7 @@ def _update(
 
 
 def _update_others(
-    act: Act, before: "queries.SelectPerson", body: JsonObject, *, vouches_password: bool
+    act: Act, before: "queries.SelectPerson", body: JsonObject, password_hash: str | None
 ) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
@@ -211,7 +211,7 @@ def _update_others(
     if changes_roles:
         ends.end_refused_sessions(act, before.id)
     role = body.get("role", before.role)
-    queries.update_any_user(act, id=before.id, **columns, role=role, vouches_password=vouches_password)
+    queries.update_any_user(act, id=before.id, **columns, role=role, vouches_password=bool(password_hash))
     if changes_roles:
         ends.end_refused_sessions(act, before.id)
 
@@ -225,7 +225,7 @@ def _remove(
     if providers:
         queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
-        ends.end(act, before.id, None, reason, voids=True)
+        ends.end_and_void(act, before.id, None, reason)
     return providers
 
 

@@ -25,7 +25,7 @@ def create(asked: Asked, body: JsonObject, secret: str | None = None) -> tuple[s
     id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
     sealed = asked.parts.sealer.seal(secret, id)
     with targets.act(asked) as act:
-        queries.lock_webhooks(act)
+        act.later(queries.lock_webhooks)
         if queries.count_webhooks(act).total >= most:
             raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
         row = queries.create_webhook(act, id=id, secret=sealed, **body)

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, NewCredential
 from auth.core.json_bodies import JsonObject
+from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
@@ -121,14 +122,16 @@ def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
     return assertions.own_session(asked) | {"factor_id": factor_id}
 
 
-def verify_totp(asked: Asked, factor_id: str, challenge_id: str, code: str, *, for_client: bool) -> Session:
+def verify_totp(
+    asked: Asked, factor_id: str, challenge_id: str, code: str, hook: TokenHook | None
+) -> Session:
     """Raise the caller's session to `aal2` by a code."""
     user_id = asked.caller.user_id
-    if for_client and asked.parts.token_hook:
+    if hook:
         factor = _own_factor(asked, asked.db, factor_id)
         if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
             raise ApiError("mfa_verification_failed")
-    issue = about_own(asked, "totp", for_client=for_client)
+    issue = about_own(asked, hook, "totp")
     with acts.begin(asked.db) as act:
         factor = _own_factor(asked, act, factor_id)
         match = factor_codes.judge_app_code(asked, act, user_id, [factor], code)
@@ -166,8 +169,8 @@ def verify_webauthn(
     factor_id: str,
     challenge_id: str,
     sent: JsonObject,
+    hook: TokenHook | None = None,
     *,
-    for_client: bool = False,
     added_before: datetime | None = None,
 ) -> Session:
     """Raise the caller's session to `aal2` by a security key."""
@@ -180,8 +183,8 @@ def verify_webauthn(
     challenge = assertions.spend_challenge(
         asked, challenge_id, assertions.SECURITY_KEY, **_owner(asked, factor.id)
     )
-    response, created = sent["credential_response"], {}
-    credential = assertion = None
+    response = sent["credential_response"]
+    created = credential = assertion = None
     if factor.is_verified:
         credential, assertion = assertions.verify(asked, response, challenge, assertions.SECURITY_KEY)
         if credential.id != factor.id:
@@ -189,14 +192,14 @@ def verify_webauthn(
         assertions.require_older(credential, added_before)
     else:
         created = assertions.verify_creation(asked, response, challenge, assertions.SECURITY_KEY)
-    issue = about_own(asked, "webauthn", for_client=for_client)
+    issue = about_own(asked, hook, "webauthn")
     return _use_key(asked, factor, created, credential, assertion, issue)
 
 
 def _use_key(
     asked: Asked,
     factor: Factor,
-    created: JsonObject,
+    created: NewCredential | None,
     credential: "queries.SelectCredential | None",
     assertion: Assertion | None,
     issue: Issue,
@@ -211,7 +214,7 @@ def _use_key(
         if credential and assertion:
             refusal = assertions.use(act, credential, assertion, caller.email)
         if refusal is None:
-            return _complete(asked, act, caller, factor, "webauthn", issue, **created)
+            return _complete(asked, act, caller, factor, "webauthn", issue, created)
     raise refusal
 
 
@@ -227,14 +230,17 @@ def _complete(
     factor: Factor,
     method: str,
     issue: Issue | None,
-    **credential: Any,
+    created: NewCredential | None = None,
 ) -> Session:
-    """Raise the caller's session by a verified factor. `credential` has the columns of a new key."""
+    """Raise the caller's session by a verified factor. `created` is a new key."""
     if not factor.is_verified:
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
         end_other_sessions(asked, tx, caller.id)
-        queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL | credential)
+        if created:
+            queries.activate_factor(tx, id=factor.id, user_id=caller.id, **created)
+        else:
+            queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(asked, tx, asked.caller.session_id, method, factor.id, issue)
@@ -247,7 +253,7 @@ def end_other_sessions(asked: Asked, act: acts.Act, user_id: str) -> None:
     """
     if queries.count_verified_factors(act, user_id=user_id).total == 0:
         kept = asked.caller.session_id
-        ends.end(act, user_id, kept, "factor_added", voids=True)
+        ends.end_and_void(act, user_id, kept, "factor_added")
 
 
 def check_room(asked: Asked, act: acts.Act, user_id: str, name: str = "") -> None:

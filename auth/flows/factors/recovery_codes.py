@@ -1,11 +1,14 @@
 """Recovery codes: create and remove them, and use one instead of a lost factor."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from auth.core.factors import recovery_codes
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
+from auth.extensions import TokenHook
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Session, about_own
@@ -24,11 +27,15 @@ class NewCodes(NamedTuple):
 
 
 def create(
-    asked: Asked, body: JsonObject, *, replaces: bool | None = None, with_factor: bool = False
+    asked: Asked,
+    body: JsonObject,
+    *,
+    refusals: Mapping[bool, str] = MappingProxyType({}),
+    notice: str | None = "recovery_codes_created",
 ) -> NewCodes:
-    """Give the caller new recovery codes. `replaces` is whether older ones must exist, or must not.
+    """Give the caller new recovery codes. `refusals` says, by whether there are older ones, what is refused.
 
-    With `with_factor`, the notice of the factor just added covers both: its link removes the codes too.
+    Without a `notice`, that of the factor just added covers both: its link removes the codes too.
     """
     given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
     codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
@@ -38,13 +45,13 @@ def create(
         if caller.oldest_factor_at is None:
             raise ApiError("mfa_recovery_codes_sole_factor")
         known = queries.select_has_recovery_codes(act, user_id=caller.id)
-        if replaces is not None and replaces != known.has_codes:
-            raise ApiError("mfa_factor_not_found" if replaces else "mfa_verified_factor_exists")
+        if refusal := refusals.get(known.has_codes):
+            raise ApiError(refusal)
         name = body.get("friendly_name")
         row = queries.replace_recovery_codes(act, user_id=caller.id, code_macs=made, friendly_name=name)
         audit.record(act, caller.id, caller.email, ["recovery_codes_created"], [])
-        if not with_factor:
-            notify(asked, act, caller, "recovery_codes_created", replaced=row.replaced)
+        if notice:
+            notify(asked, act, caller, notice, replaced=row.replaced)
     return NewCodes(codes, row.friendly_name, iso_8601(act.acted_at))
 
 
@@ -66,13 +73,13 @@ def status(asked: Asked) -> "queries.SelectRecoveryCodes":
 
 
 def verify(
-    asked: Asked, code: str, *, for_client: bool = False, made_before: datetime | None = None
+    asked: Asked, code: str, hook: TokenHook | None = None, *, made_before: datetime | None = None
 ) -> Session:
     """Raise the caller's session to `aal2` by a recovery code."""
     code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
     if code_mac is None:
         raise ApiError("recovery.mfa_verification_failed")
-    issue = about_own(asked, "mfa/recovery_code", for_client=for_client)
+    issue = about_own(asked, hook, "mfa/recovery_code")
     with acts.on(asked.db, asked.caller.user_id) as act:
         issue.confirm(act)
         caller = admit_caller(asked, act)

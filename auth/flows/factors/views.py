@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 from flask import Blueprint, Response, jsonify
 
 from auth.core.json_bodies import JsonObject
@@ -44,12 +46,11 @@ def verify_factor(factor_id: str) -> Response:
     asked = current_asked()
     guard.live_caller()
     body, factor_id = read_body(factor_schemas.FactorVerification()), _factor_id(factor_id)
+    hook = asked.parts.token_hook
     if "webauthn" in body:
-        session = factors.verify_webauthn(
-            asked, factor_id, body["challenge_id"], body["webauthn"], for_client=True
-        )
+        session = factors.verify_webauthn(asked, factor_id, body["challenge_id"], body["webauthn"], hook)
     else:
-        session = factors.verify_totp(asked, factor_id, body["challenge_id"], body["code"], for_client=True)
+        session = factors.verify_totp(asked, factor_id, body["challenge_id"], body["code"], hook)
     return JsonResponse(token_response(asked.parts, session))
 
 
@@ -102,7 +103,7 @@ def get_recovery_code_status() -> Response:
 @audited("change_refused")
 def generate_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, for a user who has none."""
-    return _new_codes(replaces=False)
+    return _new_codes({True: "mfa_verified_factor_exists"})
 
 
 @blueprint.post("/factors/recovery-codes/regenerate")
@@ -111,7 +112,7 @@ def generate_recovery_codes() -> Response:
 @audited("change_refused")
 def regenerate_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void the older ones."""
-    return _new_codes(replaces=True)
+    return _new_codes({False: "mfa_factor_not_found"})
 
 
 @blueprint.delete("/factors/recovery-codes")
@@ -159,10 +160,10 @@ def verify_recovery_code() -> Response:
     return _verify_code()
 
 
-def _new_codes(*, replaces: bool) -> Response:
+def _new_codes(refusals: Mapping[bool, str]) -> Response:
     guard.live_caller()
     made = recovery_codes.create(
-        current_asked(), read_body(factor_schemas.RecoveryCodes()), replaces=replaces
+        current_asked(), read_body(factor_schemas.RecoveryCodes()), refusals=refusals
     )
     new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
     return jsonify(_own_codes() | new)
@@ -172,7 +173,8 @@ def _verify_code() -> Response:
     asked = current_asked()
     guard.live_caller()
     code = read_body(factor_schemas.RecoveryCode())["code"]
-    return JsonResponse(token_response(asked.parts, recovery_codes.verify(asked, code, for_client=True)))
+    session = recovery_codes.verify(asked, code, asked.parts.token_hook)
+    return JsonResponse(token_response(asked.parts, session))
 
 
 def _own_codes() -> JsonObject:

@@ -1,11 +1,10 @@
 """Explains whether and how a user can sign in, and the obstacles."""
 
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
 from auth.core.text import names
 from auth.core.text.labels import quoted
@@ -68,25 +67,25 @@ def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> 
     by_customer, of_customer = _customers(settings, db, user)
     ways = [] if user.banned_until else [*_ways(settings, user), *by_customer]
     locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
-    obstacles = [*_obstacles(settings, user), *of_customer, *_locks(limits, ways), *_unsent(db, user)]
-    obstacles += _refused_by_hook(settings, db, user)
-    ways = [way for way in ways if _is_open(way, locked)]
-    claims = _claims(settings, db, user.id)
+    obstacles = [*_obstacles(settings, user), *of_customer, *_locks(limits, ways)]
+    message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
+    if message and message.is_stuck:
+        advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
+        obstacles.append(Obstacle(timeline.sentence_of_message(message), advice, "resend", message.id))
+    asks = settings.hook_custom_access_token
+    if refusal := queries.select_refusal_by_hook(db, user_id=user.id) if asks else None:
+        text = f"the hook {refusal.hook} refused at {clock(refusal.at)}: {quoted(refusal.said)}"
+        advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
+        obstacles.append(Obstacle(text, advice))
+    # A passkey is both steps.
+    blocked = {"passwords": {_PASSWORD}, "codes": {_SMS}, "factors": {*ways} - {_PASSKEY}}
+    ways = [way for way in ways if not any(way in blocked[what] for what in locked)]
+    row = queries.select_any_user(db, id=user.id) if settings.token_claims else None
+    claims = evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
     problem = _TOO_LARGE if claims is None else None
     return Explanation(
         ways, obstacles if ways or obstacles else [_NO_WAY], limits, claims or {}, problem, bool(locked)
     )
-
-
-def _is_open(way: str, locked: Set[str]) -> bool:
-    """Whether a way works despite wrong passwords, codes or factors. A passkey is both steps."""
-    blocked = {"passwords": way == _PASSWORD, "codes": way == _SMS, "factors": way != _PASSKEY}
-    return not any(blocked[what] for what in locked)
-
-
-def _claims(settings: Settings, db: Database, user_id: str) -> JsonObject | None:
-    row = queries.select_any_user(db, id=user_id) if settings.token_claims else None
-    return evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
 
 
 def _ways(settings: Settings, user: "queries.SelectSummary") -> Iterator[str]:
@@ -136,19 +135,6 @@ def _customers(
 def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     if user.banned_until:
         yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
-    yield from _address_obstacles(settings, user)
-    if user.is_anonymous:
-        advice = "To sign in again later, they must confirm an address in the application."
-        yield Obstacle("anonymous: can only use an existing session", advice)
-    elif not user.has_password:
-        text = "no password: sign-in works only with a link, code, provider or passkey"
-        if user.email:
-            yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
-        else:
-            yield Obstacle(text, "They can add one in their account after they sign in.")
-
-
-def _address_obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Obstacle]:
     if user.email and not user.email_confirmed_at and settings.email_confirm_required:
         text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
         yield Obstacle(text, "Send a recovery email: its link confirms the address.", "recover")
@@ -160,6 +146,15 @@ def _address_obstacles(settings: Settings, user: "queries.SelectSummary") -> Ite
     if user.phone and not settings.offers_phone:
         name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
         yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
+    if user.is_anonymous:
+        advice = "To sign in again later, they must confirm an address in the application."
+        yield Obstacle("anonymous: can only use an existing session", advice)
+    elif not user.has_password:
+        text = "no password: sign-in works only with a link, code, provider or passkey"
+        if user.email:
+            yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
+        else:
+            yield Obstacle(text, "They can add one in their account after they sign in.")
 
 
 def _locks(limits: list[counts.Count], ways: list[str]) -> Iterator[Obstacle]:
@@ -169,20 +164,3 @@ def _locks(limits: list[counts.Count], ways: list[str]) -> Iterator[Obstacle]:
             meanwhile = f" Meanwhile, {left} works." if left else ""
             elsewhere = _ELSEWHERE if count["what"] == "factors" and ways else ""
             yield Obstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")
-
-
-def _unsent(db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
-    message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
-    if message and message.is_stuck:
-        advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
-        yield Obstacle(timeline.sentence_of_message(message), advice, "resend", message.id)
-
-
-def _refused_by_hook(settings: Settings, db: Database, user: "queries.SelectSummary") -> Iterator[Obstacle]:
-    refusal = (
-        queries.select_refusal_by_hook(db, user_id=user.id) if settings.hook_custom_access_token else None
-    )
-    if refusal:
-        text = f"the hook {refusal.hook} refused at {clock(refusal.at)}: {quoted(refusal.said)}"
-        advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
-        yield Obstacle(text, advice)

@@ -56,7 +56,9 @@ def sentence(row: Entry) -> str:
     """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return sentence_of_message(row)
-    return what(row) + _actor(row) + _origin(row)
+    known = device(row.user_agent) if row.ip else None
+    origin = f", from {row.ip}" if row.ip else ""
+    return what(row) + _actor(row) + origin + (f" ({known})" if known else "")
 
 
 def sentence_of_message(row: Message) -> str:
@@ -146,10 +148,3 @@ def _actor(row: Entry) -> str:
         return ""
     ran = row.details.get("system_user")
     return f", {by}{label('actors', row.actor)}" + (f" of {quoted(ran)}" if ran else "")
-
-
-def _origin(row: Entry) -> str:
-    if not row.ip:
-        return ""
-    known = device(row.user_agent)
-    return f", from {row.ip}" + (f" ({known})" if known else "")

@@ -20,8 +20,10 @@ def person_of(act: Act, user_id: str) -> "queries.SelectPerson":
 
 def holder_of(on: Runner, address: str, other_than: str) -> "queries.SelectPerson | None":
     """Return the facts about the other user who holds an address, proved or not."""
-    holder = queries.select_holder(on, address=address, owner_id=other_than)
-    return holder and queries.select_person(on, user_id=holder.id, session_id=None)
+    holder_id = queries.find_holder(on, address=address).id
+    if holder_id is None or holder_id == other_than:
+        return None
+    return queries.select_person(on, user_id=holder_id, session_id=None)
 
 
 def prove_address(
@@ -35,7 +37,7 @@ def prove_address(
     is_first = first_proof.is_first_proof(user, kind, address, proof)
     if is_first:
         queries.remove_unproved(act, user_id=person.id, provider=kind)
-        ends.end(act, person.id, None, "address_proved", voids=True)
+        ends.end_and_void(act, person.id, None, "address_proved")
         queries.void_undo_links(act, user_id=person.id, moment=None)
         kept = person.password_hash if first_proof.keeps_password(user, proof) else None
         queries.set_password(act, user_id=person.id, password_hash=kept)

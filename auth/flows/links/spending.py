@@ -9,6 +9,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
+from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.links.finding import Found, Given, Link, find, locked
@@ -84,8 +85,8 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
         raise ApiError("otp_expired")
     issue, members = None, dict[str, Any]()
     try:
-        if asked.parts.token_hook and not isinstance(receiver, Page):
-            issue, members = _ask_hook(asked, found, receiver)
+        if (hook := asked.parts.token_hook) and not isinstance(receiver, Page):
+            issue, members = _ask_hook(asked, hook, found, receiver)
         with locked(asked, found) as (act, link):
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
@@ -106,8 +107,10 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
     return replace(outcome, members=members | outcome.members)
 
 
-def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | None, JsonObject]:
-    """Ask the token hook about the session that a link or code opens for a client.
+def _ask_hook(
+    asked: Asked, hook: TokenHook, found: Found, receiver: Receiver
+) -> tuple[Issue | None, JsonObject]:
+    """Ask about the session that a link or code opens for a client.
 
     A first proof or a new address is committed before, because the token contains it. The link or code stays
     valid. Also returns the members of the response about the first proof.
@@ -136,7 +139,7 @@ def _ask_hook(asked: Asked, found: Found, receiver: Receiver) -> tuple[Issue | N
     if refusal:
         raise ApiError(refusal)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-    return about_new(asked, link.user_id, method), done.members
+    return about_new(asked, hook, link.user_id, method), done.members
 
 
 def _use(
@@ -247,10 +250,10 @@ def _confirm_address(
         queries.forget_sign_up(act, **owner)
     if is_of_sign_up:
         queries.forget_password_of_link(act, id=link.id)
-    queries.record_sign_in_at_address(act, **owner, provider=kind)
+    act.later(queries.record_sign_in, **owner, identity=kind, password_hash=None, network=None)
     record_mail_proof(act, person.id, asked.client["network"])
     if links.ends_everything(proof, was_mailed=link.was_mailed):
-        ends.end(act, person.id, None, "recovered", voids=True)
+        ends.end_and_void(act, person.id, None, "recovered")
     else:
         queries.void_tokens(act, **owner)
 
@@ -289,6 +292,6 @@ def _take_new_address(
     if is_first:
         first_address.finish(asked, act, person.id, link.session_id)
     else:
-        ends.end(act, person.id, link.session_id, reason, voids=True)
+        ends.end_and_void(act, person.id, link.session_id, reason)
     email = link.target if kind == "email" else person.email
     return _Done([reason], email, {"old_address": old_address, "new_address": link.target})

@@ -125,7 +125,12 @@ def verify() -> Response:
     asked = current_asked()
     if request.mimetype == FORM:
         form = read_form(_VerifyForm())
-        return _decline(form) if form.get("action") == "decline" else _spend_and_redirect(form)
+        if form.get("action") != "decline":
+            return _spend_and_redirect(form)
+        decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
+        if decline(asked, form["token"]):
+            return redirect_to_own("verify/done", what)
+        return _dead_link_page(form["type"])
     body = read_body(_Verification())
     if "token_hash" in body:
         given: Given = Link(one_time.hash_token(body["token_hash"]))
@@ -135,12 +140,6 @@ def verify() -> Response:
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     return JsonResponse(token_response(asked.parts, outcome.session, **outcome.members))
-
-
-def _decline(form: Mapping[str, str]) -> Response:
-    decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
-    declined = decline(current_asked(), form["token"])
-    return redirect_to_own("verify/done", what) if declined else _dead_link_page(form["type"])
 
 
 @blueprint.get("/verify/done")
@@ -253,9 +252,12 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
 
 
 def _take_back(query: Mapping[str, str]) -> Response:
-    asked = current_asked()
+    asked, answer = current_asked(), undo.Answer(query.get("factor_code", ""))
     try:
-        given = undo.take_back(asked, query["token"], _answer(query), _kept())
+        if "challenge_id" in query:
+            form = check(form_schemas.CredentialForm(), dict(query))
+            answer = undo.verify(asked, query["token"], check(factor_schemas.PasskeyResponse(), form))
+        given = undo.take_back(asked, query["token"], answer, _kept())
     except ApiError as error:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
@@ -286,13 +288,6 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
         return redirects.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
     g.refused_because = error.error_code
     return _dead_link_page(query["type"])
-
-
-def _answer(query: Mapping[str, str]) -> undo.Answer:
-    if "challenge_id" not in query:
-        return undo.Answer(query.get("factor_code", ""))
-    sent = check(factor_schemas.PasskeyResponse(), check(form_schemas.CredentialForm(), dict(query)))
-    return undo.verify(current_asked(), query["token"], sent)
 
 
 def _target(query: Mapping[str, str], requested: str | None) -> str:

@@ -9,9 +9,10 @@ import structlog
 
 from auth.core import promises
 from auth.core.factors import webauthn
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse
+from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse, NewCredential
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
+from auth.extensions import TokenHook
 from auth.flows.facts import Person
 from auth.flows.sessions.issuing import Session, about_new, about_own
 from auth.flows.sessions.token_response import Proof, open_session, raise_session, record_sign_in
@@ -95,8 +96,7 @@ def name_of(user: Person) -> str:
     return user.email or user.phone or f"User {user.id[:8]}"
 
 
-def verify_creation(asked: Asked, response: JsonObject, challenge: bytes, factor_type: str) -> JsonObject:
-    """Return the columns of a new credential."""
+def verify_creation(asked: Asked, response: JsonObject, challenge: bytes, factor_type: str) -> NewCredential:
     is_passkey = factor_type == PASSKEY
     try:
         return asked.parts.relying_party.verify_creation(response, challenge, is_passkey=is_passkey)
@@ -176,12 +176,10 @@ def failed(reason: str) -> ApiError:
     return ApiError("webauthn_verification_failed", f"credential: {reason}")
 
 
-def sign_in(asked: Asked, body: JsonObject, *, for_client: bool) -> Session:
+def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> Session:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
-    issue = None
-    if for_client and asked.parts.token_hook:
-        issue = about_new(asked, passkey.user_id, "webauthn")
+    issue = about_new(asked, hook, passkey.user_id, "webauthn") if hook else None
     with acts.on(asked.db, passkey.user_id) as act:
         person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if person is None:
@@ -200,8 +198,8 @@ def sign_in(asked: Asked, body: JsonObject, *, for_client: bool) -> Session:
 def prove(
     asked: Asked,
     body: JsonObject,
+    hook: TokenHook | None = None,
     *,
-    for_client: bool = False,
     added_before: datetime | None = None,
     owner: dict[str, str | None] | None = None,
 ) -> tuple[str, Session]:
@@ -211,7 +209,7 @@ def prove(
     if passkey.user_id != asked.caller.user_id:
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
-    issue = about_own(asked, "webauthn", for_client=for_client)
+    issue = about_own(asked, hook, "webauthn")
     with acts.on(asked.db, asked.caller.user_id) as act:
         issue.confirm(act)
         caller = admit_caller(asked, act)

@@ -127,6 +127,6 @@ def _remove(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
     factors.delete(act, user.id, [passkey_id])
     if asked.actor != "service_role":
         # The user is as before the passkey. A proved address, however, is not replaced by an unproved one.
-        removal.check_remaining(asked, act, user.id, password_counts=True)
+        removal.check_remaining(asked, act, user.id, "password")
     details = {"old_passkey": passkey.friendly_name}
     audit.record(act, user.id, user.email, ["passkey_removed"], ["user.updated"], **details)

@@ -53,11 +53,8 @@ def begin_passkey_sign_in() -> Response:
 def finish_passkey_sign_in() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
-    return JsonResponse(
-        token_response(
-            asked.parts, sign_in(asked, read_body(factor_schemas.PasskeyResponse()), for_client=True)
-        )
-    )
+    session = sign_in(asked, read_body(factor_schemas.PasskeyResponse()), asked.parts.token_hook)
+    return JsonResponse(token_response(asked.parts, session))
 
 
 @blueprint.get("/passkeys")

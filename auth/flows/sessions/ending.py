@@ -23,7 +23,6 @@ def sign_out(asked: Asked, scope: str) -> str:
             caller.id,
             None if scope == "global" else own,
             "others_signed_out" if scope == "others" else "logout",
-            voids=False,
         )
         audit.record(
             act, caller.id, caller.email, ["signed_out"], ["auth.logout"], scope=scope, session_id=own
@@ -39,6 +38,6 @@ def end_session(asked: Asked, session_id: str) -> str | None:
         session = ended and facts.own_session_of(ended)
         if end_of_session(caller, session, asked.policy, caller.now):
             return None
-        ends.end(act, caller.id, session_id, "ended_by_user", voids=False)
+        ends.end(act, caller.id, session_id, "ended_by_user")
         audit.record(act, caller.id, caller.email, ["session_ended"], ["auth.logout"], session_id=session_id)
     return iso_8601(act.acted_at)

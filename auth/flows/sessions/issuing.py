@@ -4,6 +4,7 @@ The hook is called outside any transaction: the claims are read before, and the 
 inputs of the decision have not changed. Changes of the user by the sign-in (a new user, a linked identity, a
 proved address) are committed before, because the token contains them. A link or code stays valid until the
 session is written. Call the functions here outside any transaction, once the sign-in has been accepted.
+The sessions of browsers on our pages have no token: their flows get no hook.
 """
 
 import json
@@ -14,19 +15,22 @@ from typing import Any, Literal
 
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.extensions import TokenHook
 from auth.flows import facts
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
 from auth.rules.users import is_banned
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
-from auth.web.errors import found, unavailable
+from auth.web.errors import unavailable
 from sql import Runner, Transaction, queries
 
 # Claims that the hook may not change.
 OWN_CLAIMS = {"sub", "aud", "exp", "iat", "nbf", "session_id", "client_id", "api_key_id", "scope", "nonce",
               "aal", "next_aal", "is_anonymous"}  # fmt: skip
 _NOTHING: Literal[""] = ""
+# Methods that raise a session to `aal2`.
+_SECOND_STEPS = ("totp", "webauthn", "mfa/recovery_code")
 
 
 @dataclass(frozen=True)
@@ -102,41 +106,37 @@ def deciding_of(on: Runner, user_id: str | None, session_id: str | None) -> Deci
 
 def about_new(
     asked: Asked,
+    hook: TokenHook,
     user_id: str | None,
     method: str,
     *,
     provider: str | None = None,
     opener: str | None = None,
 ) -> Issue:
-    """Ask the hook, which must be set, about a new session of a user for a client, which a session on our
-    pages may open.
-    """
-    issue = Issue(user_id=user_id, decided_by=opener)
-    return _about_user(asked, issue, method=method, provider=provider, raises=method == "webauthn")
+    """Ask about a new session of a user for a client, which a session on our pages may open."""
+    return _about_user(asked, hook, Issue(user_id=user_id, decided_by=opener), method, provider)
 
 
-def about_own(asked: Asked, second_step: str | None, *, for_client: bool) -> Issue:
-    """Ask the hook about the caller's session, which a second step may raise."""
+def about_own(asked: Asked, hook: TokenHook | None, second_step: str | None) -> Issue:
+    """Ask the hook, if there is one, about the caller's session, which a second step may raise."""
     issue = Issue(asked.caller.session_id, asked.caller.user_id, asked.caller.session_id)
-    # Not for the session of a browser on our pages.
-    if not (for_client and asked.parts.token_hook):
+    if hook is None:
         return issue
     asked.live_caller()
-    return _about_user(asked, issue, method=second_step, provider=None, raises=second_step is not None)
+    return _about_user(asked, hook, issue, second_step)
 
 
-def about_refresh(asked: Asked, user_id: str, session_id: str) -> Issue:
-    """Ask the hook, which must be set, about the next token of a session."""
-    return _about_user(asked, Issue(session_id, user_id, session_id), reason="token_refresh")
+def about_refresh(asked: Asked, hook: TokenHook, user_id: str, session_id: str) -> Issue:
+    """Ask about the next token of a session."""
+    return _about_user(asked, hook, Issue(session_id, user_id, session_id), reason="token_refresh")
 
 
 def _about_user(
     asked: Asked,
+    hook: TokenHook,
     issue: Issue,
-    *,
     method: str | None = None,
     provider: str | None = None,
-    raises: bool = False,
     reason: str | None = None,
 ) -> Issue:
     """Ask the hook about the next token of a user, whose session `method` may raise. The hook is told a
@@ -150,7 +150,7 @@ def _about_user(
     named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
     added = named | {"timestamp": int(row.now.timestamp())}
     aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [added])
-    if raises:
+    if method in _SECOND_STEPS:
         aal, amr = "aal2", [each for each in amr if each["method"] != method] + [added]
     token = Token(
         session_id=issue.session_id,
@@ -160,19 +160,21 @@ def _about_user(
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
     )
-    ask = found(asked.parts.token_hook, "unexpected_failure")
-    claims = compose(asked.parts, token)
-    return replace(issue, decides=told, answer=ask(asked, claims, reason or amr[-1]["method"]))
+    answer = hook(asked, compose(asked.parts, token), reason or amr[-1]["method"])
+    return replace(issue, decides=told, answer=answer)
 
 
-def about_key(asked: Asked, user_id: str, compose_with: Callable[[str], JsonObject]) -> Issue:
-    """Ask the hook about a token of an API key. `compose_with` returns its claims for a user object."""
-    issue, ask = Issue(user_id=user_id), found(asked.parts.token_hook, "unexpected_failure")
+def about_key(
+    asked: Asked, hook: TokenHook, user_id: str, compose_with: Callable[[str], JsonObject]
+) -> Issue:
+    """Ask about a token of an API key. `compose_with` returns its claims for a user object."""
+    issue = Issue(user_id=user_id)
     told = deciding_of(asked.db, user_id, None)
     row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
     if row is None:
         return replace(issue, decides=_NOTHING)
-    return replace(issue, decides=told, answer=ask(asked, compose_with(row.user_object), "api_key"))
+    answer = hook(asked, compose_with(row.user_object), "api_key")
+    return replace(issue, decides=told, answer=answer)
 
 
 def compose(parts: Latchkey, token: Token) -> JsonObject:

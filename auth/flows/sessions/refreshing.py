@@ -3,6 +3,7 @@
 import structlog
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
+from auth.extensions import TokenHook
 from auth.flows import ends, facts
 from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue, Session
@@ -27,8 +28,8 @@ def refresh(asked: Asked, token: str) -> Session:
         sent = asked.parts.refresh_tokens.read(token)
     except InvalidRefreshToken:
         raise ApiError(_NOT_FOUND) from None
-    if asked.parts.token_hook:
-        return _refresh_with_hook(asked, sent)
+    if hook := asked.parts.token_hook:
+        return _refresh_with_hook(asked, hook, sent)
     policy, own = asked.parts.policy, {"session_id": sent.session_id}
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
         row = found(row, _NOT_FOUND)
@@ -41,7 +42,7 @@ def refresh(asked: Asked, token: str) -> Session:
     raise _refused(asked, row, refusal)
 
 
-def _refresh_with_hook(asked: Asked, sent: RefreshToken) -> Session:
+def _refresh_with_hook(asked: Asked, hook: TokenHook, sent: RefreshToken) -> Session:
     """Count the refresh, ask the hook, then refresh. A client could otherwise call the hook without limit."""
     policy, own = asked.parts.policy, {"session_id": sent.session_id}
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
@@ -52,7 +53,7 @@ def _refresh_with_hook(asked: Asked, sent: RefreshToken) -> Session:
             act.later(queries.count_refresh, **own, refreshes=refreshes, counted_until=until)
     if refusal is not None:
         raise _refused(asked, row, refusal)
-    issue = issuing.about_refresh(asked, row.user_id, sent.session_id)
+    issue = issuing.about_refresh(asked, hook, row.user_id, sent.session_id)
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, present):
         if present is None or refusal_of_refresh_token(present, sent.counter, None, policy):
             raise unavailable()
@@ -146,6 +147,6 @@ def end_reused(asked: Asked, user_id: str, **details: str | None) -> None:
     """
     with acts.on(asked.db, user_id) as act:
         act.read(queries.select_person, user_id=user_id, session_id=None)
-        if ends.end(act, user_id, details["session_id"], "refresh_token_reused", voids=False):
+        if ends.end(act, user_id, details["session_id"], "refresh_token_reused"):
             audit.record(act, user_id, None, ["refresh_token_reused"], [], **details)
     log.warning("refresh_token_reused", user_id=user_id, **details, **asked.client)

@@ -63,6 +63,30 @@ class Proof:
     # Addresses that need no notice of the sign-in: it used a message there, or they get another notice.
     told: frozenset[str | None] = frozenset()
 
+    def columns(self, now: datetime) -> dict[str, Any]:
+        """Return the columns of a new session about its level, methods and proofs."""
+        if opener := self.opener:
+            return {
+                "aal": opener.session.aal,
+                "amr": opener.methods,
+                "opened_by": opener.id,
+                "factor_id": opener.factor_id,
+                "reauthenticated_at": sessions.authenticated_at(opener.session),
+                "factor_proved_at": opener.session.factor_proved_at,
+            }
+        method = {"method": "password" if self.method == "sign_up" else self.method}
+        provider = {"provider": self.provider} if self.provider else {}
+        columns = {
+            "aal": "aal1",
+            "amr": [method | provider | {"timestamp": int(now.timestamp())}],
+            "opened_by": None,
+            "factor_id": self.factor_id,
+            "reauthenticated_at": self.authenticated_at and min(self.authenticated_at, now),
+            "factor_proved_at": None,
+        }
+        raised = {"aal": "aal2", "reauthenticated_at": now, "factor_proved_at": now}
+        return columns | (raised if self.factor_id else {})
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -98,8 +122,8 @@ def open_session(
     seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
     for id in sessions.sessions_beyond(person, facts.open_sessions_of(seen.sessions), most, policy, now):
-        ends.end(act, person.id, id, "too_many_sessions", voids=False)
-    columns = _columns_of(proof, now)
+        ends.end(act, person.id, id, "too_many_sessions")
+    columns = proof.columns(now)
     aal, amr = columns["aal"], columns["amr"]
     lacks_step = levels.lacks_step(person, aal, policy)
     act.later(
@@ -130,31 +154,6 @@ def open_session(
         user_object=row.user_object,
         issue=issue,
     )
-
-
-def _columns_of(proof: Proof, now: datetime) -> JsonObject:
-    """Return the columns of a new session about its level, methods and proofs."""
-    if opener := proof.opener:
-        return {
-            "aal": opener.session.aal,
-            "amr": opener.methods,
-            "opened_by": opener.id,
-            "factor_id": opener.factor_id,
-            "reauthenticated_at": sessions.authenticated_at(opener.session),
-            "factor_proved_at": opener.session.factor_proved_at,
-        }
-    method = {"method": "password" if proof.method == "sign_up" else proof.method}
-    provider = {"provider": proof.provider} if proof.provider else {}
-    columns = {
-        "aal": "aal1",
-        "amr": [method | provider | {"timestamp": int(now.timestamp())}],
-        "opened_by": None,
-        "factor_id": proof.factor_id,
-        "reauthenticated_at": proof.authenticated_at and min(proof.authenticated_at, now),
-        "factor_proved_at": None,
-    }
-    raised = {"aal": "aal2", "reauthenticated_at": now, "factor_proved_at": now}
-    return columns | (raised if proof.factor_id else {})
 
 
 def _notify(
@@ -234,7 +233,12 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
     """Open a session for a code (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
     issue = _issue_for_code(asked, code_hash, code_challenge)
-    with acts.on_found(asked.db, lambda on: _owners(on, code_hash)) as (act, owners):
+
+    def find(on: Runner) -> list[str]:
+        row = queries.select_authorization_code(on, code_hash=code_hash)
+        return [row.user_id] if row else []
+
+    with acts.on_found(asked.db, find) as (act, owners):
         known = queries.select_authorization_code(act, code_hash=code_hash)
         opened_by = known and known.opened_by
         owner = next(iter(owners), None)
@@ -248,14 +252,9 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
             session = _open_by_code(asked, act, person, known, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
             return session
-        ends.end(act, person.id, known.session_id, "authorization_code_reused", voids=False)
+        ends.end(act, person.id, known.session_id, "authorization_code_reused")
         audit.record(act, person.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
     raise ApiError("flow_state_not_found")
-
-
-def _owners(on: Runner, code_hash: bytes | None) -> list[str]:
-    row = queries.select_authorization_code(on, code_hash=code_hash)
-    return [row.user_id] if row else []
 
 
 def _verdict_on_code(
@@ -296,16 +295,17 @@ def _open_by_code(
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
     """Ask the token hook about the session of a code, unless `exchange` refuses the code."""
-    if not asked.parts.token_hook:
+    hook = asked.parts.token_hook
+    if hook is None:
         return None
     known = queries.select_authorization_code(asked.db, code_hash=code_hash)
     opened_by, person = known and known.opened_by, None
     if known:
         person = queries.select_person(asked.db, user_id=known.user_id, session_id=opened_by)
     if known is None or _verdict_on_code(asked, known, person, code_challenge) is not None:
-        return about_new(asked, None, "")
+        return about_new(asked, hook, None, "")
     provider, opener = known.provider, known.opened_by
-    return about_new(asked, known.user_id, known.method, provider=provider, opener=opener)
+    return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
 def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) -> Opener:

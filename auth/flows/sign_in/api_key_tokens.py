@@ -25,8 +25,10 @@ def exchange(asked: Asked, key: str) -> JsonObject:
         raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
     row = _use(asked, id, key)
     claims, issue = _compose(asked, row), None
-    if asked.parts.token_hook:
-        issue = about_key(asked, row.user_id, lambda user: _compose(asked, row._replace(user_object=user)))
+    if hook := asked.parts.token_hook:
+        issue = about_key(
+            asked, hook, row.user_id, lambda user: _compose(asked, row._replace(user_object=user))
+        )
         with acts.on(asked.db, row.user_id) as act:
             issue.confirm(act)
             if _live_key(asked, act, id, key) is None:

@@ -20,10 +20,10 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
 
     Raises `ApiError` if the second step is missing.
     """
-    caller, issue = asked.caller, None
-    if asked.parts.token_hook and not code_challenge:
+    caller, issue, hook = asked.caller, None, asked.parts.token_hook
+    if hook and not code_challenge:
         asked.live_caller(level)
-        issue = about_new(asked, caller.user_id, "", opener=caller.session_id)
+        issue = about_new(asked, hook, caller.user_id, "", opener=caller.session_id)
     with acts.on(asked.db, caller.user_id) as act:
         person = admit_caller(asked, act, level=level)
         if not code_challenge:

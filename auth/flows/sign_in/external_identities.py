@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 from psycopg2.errors import UniqueViolation
 
@@ -14,6 +14,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
+from auth.extensions import TokenHook
 from auth.flows import admission
 from auth.flows.admission import is_listed
 from auth.flows.links.proving import prove_address
@@ -37,8 +38,13 @@ from sql import Runner, acts, queries
 
 _TRIES = 4
 ADMINISTRATOR = "admin"
-# The parameters of `spend_id_token`, if there is a token.
-IdToken = dict[str, Any] | None
+
+
+class IdToken(TypedDict):
+    """The parameters of `spend_id_token`."""
+
+    token_hash: bytes
+    expires_at: int
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,12 @@ class _NewUser(Exception):
 def sign_in_with_id_token(asked: Asked, body: JsonObject) -> Session:
     """Open a session for an unused id_token."""
     identity, id_token = read_id_token(asked, body)
-    outcome = sign_in(asked, identity, for_client=True, id_token=id_token)
+    outcome = sign_in(asked, identity, asked.parts.token_hook, id_token=id_token)
     return found(outcome.session, "unexpected_failure")
 
 
-def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, JsonObject]:
-    """Return the identity of a valid id_token, and the parameters of `spend_id_token`."""
+def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, IdToken]:
+    """Return the identity of a valid id_token, and the token to spend."""
     provider = find_provider(asked, body["provider"])
     try:
         issuer = unverified_issuer(body["id_token"])
@@ -80,10 +86,10 @@ def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, Jso
 def sign_in(
     asked: Asked,
     identity: ExternalIdentity,
+    hook: TokenHook | None,
     *,
-    for_client: bool,
     code_challenge: str | None = None,
-    id_token: IdToken = None,
+    id_token: IdToken | None = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
     new user.
@@ -91,12 +97,13 @@ def sign_in(
     With a code challenge, return an authorization code instead of a session.
     """
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
-    is_hooked = for_client and not code_challenge and asked.parts.token_hook
+    # A code is exchanged later.
+    hook = None if code_challenge else hook
     for _ in range(_TRIES):
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, identity, id_token, user_id) if is_hooked else None
+                issue = _issue(asked, hook, identity, id_token, user_id) if hook else None
                 outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
@@ -110,22 +117,26 @@ def sign_in(
 
 
 def _issue(
-    asked: Asked, identity: ExternalIdentity, id_token: IdToken, new_user_id: str | None
-) -> Issue | None:
+    asked: Asked,
+    hook: TokenHook,
+    identity: ExternalIdentity,
+    id_token: IdToken | None,
+    new_user_id: str | None,
+) -> Issue:
     """Ask the token hook after creating or linking the user, unless the sign-in will be refused."""
     user = None
     with _with_owner(asked, identity) as (act, owner):
         if not (id_token and queries.select_spent_id_token(act, token_hash=id_token["token_hash"])):
             user = _user_of(asked, act, identity, owner, new_user_id)
     user_id = user.person.id if isinstance(user, _User) else None
-    return about_new(asked, user_id, "oauth", provider=identity.provider)
+    return about_new(asked, hook, user_id, "oauth", provider=identity.provider)
 
 
 def _try_sign_in(
     asked: Asked,
     identity: ExternalIdentity,
     code_challenge: str | None,
-    id_token: IdToken,
+    id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
 ) -> Outcome:

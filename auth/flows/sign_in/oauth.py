@@ -82,7 +82,12 @@ def identify(
         provider.log_failure("the browser returned to another provider's redirect URI")
         raise ApiError("bad_oauth_callback")
     if "error" in query or "code" not in query:
-        raise _refusal(provider, query)
+        refusal = ProviderRefusal(query.get("error"))
+        # The user refused.
+        if refusal.error != "access_denied":
+            refusal.details = said(query.get("error"), query.get("error_description")) or "no code"
+            provider.log_failure(refusal.details)
+        raise refusal
     try:
         secrets = asked.parts.sealer.open_json(flow.secrets, flow.id)
         return provider.identify(query, code_verifier=secrets["code_verifier"], nonce=secrets["nonce"])
@@ -90,12 +95,3 @@ def identify(
         raise ApiError("bad_oauth_state") from None
     except ProviderError as error:
         raise ApiError("bad_oauth_callback", str(error)) from None
-
-
-def _refusal(provider: Provider, query: Mapping[str, str]) -> ProviderRefusal:
-    """Return the error of a callback without a code, and log it unless the user refused."""
-    refusal = ProviderRefusal(query.get("error"))
-    if refusal.error != "access_denied":
-        refusal.details = said(query.get("error"), query.get("error_description")) or "no code"
-        provider.log_failure(refusal.details)
-    return refusal

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
+from auth.extensions import TokenHook
 from auth.flows import facts, verdicts
 from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
@@ -41,9 +42,9 @@ class _Credentials:
 
 
 def sign_in_with_password(
-    asked: Asked, body: JsonObject, *, for_client: bool, admin_only: bool = False
+    asked: Asked, body: JsonObject, hook: TokenHook | None, *, role: str | None = None
 ) -> Session:
-    """Open a session for a `PasswordGrant` body."""
+    """Open a session for a `PasswordGrant` body, of a user with this `role`, if one is demanded."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     if refusal := refusal_of_kind(email, phone, asked.settings):
         raise ApiError(refusal, doing="Sign-in")
@@ -55,10 +56,10 @@ def sign_in_with_password(
         if is_right and not asked.parts.passwords.lasting.match(known.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
         issue, verdict = None, None
-        if is_right and for_client and asked.parts.token_hook:
+        if is_right and hook:
             # The call of the hook also reveals that the password was right.
             verdict = _record_verdict(asked, known, is_right=is_right)
-            issue = about_new(asked, known.user_id, "password")
+            issue = about_new(asked, hook, known.user_id, "password")
         with acts.begin(asked.db) as act:
             if issue is None:
                 verdict = verdicts.record(act, known.limits, is_right=is_right)
@@ -78,7 +79,7 @@ def sign_in_with_password(
                         is_right=is_right,
                         provider=known.kind,
                         settings=asked.settings,
-                        admin_only=admin_only,
+                        role=role,
                         now=person.now,
                     )
                 )

@@ -172,8 +172,13 @@ def check_credential(
             details = "factor_code: must be an unused code from an authenticator app"
             raise ApiError("reauthentication_not_valid", details)
         return "factor"
-    given = _spend_nonce(asked, body[name], known, body.get("browser_hash")) if name else None
-    if given is None or (given != "code" and key == _CODE):
+    if name is None:
+        raise proof_refusal(key)
+    address = code_address(known)
+    given = address and nonces.spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
+    if not given:
+        raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
+    if given != "code" and key == _CODE:
         raise proof_refusal(key)
     return given
 
@@ -182,13 +187,3 @@ def proof_refusal(key: str = "reauthentication_needed", accepted: str | None = N
     """Return the error that asks for a proof: `accepted`, or the one of the key."""
     what, why = _WANTED[key]
     return ApiError(key, f"give {accepted or what}: {why}")
-
-
-def _spend_nonce(
-    asked: Asked, nonce: str, known: "queries.SelectPerson", browser_hash: bytes | None
-) -> Proof:
-    address = code_address(known)
-    given = address and nonces.spend(asked, by_code(asked, address, nonce, browser_hash))
-    if not given:
-        raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
-    return given

@@ -42,8 +42,10 @@ def token() -> ResponseReturnValue:
     others = dict(chain.from_iterable(each.grants().items() for each in latchkey.extensions))
     if names[0] in others:
         return answered_by(others[names[0]])
-    offered = [name for name in [*GRANTS, *others] if name != "web3"]
-    raise ApiError("unsupported_grant_type", f"grant_type: must be one of {', '.join(offered)}")
+    if names[0] == "web3":
+        raise ApiError("web3_provider_disabled")
+    offered = ", ".join([*GRANTS, *others])
+    raise ApiError("unsupported_grant_type", f"grant_type: must be one of {offered}")
 
 
 @blueprint.post("/login-admin")
@@ -52,7 +54,8 @@ def token() -> ResponseReturnValue:
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
     asked = current_asked()
-    session = sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True, admin_only=True)
+    body = read_body(_PasswordGrant())
+    session = sign_in_with_password(asked, body, asked.parts.token_hook, role="admin")
     user = json.loads(session.user_object)
     row = found(queries.select_administrator(latchkey.db, id=user["id"]), "user_not_found")
     details = {"id": user["id"], "email": user["email"], "is_admin": True, "created_at": row.admin_since}
@@ -64,7 +67,7 @@ def login_admin() -> Response:
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     asked = current_asked()
-    session = sign_in_with_password(asked, read_body(_PasswordGrant()), for_client=True)
+    session = sign_in_with_password(asked, read_body(_PasswordGrant()), asked.parts.token_hook)
     return JsonResponse(token_response(asked.parts, session))
 
 
@@ -85,14 +88,9 @@ def _exchange_code() -> Response:
     return JsonResponse(token_response(asked.parts, session))
 
 
-def _refuse_web3() -> Response:
-    raise ApiError("web3_provider_disabled")
-
-
 # Extensions add theirs.
 GRANTS: Mapping[str, Callable[[], ResponseReturnValue]] = {
     "password": _by_password,
     "refresh_token": _refresh,
     "pkce": _exchange_code,
-    "web3": _refuse_web3,
 }

@@ -1,4 +1,7 @@
-"""The first address of a user. It makes an anonymous user permanent, like an identity or a passkey."""
+"""The first address of a user. It makes an anonymous user permanent, like an identity or a passkey.
+
+As an anonymous user, the session may have begun to register a passkey without a proof: its challenge is void.
+"""
 
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
@@ -53,7 +56,8 @@ def set_addresses(asked: Asked, act: Act, caller: Person, email: str | None, pho
                 act, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
             )
             audit.record(act, caller.id, email, [f"{provider}_changed"], [], new_address=address)
-    _end_other_sessions(act, caller.id, asked.caller.session_id, voids=False)
+    queries.void_challenges(act, user_id=caller.id)
+    ends.end(act, caller.id, asked.caller.session_id, "address_proved")
 
 
 def finish(asked: Asked, act: Act, user_id: str, session_id: str | None) -> None:
@@ -61,7 +65,8 @@ def finish(asked: Asked, act: Act, user_id: str, session_id: str | None) -> None
 
     The owner may have confirmed the address for a stranger, who keeps that session.
     """
-    _end_other_sessions(act, user_id, session_id, voids=True)
+    queries.void_challenges(act, user_id=user_id)
+    ends.end_and_void(act, user_id, session_id, "address_proved")
     notify(asked, act, person_of(act, user_id), "address_added")
 
 
@@ -79,7 +84,8 @@ def finish_by_identity(
     queries.convert_by_identity(act, user_id=user.id, email=email, is_proved=is_proved)
     if email:
         queries.add_email_of_identity(act, user_id=user.id, email=email)
-    _end_other_sessions(act, user.id, session_id, voids=True)
+    queries.void_challenges(act, user_id=user.id)
+    ends.end_and_void(act, user.id, session_id, "address_proved")
     notify(asked, act, person_of(act, user.id), "identity_linked", provider=identity.provider)
     return email is not None
 
@@ -88,10 +94,5 @@ def finish_by_passkey(asked: Asked, act: Act, user_id: str, session_id: str) -> 
     if not is_listed(asked, None):
         raise ApiError("email_address_not_authorized")
     queries.convert_user(act, user_id=user_id)
-    _end_other_sessions(act, user_id, session_id, voids=False)
-
-
-def _end_other_sessions(act: Act, user_id: str, kept: str | None, *, voids: bool) -> None:
-    # As an anonymous user, the session may have begun to register a passkey without a proof.
     queries.void_challenges(act, user_id=user_id)
-    ends.end(act, user_id, kept, "address_proved", voids=voids)
+    ends.end(act, user_id, session_id, "address_proved")

@@ -106,7 +106,8 @@ def _begin(asked: Asked, act: Act, user_id: str, email: str | None, made: dict[s
 
 def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Session:
     """Open the session of a new user with the answer of the token hook."""
-    issue = about_new(asked, user_id, method)
+    hook = found(asked.parts.token_hook, "unexpected_failure")
+    issue = about_new(asked, hook, user_id, method)
     with acts.on(asked.db, user_id) as act:
         person = found(
             act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure"

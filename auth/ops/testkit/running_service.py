@@ -20,10 +20,11 @@ from auth.core.tokens import one_time
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
+from auth.extensions import TokenHook
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
-from auth.flows.sessions.issuing import Issue, Session, about_new
+from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, raise_session, tokens
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import Database
@@ -132,8 +133,7 @@ class Service:
     ) -> dict[str, Any]:
         """Open a session, and return its token response."""
         with self._asking() as asked:
-            issue = about_new(asked, user_id, "password") if self._parts.token_hook else None
-            response = tokens(self._parts, self._open_session(asked, user_id, aal, issue))
+            response = tokens(self._parts, self._open_session(asked, user_id, aal, self._parts.token_hook))
         if expires_in is None and not claims:
             return response
         access_tokens = self._parts.access_tokens
@@ -242,7 +242,10 @@ class Service:
             g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
             yield Asked(self._parts, g.client, g.actor, noted=g)
 
-    def _open_session(self, asked: Asked, user_id: str, aal: str | None, issue: Issue | None) -> Session:
+    def _open_session(
+        self, asked: Asked, user_id: str, aal: str | None, hook: TokenHook | None = None
+    ) -> Session:
+        issue = about_new(asked, hook, user_id, "password") if hook else None
         with acts.on(self._parts.db, user_id) as act:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:
