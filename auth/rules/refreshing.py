@@ -43,7 +43,7 @@ class KnownTokens(Protocol):
     def echoes(self) -> Echoes | None: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshTokens:
     """What a refresh leaves of `KnownTokens`."""
 

@@ -202,8 +202,8 @@ def queued(view: View) -> View:
 def register(app: Flask, settings: Settings) -> None:
     uri = settings.rate_limit_storage
     app.config["RATELIMIT_STORAGE_URI"] = "postgresql://" if uri == "postgresql" else uri
-    # There are no limits for the whole application. Flask-Limiter looks for them at every request, for 35 µs,
-    # unless it is registered already.
+    # There are no limits for the whole application. Flask-Limiter looks for them at every request, unless it
+    # is registered already: a fifth of GET /user.
     app.extensions["limiter"] = {limiter}
     limiter.init_app(app)
 
