@@ -20,11 +20,10 @@ log = structlog.get_logger()
 _REASONS = {
     "invalid_credentials", "email_not_confirmed", "phone_not_confirmed", "user_banned", "not_admin",
     "insufficient_permissions", "insufficient_aal", "signup_disabled", "reauthentication_needed",
-    "email_address_not_authorized",
     "reauthentication_not_valid", "current_password_invalid", "session_not_found", "session_expired",
     "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
-    "bad_code_verifier", "email_exists", "phone_exists", "identity_already_exists",
-    "sso_provider_disabled", "user_sso_conflict",
+    "bad_code_verifier", "email_exists", "phone_exists", "email_address_not_authorized",
+    "identity_already_exists", "sso_provider_disabled", "user_sso_conflict",
     "single_identity_not_deletable", "last_administrator", "refresh_token_not_found",
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
     "mfa_verification_failed", "mfa_challenge_expired", "hook_refused", "hook_failed",

@@ -103,5 +103,6 @@ def test_allow_lists_exactly_the_methods_of_a_path(whole_app):
 
 def test_every_grant_is_limited_or_counted_by_its_statement(whole_app):
     counts = {name: route_of(grant).limits for name, grant in grants_of(whole_app).items()}
-    assert [name for name, counted in counts.items() if not counted] == ["web3"]
+    assert len(counts) > 3
+    assert all(counts.values())
     assert {*chain(*counts.values())} == {*route_of(token.token).limits}

@@ -57,6 +57,9 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
     if used and known and known.user_id == used.user_id:
         return redirect_to_own(to.path(page_after))
     channel = "" if is_email(kept.address) else "_phone"
+    # The code of a banned user is used up, and its link with it.
+    is_used_up = used is not None or (problem is not None and problem.error_code == "user_banned")
+    waits = kept.has_asked and not channel and not is_used_up
     again = next_code(outgoing.seconds_to_wait(asked, kept.address))
     return form_page(
         "code.html",
@@ -70,11 +73,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
         channel=channel,
         is_used=used is not None,
         has_asked=kept.has_asked,
-        # Here, the code of a banned user is used up.
-        waits=kept.has_asked
-        and not channel
-        and not used
-        and not (problem and problem.error_code == "user_banned"),
+        waits=waits,
         sign_in=with_query(to.path("sign-in"), {"typed": kept.id}),
         problem=problem or (None if used else told_of_code(again["again_wait"])),
         **again,

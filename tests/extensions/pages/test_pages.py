@@ -157,7 +157,7 @@ class TestSignUpPage:
             ("Dalvik/2.1.0 (Linux; U; Android 15; Pixel 9)", "Android"),
             ("<script>alert(1)</script> Firefox/1", "Firefox"),
             ("", None),
-            ("python-requests/2.32", None),
+            ("python-requests/2.32", "Python"),
             ("<b>Call +1 555 0100</b> https://evil.example", None),
         ],
     )

@@ -260,7 +260,7 @@ class TestSentences:
             ({"actor": "service_role", "user_agent": None}, f"banned, by the service role key, from {IP}"),
             (
                 {"actor": "service_role", "user_agent": "curl/8"},
-                f"banned, by the service role key, from {IP}",
+                f"banned, by the service role key, from {IP} (curl)",
             ),
             ({"actor": "user", "actor_id": NO_ID}, f"banned, by user {NO_ID}" + FROM),
             ({"actor": "command", "ip": None, "user_agent": None}, "banned, by a command"),
