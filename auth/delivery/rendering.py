@@ -91,6 +91,7 @@ class Templates:
         self._site = {
             "brand": settings.brand_name,
             "company": settings.brand_company or settings.brand_name,
+            "support_url": settings.support_url,
             "palette": brand.palette(settings.brand_color),
             "logo": brand.logo_in_mails(settings.brand_logo, settings.base_url),
             "logo_is_wide": settings.brand_logo and is_wide(settings.brand_logo),

@@ -21,6 +21,9 @@ WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
 # Further settings of every service of the tour, besides its addresses and Google.
 SETTINGS = {
     "AUTH_BRAND_NAME": "Acme",
+    "AUTH_TERMS_URL": "https://acme.example/terms",
+    "AUTH_PRIVACY_URL": "https://acme.example/privacy",
+    "AUTH_SUPPORT_URL": "mailto:help@acme.example",
     "AUTH_API_KEYS": "true",
     "AUTH_DEV_INBOX": "true",
     "AUTH_PROVIDER_GITHUB_CLIENT_ID": "walks",

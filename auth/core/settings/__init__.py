@@ -152,6 +152,9 @@ class Settings:
     brand_company: str = kinds.text("", brand.check_company)
     brand_logo: str | None = kinds.text(None, brand.check_logo)
     brand_color: str = kinds.text(brand.DEFAULT_COLOR, brand.check_color)
+    terms_url: str | None = kinds.text(None, brand.check_page)
+    privacy_url: str | None = kinds.text(None, brand.check_page)
+    support_url: str | None = kinds.text(None, brand.check_support)
     smtp_url: str | None = kinds.secret_url(kinds.text(None, validators.smtp_url))
     smtp_token_url: str = kinds.secret_url(kinds.text("", validators.https_url))
     smtp_client_id: str = kinds.text("")
@@ -206,6 +209,12 @@ class Settings:
         """The logos of the brand and the providers, by the names of their settings."""
         chosen = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}
         return {name: logo for name, logo in {"AUTH_BRAND_LOGO": self.brand_logo, **chosen}.items() if logo}
+
+    @functools.cached_property
+    def links(self) -> dict[str, str]:
+        """The operator's pages in the footer of ours, by the names of their texts."""
+        pages = {"terms": self.terms_url, "privacy": self.privacy_url, "support": self.support_url}
+        return {name: url for name, url in pages.items() if url}
 
     @functools.cached_property
     def own_pages(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The brand in pages and emails: its colour, name and logo."""
+"""The brand in pages and emails: its colour, name, logo and links."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from auth.core.settings.values import urls
-from auth.core.settings.values.validators import matching
+from auth.core.settings.values.validators import https_url, matching
 
 DEFAULT_COLOR = "#2f5bd7"
 # The luminance with the same contrast to black and to white, 4.58:1. A gamma of 2.2 instead of sRGB's curve
@@ -38,6 +38,24 @@ check_color = matching("#[0-9a-fA-F]{6}", "must be a colour such as #2f5bd7")
 
 check_name = matching(_LINE + "{0,60}", "must be at most 60 characters, without line breaks")
 check_company = matching(_LINE + "{0,200}", "must be at most 200 characters, without line breaks")
+
+
+_PAGE = "must be an https URL such as https://example.com/terms, in ASCII and without quotes"
+_SUPPORT = "must be an https URL, or mailto: and one address, such as mailto:help@example.com"
+
+
+def check_page(value: str, problem: str = _PAGE) -> None:
+    """Accept the URL of a page that ours link to, which may end in a fragment."""
+    matching(r"""(?!.*["'<>\\`])[!-~]+""", problem)(value)
+    https_url(urls.http_url(value.partition("#")[0], problem))
+
+
+def check_support(value: str) -> None:
+    if value.startswith("mailto:"):
+        # Not `%`, `?` or a comma, which could add recipients.
+        matching(r"(?a)mailto:[\w.+-]+@[\w-]+(\.[\w-]+)*", _SUPPORT)(value)
+    else:
+        check_page(value, _SUPPORT)
 
 
 def check_logo(value: str) -> None:

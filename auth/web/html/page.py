@@ -64,6 +64,7 @@ def register(app: Flask, settings: Settings) -> None:
         "is_svg": is_svg,
         "address": address,
         "application": application,
+        "link_to": link_to,
         "masked": masking.masked,
         "provider_title": lambda name: provider(name)["title"],
         "sentences": sentences,
@@ -181,8 +182,20 @@ def sentences(*texts: str | None) -> Markup:
 
 
 def _say(language: str, table: str, name: str, /, **variables: object) -> Markup:
-    brand = latchkey.settings.brand_name
-    return _spaced(string("pages", language, f"{table}.{name}").render(brand=brand, **variables), language)
+    settings = latchkey.settings
+    brand = settings.brand_name
+    named = {"brand": brand, "contact": _contact(brand, settings.support_url)}
+    return _spaced(string("pages", language, f"{table}.{name}").render(named, **variables), language)
+
+
+@functools.cache
+def _contact(brand: str, support_url: str | None) -> str:
+    return link_to(support_url, brand) if support_url else brand
+
+
+def link_to(url: str, text: str) -> Markup:
+    """Return a link to a page of the operator's."""
+    return Markup('<a href="{}" rel="noopener">{}</a>').format(url, text)
 
 
 def _spaced(html: str, language: str) -> Markup:

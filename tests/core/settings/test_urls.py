@@ -35,6 +35,9 @@ URLS = {
     ),
     "AUTH_TWILIO_API_URL": (f"https://{HOST}", {}),
     "AUTH_BRAND_LOGO": (f"https://{HOST}", {}),
+    "AUTH_TERMS_URL": (f"https://{HOST}", {}),
+    "AUTH_PRIVACY_URL": (f"https://{HOST}", {}),
+    "AUTH_SUPPORT_URL": (f"https://{HOST}", {}),
     **{
         f"AUTH_HOOK_{name}": (f"https://{HOST}", {f"AUTH_HOOK_{name}_SECRETS": SECRETS})
         for name in ("BEFORE_USER_CREATED", "CUSTOM_ACCESS_TOKEN", "SEND_EMAIL", "SEND_SMS")

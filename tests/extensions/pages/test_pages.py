@@ -216,7 +216,7 @@ class TestDeadLinkPage:
 
     @cases("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
     def test_advice_depends_on_the_type_of_the_link(self, client, type):
-        advice = TEXTS["en"][f"dead.{type}"].replace("{{ brand }}", "localhost:8000")
+        advice = TEXTS["en"][f"dead.{type}"].replace("{{ contact }}", "localhost:8000")
         assert look(client, path(type, "x" * 43)).texts["p"][-1] == advice
 
     @cases(

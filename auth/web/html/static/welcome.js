@@ -17,7 +17,7 @@ function tell() {
   }
   if (text) {
     const outcome = document.getElementById("outcome");
-    outcome.textContent = text.content.textContent;
+    outcome.replaceChildren(text.content.cloneNode(true));
     outcome.className = result.has("error") ? "failure" : "success";
     document.title = outcome.textContent;
   }
