@@ -138,7 +138,7 @@ class OptionalRedis(RedisStorage):
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         try:
             return super().incr(key, expiry, amount)
-        except StorageError as error:
+        except (StorageError, TypeError, ValueError) as error:  # or it answers with no number
             reason = "Redis does not respond: requests are not limited"
             _storage_failed.count(reason=reason, error=str(error))
             g.is_uncounted = True

@@ -1,7 +1,9 @@
 """Rate limits: what counts together, and the headers of responses."""
 
+import socketserver
 from collections.abc import Callable
 from contextlib import closing
+from threading import Thread
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -506,6 +508,26 @@ class TestLimitsDisabled:
         for code in [sent.wrong_code] * 5 + [sent.code]:
             response = client.post("/verify", json={"type": "magiclink", "email": alice.email, "token": code})
             assert_error(response, 403, "otp_expired")
+
+
+class NoNumber(socketserver.StreamRequestHandler):
+    """A Redis that answers scripts with nil, and all else with OK."""
+
+    def handle(self) -> None:
+        while first := self.rfile.readline():
+            # An array of strings, each after its length (RESP).
+            words = [self.rfile.read(int(self.rfile.readline()[1:]) + 2) for _ in range(int(first[1:]))]
+            self.wfile.write(b"$-1\r\n" if words[0].upper().startswith(b"EVAL") else b"+OK\r\n")
+
+
+def test_redis_that_answers_with_no_number_limits_nothing(storing):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), NoNumber) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        client = storing(f"redis://127.0.0.1:{server.server_address[1]}/0")
+        answer = ask(client, "POST", "/login-admin")
+        assert (answer.status_code, limits(answer)) == (400, None)
+        server.shutdown()
 
 
 def test_application_after_a_reload_counts_and_fails_by_its_own_storage(

@@ -197,11 +197,13 @@ def submit_first_code() -> Response:
     sent = read_form(form_schemas.FirstCodeForm())
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
     asked = current_asked()
+    # The notice of a new app is enough.
+    notice = "recovery_codes_created" if factors.is_verified(asked, factor_id) else None
     challenge_id = factors.challenge(asked, factor_id)["id"]
     factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
     browser_sessions.resume()
     has_codes = recovery_codes.status(current_asked()).remaining
-    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice=None)
+    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
     browser_sessions.renew(response)
     return response
 

@@ -73,6 +73,11 @@ def begun_app(asked: Asked, factor_id: str) -> dict[str, str]:
     )
 
 
+def is_verified(asked: Asked, factor_id: str) -> bool:
+    """Return whether a factor of the caller has been verified before."""
+    return _own_factor(asked, asked.db, factor_id).is_verified
+
+
 def _app_members(asked: Asked, caller: Person, body: JsonObject, secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
     uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)

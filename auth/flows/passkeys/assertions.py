@@ -127,6 +127,8 @@ def check(
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
         asked.noted.note(user_id=row.user_id if row else None)
+        if row is not None and row.public_key is None:
+            row = None
         # Refuse an unknown credential like a wrong signature, after an equal time.
         public_key = bytes(row.public_key) if row and row.public_key else webauthn.NOBODYS_KEY
         assertion = asked.parts.relying_party.verify_request(

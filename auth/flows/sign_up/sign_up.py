@@ -177,7 +177,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
         elif has_secrets:
             audit.record(act, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
         else:
-            queries.record_refused_sign_up(act, user_id=owner_id, reason=_TAKEN)
+            act.later(queries.record_refused_sign_up, user_id=owner_id, reason=_TAKEN)
     if not is_created and not is_hidden:
         raise ApiError(_TAKEN)
     return drafts[-1]

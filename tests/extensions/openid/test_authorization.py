@@ -468,7 +468,8 @@ class TestWithoutAsking:
     @cases("end", ["UPDATE users SET banned_until = 'infinity'", "DELETE FROM sessions"])
     def test_ended_session_has_to_sign_in(self, signed_in, granted, database, end):
         database.run(end)
-        assert self.ask(signed_in, granted)["error"] == "login_required"
+        told = self.ask(signed_in, granted)
+        assert (told["error"], told["error_description"]) == ("login_required", "The user has to be asked")
 
     @pytest.mark.parametrize("dest", ["iframe", "document", "image"])
     def test_frame_asks_without_a_page(self, make_app, alice, granted, database, dest):

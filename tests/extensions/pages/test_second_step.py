@@ -191,6 +191,15 @@ class TestAuthenticatorApp:
         assert ended not in words(visitor.visit("/account/two-step"))
         assert database.count("api_keys") == 0
 
+    def test_new_recovery_codes_by_an_app_from_before_are_told_of(self, visitor, passed, codes, database):
+        """A form of one's own may name an app that was verified long ago."""
+        database.run("UPDATE factors SET last_step = 0")
+        visitor.visit("/account/two-step")
+        (app,) = database.all("SELECT id FROM factors")
+        page = visitor.send("/account/two-step/verify", factor_id=str(app.id), code=codes.code())
+        assert (page.status, database.count("recovery_codes")) == (200, 10)
+        assert "recovery_codes_created" in {row.kind for row in database.all("SELECT kind FROM outbox")}
+
     def test_second_app_keeps_the_recovery_codes_and_any_code_works_in_the_one_field(
         self, visitor, alice, database
     ):

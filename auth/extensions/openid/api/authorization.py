@@ -271,7 +271,7 @@ def _without_page(checked: AuthorizationRequest) -> Response:
             consent.deny(act, consent.find_in_browser(act, authorization_id, own, browser))
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
-    members = {"error": missing, "error_description": "The user has to be checked"}
+    members = {"error": missing, "error_description": "The user has to be asked"}
     url = authorization_requests.answer(checked.redirect_uri, checked.state, **members)
     return _sent_back(checked.client, checked.redirect_uri, url, missing)
 
