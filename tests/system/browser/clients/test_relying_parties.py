@@ -106,7 +106,7 @@ def test_user_removes_the_application_on_the_account_page(page, party, signed_in
     assert party.refresh(page)
     page.open(f"{here}/account")
     assert type(party).__name__ in page.run("document.querySelector('#applications').innerText")
-    page.run("document.querySelector('#applications .act').click()")
+    page.run("document.querySelector('#applications .act a').click()")
     page.wait_for(f"Remove “{type(party).__name__}”?")
     page.run("document.querySelector('main form button').click()")
     page.wait_for("The application has been removed.")
