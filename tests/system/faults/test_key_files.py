@@ -258,7 +258,10 @@ class TestStart:
             assert everything_in(new_state_dir) == before
             assert (new_state_dir / "postgres").exists() is ("DATABASE_URL" not in either)
             changed = either | {"AUTH_STATE_DIR": str(new_state_dir)}
+            lacks = "AUTH_SECRET_KEY: The running service has this secret in its environment."
             done = run_with_settings(changed, "keys", "accept", "--new")
+            assert (done.exit_code, lacks in done.output) == (1, True)
+            done = run_with_settings(changed | OTHERS, "keys", "accept", "--new")
             line = f"{in_use}. Stop the service on all nodes first."
             assert (done.exit_code, line in done.output) == (1, True)
             assert everything_in(new_state_dir) == before
