@@ -180,10 +180,10 @@ def count(act: str, key: str) -> None:
     if not latchkey.settings.rate_limits_enabled:
         return
     limit: RateLimitItem = getattr(latchkey.settings, _SETTINGS[act])
-    counted = RequestLimit(limiter, limit, [key, act], breached=False, shared=True)
-    g.counted += (counted,)
+    of_request = RequestLimit(limiter, limit, [key, act], breached=False, shared=True)
+    g.counted += (of_request,)
     if not limiter.limiter.hit(limit, key, act):
-        raise _exceeded_by(counted)
+        raise _exceeded_by(of_request)
 
 
 def queued(view: View) -> View:

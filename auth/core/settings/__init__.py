@@ -300,7 +300,6 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     values["providers"] = read_providers(env, environment)
     values["warnings"] = mistakes.unknown(environment, names())
     known = {name_of(field) for field in readers}
-    # `read_env` has added the variables of the file to those of the environment.
     values["origins"] = {
         name: str(Path(dotenv).resolve()) if file.get(name) == value else "environment"
         for name, value in environment.items()

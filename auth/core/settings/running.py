@@ -48,13 +48,13 @@ class OtherUserError(Exception):
 def announce(settings: Settings) -> None:
     """Record the settings of the running service, unless the state directory is read-only."""
     environment = {**dotenv_values(".env"), **os.environ}
-    given = {each.name: environment.get(each.name) for each in _chosen(settings)}
+    values = {each.name: environment.get(each.name) for each in _chosen(settings)}
     # A secret that is shown as it is hides nothing: the URL of a server without a password.
-    withheld = [each.name for each in _chosen(settings) if each.is_secret and each.value != given[each.name]]
+    hidden = [each.name for each in _chosen(settings) if each.is_secret and each.value != values[each.name]]
     record = {
         "settings": _compared(settings),
-        "given": {name: value for name, value in given.items() if name not in withheld},
-        "withheld": [name for name in withheld if name not in _OPTIONAL],
+        "given": {name: value for name, value in values.items() if name not in hidden},
+        "withheld": [name for name in hidden if name not in _OPTIONAL],
         "dotenv": str(Path(".env").resolve()),
     }
     path = settings.state_dir / _RECORD

@@ -168,11 +168,11 @@ def work_on(bulk_id: str) -> Response:
             return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
         except (ApiError, psycopg2.Error) as failure:
             error = as_api_error(failure)
-            if error.key not in _OF_TARGET:
-                if error.status == 429:
-                    return _page(_find(bulk_id), explain(error))
-                if error.status in (401, 403):
-                    raise
+            is_of_all = error.key not in _OF_TARGET
+            if is_of_all and error.status == 429:
+                return _page(_find(bulk_id), explain(error))
+            if is_of_all and error.status in (401, 403):
+                raise
             refusal = {"target": bulk.targets[position], "why": error.msg}
             queries.advance_bulk_act(latchkey.db, refusal=refusal, id=bulk.id, position=position)
             if error.status >= 500:

@@ -37,11 +37,11 @@ def list_users(
 
 def count_users(db: Database, filters: Filters) -> int:
     """Return how many users match."""
-    nobody: Order = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
+    none_shown: Order = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
     with db.search() as tx:
         if filters["q"] is None:
-            return queries.list_users(tx, **filters, **nobody, most=None).total
-        return queries.find_users(tx, **filters, **nobody).total
+            return queries.list_users(tx, **filters, **none_shown, most=None).total
+        return queries.find_users(tx, **filters, **none_shown).total
 
 
 def readings(text: str) -> dict[str, Filters]:

@@ -127,18 +127,18 @@ def check(
         sent = webauthn.parse_assertion(response)
         row = find(sent.raw_id)
         asked.noted.note(user_id=row.user_id if row else None)
-        if row is not None and row.public_key is None:
-            row = None
+        public_key = row.public_key if row else None
         # Refuse an unknown credential like a wrong signature, after an equal time.
-        public_key = bytes(row.public_key) if row and row.public_key else webauthn.NOBODYS_KEY
         assertion = asked.parts.relying_party.verify_request(
-            sent, challenge, public_key, is_passkey=is_passkey
+            sent, challenge, bytes(public_key or webauthn.NOBODYS_KEY), is_passkey=is_passkey
         )
     except InvalidResponse as error:
         raise failed(str(error)) from None
+    if row is None or public_key is None:
+        raise failed(WRONG_SIGNATURE)
     # A passkey includes its user. A security key may omit it.
     handle = sent.response.user_handle
-    if row is None or ((handle or is_passkey) and handle != webauthn.user_handle(row.user_id)):
+    if (handle or is_passkey) and handle != webauthn.user_handle(row.user_id):
         raise failed(WRONG_SIGNATURE)
     return row, assertion
 

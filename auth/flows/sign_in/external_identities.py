@@ -37,7 +37,6 @@ from auth.web.errors import ApiError, found, unavailable
 from sql import Runner, acts, queries
 
 _TRIES = 4
-ADMINISTRATOR = "admin"
 
 
 class IdToken(TypedDict):

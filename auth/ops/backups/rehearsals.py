@@ -43,8 +43,9 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
         with embedded_postgres.running(directory / "var", options) as url:
             manifest = restores.fill(url, plaintext, restores.Options())
             with closing(connect(url)) as connection:
-                if stale := queries.count_stale_user_objects(Unprepared(connection)).total:
-                    raise BackupError(f"{stale} rows of user_objects differ from their users. {_REMEDY}")
+                stale = queries.count_stale_user_objects(Unprepared(connection)).total
+            if stale:
+                raise BackupError(f"{stale} rows of user_objects differ from their users. {_REMEDY}")
             with _service(directory, url, manifest, http) as base_url:
                 _sign_in(base_url, manifest.service_role_key[0], http)
     return manifest

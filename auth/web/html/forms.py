@@ -24,7 +24,7 @@ FIELD = "form_token"
 # The cookie of a browser with a session on our pages, and that of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
 _SIGNED = re.compile(r"(.+)\.([0-9]{10})\.([0-9a-f]{64})", re.DOTALL)
-_TOKEN = re.compile(rb"(?:^|&)form_token=([0-9a-f]{64})(?:&|$)")
+_TOKEN = re.compile(rf"(?:^|&){FIELD}=([0-9a-f]{{64}})(?:&|$)".encode())
 
 
 def secret() -> str:

@@ -10,6 +10,7 @@ from tests.support import factors
 from tests.support.browser import fill
 from tests.support.openid import authorize_path, insert_client
 from tests.support.page_tour import ALICE, DAVE, WRONG
+from tests.support.relying_parties import sign_in
 from tests.support.users import PASSWORD, register
 
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -144,10 +145,10 @@ def test_sign_up_says_the_rules_of_passwords_with_the_field_and_where_the_code_i
 
 
 def test_second_step_says_which_code_and_what_else_there_is(page, here, heard, site, service_role):
-    factors.set_up(register(site, service_role, ALICE).sign_in(client=site), "Phone")
+    alice = register(site, service_role, ALICE)
+    factors.set_up(alice.sign_in(client=site), "Phone")
     page.open(f"{here}/sign-in")
-    fill(page, email=ALICE, password=PASSWORD)
-    page.click("Sign in")
+    sign_in(page, alice)
     page.wait_for("One more step")
     assert heard() == [
         "Acme",
@@ -166,12 +167,11 @@ def test_second_step_says_which_code_and_what_else_there_is(page, here, heard, s
 def test_sign_in_names_the_application_and_consent_the_account_before_what_it_gives(
     page, here, heard, site, service_role, database, application
 ):
-    register(site, service_role, ALICE)
+    alice = register(site, service_role, ALICE)
     client_id = insert_client(database, application, name="Grafana")
     page.open(here + authorize_path(client_id, redirect_uri=application, scope="openid email groups"))
     assert heard()[1:4] == ["heading: Sign in to Acme", "to continue to", "Grafana"]
-    fill(page, email=ALICE, password=PASSWORD)
-    page.click("Sign in")
+    sign_in(page, alice)
     page.wait_for("Grafana wants to:")
     assert heard() == [
         "Acme",
@@ -189,10 +189,10 @@ def test_sign_in_names_the_application_and_consent_the_account_before_what_it_gi
 
 
 def test_account_says_the_state_of_each_item_and_names_it_in_its_act(page, here, heard, site, service_role):
-    register(site, service_role, ALICE).sign_in(client=site)
+    alice = register(site, service_role, ALICE)
+    alice.sign_in(client=site)
     page.open(f"{here}/sign-in")
-    fill(page, email=ALICE, password=PASSWORD)
-    page.click("Sign in")
+    sign_in(page, alice)
     page.wait_for("Your account")
     assert heard() == [
         "Acme",
