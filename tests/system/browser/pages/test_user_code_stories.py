@@ -62,6 +62,7 @@ def test_user_decides_by_keyboard_alone(page, site, here, alice, device):
     page.press("Enter")
     page.wait_for("This code is wrong or has expired.")
     # The focus is on the field that is wrong.
+    page.wait(lambda: page.run("document.activeElement.matches('input')"))
     page.run("document.activeElement.select()")
     page.type(device.codes["user_code"])
     page.press("Enter")
