@@ -1,12 +1,12 @@
 """Flask's application, `g`, request and responses, with types, bounded bodies and JSON."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, urlencode
-from wsgiref.types import WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import flask
 from flask import Flask, Request, Response, json, request, send_from_directory
@@ -159,6 +159,10 @@ class Application(Flask):
             return None
         return MapAdapter(self.url_map, "", "/", "", request.scheme, request.path, request.method)
 
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        # Flask asks each view and each hook whether it is a coroutine. None is.
+        return func
+
 
 class Redirect(Response):
     """A redirect to an unchanged URL, with only control characters, spaces and non-ASCII encoded."""
@@ -180,9 +184,14 @@ def redirect(url: str, status: int = 303) -> Response:
 
 
 class JsonResponse(Response):
-    """A response whose body is JSON already."""
+    """A response whose body is JSON already. So its status is not 204 or 304."""
 
     default_mimetype = "application/json"
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        # Werkzeug copies the headers first, to make Location absolute; these responses have none.
+        start_response(self.status, self.headers.to_wsgi_list())
+        return () if environ["REQUEST_METHOD"] == "HEAD" else self.iter_encoded()
 
 
 def paginated(
