@@ -6,7 +6,6 @@ import pytest
 
 from tests.support import passkeys, security_keys
 from tests.support.answers import assert_error
-from tests.support.factors import challenge, enrol
 from tests.support.pages import Visitor
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of
@@ -52,18 +51,6 @@ class TestNumber:
         assert_error(response, 400, "webauthn_challenge_not_found")
         assert session.post(f"/factors/{key_id}/verify", json=newest).status_code == 200
 
-    def test_purposes_factors_and_sessions_have_five_each(self, equipped, asked, alice, database):
-        session, _, key_id, _ = equipped
-        apps = [enrol(session, name) for name in ("Phone", "Tablet")]
-        for _ in range(MOST + 2):
-            for app in apps:
-                challenge(session, app)
-            session.post(f"/factors/{key_id}/challenge", json={})
-            session.post("/passkeys/registration/options", json={})
-            asked.visit("/second-step")
-        found = database.all("SELECT count(*) FROM factor_challenges GROUP BY session_id, purpose, factor_id")
-        assert [row.count for row in found] == [MOST] * 6
-
     def test_fifty_concurrent_requests_of_a_session_leave_five(self, equipped, asked, server, database):
         session, _, key_id, _ = equipped
         bearer, headers = session.authorization, cookie(asked)
@@ -105,11 +92,6 @@ class TestLimits:
         visitor.cookies = asked.cookies
         return visitor
 
-    @pytest.mark.parametrize("path", ["/second-step", "/account/confirm"])
-    def test_page_is_counted(self, limited, database, path):
-        assert [limited.visit(path).status for _ in range(4)] == [200, 200, 429, 429]
-        assert of_passkeys(database) == 2
-
     @pytest.mark.parametrize("path", ["second-step/key", "second-step/passkey", "account/confirm"])
     def test_refused_form_beyond_the_limit_is_shown_without_challenges(self, limited, database, path):
         limited.visit("/second-step")
@@ -134,10 +116,3 @@ class TestLimits:
         for method in ("HEAD", "GET"):
             assert client.open(link, method=method, headers=BROWSER).status_code == 200
         assert database.count("factor_challenges") == 0
-
-
-def test_sign_in_without_a_session_is_bound_by_its_limit(make_app, database):
-    client = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_AUTHORIZE="7 per hour").test_client()
-    statuses = [client.post("/passkeys/authentication/options", json={}).status_code for _ in range(9)]
-    assert statuses == [200] * 7 + [429] * 2
-    assert database.count("factor_challenges") == 7
