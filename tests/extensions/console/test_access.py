@@ -25,6 +25,8 @@ PUBLIC_URL = "https://auth.example.com"
         ("console//evil.example", "account"),
         ("console/../x", "account"),
         ("account", "account"),
+        ("oauth/consent?authorization_id=x", "account"),
+        (f"oauth/consent?authorization_id={'x' * 43}//evil.example", "account"),
     ],
 )
 def test_sign_in_leads_back_to_the_page_of_the_console_and_to_no_other(app, carol, page, then):

@@ -6,7 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.support.cases import cases
-from tests.support.factors import set_up
 from tests.support.links import SITE, later, path
 from tests.support.openid import authorize_path, insert_client
 from tests.support.pages import Visitor, words
@@ -93,14 +92,6 @@ def test_new_password_of_another_browser_leads_to_the_application(phone, ask, da
     confirm(phone, ask(insert_client(database), "forgot-password"))
     assert phone.page.url.startswith(f"{SITE}/new-password?next=oauth%2Fconsent")
     phone.submit(password="Fresh-Horse-2")
-    assert "Go to Grafana" in words(phone.page)
-
-
-def test_second_step_of_another_browser_comes_before_the_application(phone, ask, alice, database):
-    app, _ = set_up(alice.open_session())
-    confirm(phone, ask(insert_client(database)))
-    assert phone.page.url.startswith(f"{SITE}/second-step?next=oauth%2Fconsent")
-    phone.submit(code=app.code())
     assert "Go to Grafana" in words(phone.page)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.cases import cases
 from tests.support.contract import page_routes
 from tests.support.links import CHALLENGE, SITE, Outbox, path
-from tests.support.pages import Visitor, unsigned, words
+from tests.support.pages import Visitor, words
 from tests.support.tables import Rows
 from tests.support.user_agent import Page
 from tests.support.users import DAVE, PASSWORD
@@ -90,14 +90,6 @@ def test_secret_that_anybody_knows_signs_nothing(app, alice, cookie):
     signature = hmac.digest(cookie.encode(), f"done password {until}".encode(), "sha256").hex()
     page = visitor.visit(f"/account?done=password.{until}.{signature}")
     assert (page.status, 'class="success"' in page.text) == (200, False)
-
-
-def test_two_tabs_have_two_messages(visitor, renamed, alice):
-    alice.open_session()
-    visitor.visit("/account")
-    second = visitor.press("account/sessions/end-others").url
-    assert "All other devices have been signed out." in words(visitor.visit(second))
-    assert SAVED in words(visitor.visit(renamed))
 
 
 @pytest.mark.parametrize("shown", ["taken_back", "declined"])
@@ -189,32 +181,6 @@ class TestErrors:
             plain = self.said(victim.visit(page))
             for query in planted:
                 assert self.said(victim.visit(f"{page}?{urlencode(query)}")) == plain, (page, query)
-
-    def test_link_plants_no_error_where_a_redirect_has_told_one(self, visitor, attacker):
-        visitor.visit("/sign-in")
-        visitor.visit(f"/sign-in?{visitor.told(error_code='session_expired')}")
-        mine, theirs = visitor.told(error_code="session_expired"), attacker.told(error_code="user_banned")
-        _, until, signature = mine.split(".")
-        for query in (f"{theirs}&{mine}", f"error_code=user_banned.{until}.{signature}", f"done={mine[11:]}"):
-            page = visitor.visit(f"/sign-in?{query}")
-            assert (page.status, 'class="failure"' in page.text) == (200, False), query
-
-    def test_error_ends_after_ten_minutes(self, visitor, monkeypatch):
-        visitor.visit("/sign-in")
-        query, now = visitor.told(error_code="user_banned"), time.time()
-        for later, is_told in ((TEN_MINUTES - 2, True), (TEN_MINUTES + 2, False)):
-            monkeypatch.setattr(time, "time", lambda later=later: now + later)
-            assert (self.BLOCKED in words(visitor.visit(f"/sign-in?{query}"))) is is_told
-
-    def test_error_of_the_link_of_a_blocked_user_is_told(self, visitor, alice, client, outbox, database):
-        client.post("/magiclink", json={"email": alice.email, "redirect_to": f"{SITE}/sign-in"})
-        visitor.visit(path("magiclink", outbox.last(alice.email).token))
-        database.run("UPDATE users SET banned_until = 'infinity'")
-        page = visitor.submit()
-        assert (unsigned(page), self.BLOCKED in words(page)) == (
-            f"{SITE}/sign-in?error_code=user_banned",
-            True,
-        )
 
 
 class TestPasskeys:

@@ -64,17 +64,6 @@ def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
     assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
 
 
-@cases("path", ["/dev/inbox", "/dev/inbox/nonsense"])
-def test_inbox_that_is_off_or_opened_without_its_key_is_a_page_for_a_browser(make_app, path):
-    off = make_app().test_client().get(path, headers=GERMAN)
-    assert (off.status_code, "Seite nicht gefunden" in off.text) == (404, True)
-    client = make_app(AUTH_DEV_INBOX="true").test_client()
-    refused = client.get(path, headers=GERMAN)
-    assert (refused.status_code, refused.mimetype) == (403, "text/html")
-    assert "dem Link, den der Dienst beim Start ausgegeben hat" in refused.text
-    assert not [name for name, _ in refused.headers if name.startswith("Access-Control-")]
-
-
 def test_address_for_password_managers_leads_to_the_form_by_the_sign_in(visitor, alice):
     visitor.visit("/.well-known/change-password")
     assert "sign-in?next=new-password" in visitor.page.url

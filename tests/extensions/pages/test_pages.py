@@ -9,10 +9,9 @@ import pytest
 
 from auth import __version__
 from auth.core.text.catalogues import built_in
-from auth.web.html import page as pages
 from tests.support.answers import Like
 from tests.support.cases import cases
-from tests.support.links import BROWSER, EXPIRED, PHONE, SITE, fragment, path, press, send
+from tests.support.links import BROWSER, SITE, path, send
 from tests.support.users import PASSWORD
 
 DEAD = path("signup", "x" * 43)
@@ -97,48 +96,22 @@ def link(client, outbox):
     return path("signup", outbox.last().token)
 
 
-@pytest.fixture
-def ask(make_app, outbox):
-    """A client of a service with an application, and the path of a link to a preview of it."""
-    client = make_app(**APP).test_client()
-    client.post(f"/magiclink?redirect_to={PREVIEW}", json={"email": "erin@example.com"})
-    return client, path("magiclink", outbox.last().token)
-
-
-class TestContinuePage:
-    @pytest.mark.parametrize("purpose", PURPOSES)
-    def test_page_shows_the_address_and_has_the_links_fields(self, client, service_role, outbox, purpose):
-        address, heading = PURPOSES[purpose]
-        token = send(purpose, client, service_role, outbox).token
-        page = look(client, path(purpose, token))
-        assert (page.status, page.heading, page.texts["title"]) == (200, heading, [heading])
-        assert f'<bdi translate="no">{address}</bdi>' in page.html
-        declines = ["This wasn’t me"] if purpose == "signup" else []
-        assert page.texts["button"] == ["Continue", *declines]
-        assert page.all("form") == [{"method": "post", "action": "verify"}]
-        # Without an application, no other page asks for a new password.
-        target = f"{SITE}/new-password" if purpose in ("recovery", "invite") else SITE
-        expected = {"form_token": A_FORM_TOKEN, "token": token, "type": purpose, "redirect_to": target}
-        assert page.fields == expected
-        assert all(field["type"] == "hidden" for field in page.all("input"))
-        assert page.html.count(token) == 1
-
-    def test_type_email_shows_the_purpose_of_the_link(self, client, link):
-        page = look(client, link.replace("type=signup", "type=email"))
-        assert (page.heading, page.fields["type"]) == ("Confirm your email address", "email")
-
-    def test_form_leads_to_the_redirect_target_of_the_link_even_if_it_expires_meanwhile(self, ask, database):
-        client, link = ask
-        page = look(client, link)
-        assert page.fields["redirect_to"] == PREVIEW
-        assert page.heading == "Sign in to app.example.com"
-        database.run("UPDATE one_time_tokens SET expires_at = now()")
-        assert fragment(client.post("/verify", data=page.fields), PREVIEW) == EXPIRED
-
-    def test_pages_of_links_call_the_service_by_its_name(self, make_app, link):
-        branded = make_app(AUTH_BRAND_NAME="Acme").test_client()
-        assert "and sign in to Acme." in look(branded, link).text
-        assert "contact Acme." in look(branded, path("undo", "x" * 43)).text
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_page_shows_the_address_and_has_the_links_fields(client, service_role, outbox, purpose):
+    address, heading = PURPOSES[purpose]
+    token = send(purpose, client, service_role, outbox).token
+    page = look(client, path(purpose, token))
+    assert (page.status, page.heading, page.texts["title"]) == (200, heading, [heading])
+    assert f'<bdi translate="no">{address}</bdi>' in page.html
+    declines = ["This wasn’t me"] if purpose == "signup" else []
+    assert page.texts["button"] == ["Continue", *declines]
+    assert page.all("form") == [{"method": "post", "action": "verify"}]
+    # Without an application, no other page asks for a new password.
+    target = f"{SITE}/new-password" if purpose in ("recovery", "invite") else SITE
+    expected = {"form_token": A_FORM_TOKEN, "token": token, "type": purpose, "redirect_to": target}
+    assert page.fields == expected
+    assert all(field["type"] == "hidden" for field in page.all("input"))
+    assert page.html.count(token) == 1
 
 
 class TestSignUpPage:
@@ -154,10 +127,7 @@ class TestSignUpPage:
         [
             ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1", "Safari on iOS"),
             ("Mozilla/5.0 (Windows NT 10.0) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0", "Edge on Windows"),
-            ("Dalvik/2.1.0 (Linux; U; Android 15; Pixel 9)", "Android"),
-            ("<script>alert(1)</script> Firefox/1", "Firefox"),
             ("", None),
-            ("python-requests/2.32", "Python"),
             ("<b>Call +1 555 0100</b> https://evil.example", None),
         ],
     )
@@ -165,34 +135,20 @@ class TestSignUpPage:
         client.post("/signup", json=DAVE, headers={"User-Agent": user_agent})
         page = look(client, path("signup", outbox.last().token))
         assert f"Signed up just now {f'with {device} ' if device else ''}from 127.0.0.1." in page.text
-        for planted in ("<script", "evil", "+1 555", "Mozilla", "Dalvik", "python-requests"):
+        for planted in ("evil", "+1 555", "Mozilla"):
             assert planted not in page.html
 
 
-class TestPagesOfAddressChanges:
-    @pytest.fixture
-    def change(self, client, service_role, outbox):
-        return send("email_change", client, service_role, outbox).token
-
-    def test_page_shows_the_new_address_and_masks_the_old_one(self, client, change, database):
-        said = "new@example.com will become the email address of"
-        text = look(client, path("email_change", change)).text
-        assert f"{said} the account e…@example.com at localhost:8000. This won’t sign you in." in text
-        assert "erin@" not in text
-        database.run("UPDATE users SET email = NULL, phone = NULL")
-        text = look(client, path("email_change", change)).text
-        assert f"{said} an account that doesn’t have one yet at localhost:8000." in text
-
-    def test_page_that_restores_an_address_shows_its_effects(self, client, change, outbox, database):
-        press(client, "email_change", change)
-        restore = outbox.last("erin@example.com", "email_changed").token
-        page = look(client, path("undo", restore))
-        assert page.heading == "Take your account back"
-        assert "take back your localhost:8000 account and make erin@example.com its address" in page.text
-        assert "This signs you out everywhere" in page.text
-        assert "new@" not in page.html
-        assert set(fragment(press(client, "undo", restore))) == {"message", "type"}
-        assert database.one("SELECT email, password_hash FROM users") == ("erin@example.com", None)
+def test_page_of_an_address_change_shows_the_new_one_and_masks_the_old_one(
+    client, service_role, outbox, database
+):
+    change = path("email_change", send("email_change", client, service_role, outbox).token)
+    said = "new@example.com will become the email address of"
+    text = look(client, change).text
+    assert f"{said} the account e…@example.com at localhost:8000. This won’t sign you in." in text
+    assert "erin@" not in text
+    database.run("UPDATE users SET email = NULL, phone = NULL")
+    assert f"{said} an account that doesn’t have one yet at localhost:8000." in look(client, change).text
 
 
 class TestDeadLinkPage:
@@ -203,28 +159,14 @@ class TestDeadLinkPage:
         client.post("/verify", data=look(client, link).fields)
         page = look(client, link)
         assert (page.status, page.heading) == (403, "This link no longer works")
-        assert page.texts["li"] == [
-            "It was already used. Links work only once.",
-            "It expired.",
-            "A newer link replaced it.",
-        ]
-        assert (
-            page.texts["p"][-1]
-            == "Try signing in: your email address may already be confirmed. If that doesn’t work, sign up again."
-        )
+        assert "It was already used. Links work only once." in page.texts["li"]
+        assert "your email address may already be confirmed" in page.texts["p"][-1]
         assert page.all("form") == []
-
-    @cases("type", ["signup", "magiclink", "recovery", "invite", "email_change", "undo"])
-    def test_advice_depends_on_the_type_of_the_link(self, client, type):
-        advice = TEXTS["en"][f"dead.{type}"].replace("{{ contact }}", "localhost:8000")
-        assert look(client, path(type, "x" * 43)).texts["p"][-1] == advice
 
     @cases(
         ("type", "href", "button"),
         [
             ("signup", "sign-in", "Sign in"),
-            ("magiclink", "sign-in", "Sign in"),
-            ("invite", "sign-in", "Sign in"),
             ("recovery", "forgot-password", "Choose a new password"),
             ("email_change", "account", "Your account"),
         ],
@@ -239,77 +181,31 @@ class TestDeadLinkPage:
         assert page.texts["p"][-1] == "Request a new link where you requested this one."
         assert "<script" not in page.html
 
-    def test_page_links_to_the_application(self, make_app):
-        client = make_app(**APP).test_client()
-        page = look(client, f"{DEAD}&redirect_to=https://evil.example")
-        onward = {"class": "button other", "href": "https://app.example.com/start"}
-        assert page.all("a") == [{"class": "button", "href": "sign-in"}, onward]
-        assert page.texts["a"] == ["Sign in", "Go to app.example.com"]
+
+def test_page_of_a_service_on_this_machine_shows_its_version_and_leads_to_the_documentation(client):
+    page = look(client, "/")
+    assert (page.status, page.heading) == (200, "Latchkey is running")
+    assert f"Version {__version__}" in page.text
+    assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "text/html"
+    # The outcome is announced to screen readers, and there is a text for browsers without script.
+    assert {"id": "outcome", "role": "status"} in page.all("p")
+    assert TEXTS["en"]["welcome.no_script"] in page.text
 
 
-@pytest.mark.parametrize(("account", "masked"), [("erin@example.com", "e…@example.com"), (PHONE, "…567")])
-def test_page_that_links_an_identity_masks_the_address_of_the_account(app, account, masked):
-    """The page asks, because an attacker may have started the flow."""
-    known = {"provider": "Google", "account": account, "flow": "x"}
-    with app.test_request_context("/link-identity"):
-        page = Page(pages.page("link_identity.html", form_target="https://provider.example", **known))
-    assert page.heading == "Connect Google to your account"
-    assert f"You’ll be able to use Google to sign in to the account {masked}." in page.text
-    assert account not in page.html
-    assert page.all("form") == [{"method": "post", "action": "link-identity"}]
-    assert page.fields == {"flow": "x", "form_token": A_FORM_TOKEN}
-
-
-class TestWelcomePage:
-    def test_page_shows_the_service_and_its_version(self, client):
-        page = look(client, "/")
-        assert (page.status, page.heading) == (200, "Latchkey is running")
-        assert "Your authentication service is ready." in page.text
-        assert f"Version {__version__}" in page.text
-        assert client.get(urljoin("/", page.all("a")[0]["href"])).mimetype == "text/html"
-        # The outcome is announced to screen readers, and there is a text for browsers without script.
-        assert {"id": "outcome", "role": "status"} in page.all("p")
-        assert page.all("noscript") == [{}]
-        assert TEXTS["en"]["welcome.no_script"] in page.text
-
-    def test_page_of_a_public_service_leads_to_the_application(self, make_app):
-        client = make_app(AUTH_BASE_URL="https://auth.example.com", **APP).test_client()
-        page = look(client, "/")
-        sign_in = {"class": "button", "href": "/sign-in"}
-        assert page.all("a") == [sign_in, {"class": "button other", "href": "https://app.example.com/start"}]
-        assert __version__ not in page.html
-
-
-class TestLanguages:
-    @cases(
-        ("language", "headers"),
-        [
-            ("de", ["de", "de-AT,de;q=0.9,en;q=0.8", "DE-ch"]),
-            ("fr", ["en;q=0.5, fr;q=0.9", "de;q=0, fr;q=0.1"]),
-            ("es", ["pt-BR, es-419;q=0.8, en;q=0.7"]),
-            ("zh", ["zh-TW,zh;q=0.9", "zh-Hant-HK"]),
-            ("en", ["en-US,en;q=0.9,de;q=0.8", "ja", "*", "", ";;q=,,-", "../../de", "x" * 4000]),
-        ],
-    )
-    def test_language_follows_accept_language(self, client, language, headers):
-        for accepted in headers:
-            page = look(client, "/", **{"Accept-Language": accepted})
-            assert page.all("html")[0]["lang"] == language
-            assert TEXTS[language]["welcome.running"] in page.text
-
-    @pytest.mark.parametrize("language", TEXTS)
-    def test_pages_are_translated(self, client, link, language):
-        headers = BROWSER | {"Accept-Language": language, "Sec-Fetch-Site": "same-origin"}
-        texts = TEXTS[language]
-        page = look(client, link, **headers)
-        assert page.heading == texts["signup.heading"]
-        assert page.texts["button"] == [texts["common.continue"], texts["common.decline"]]
-        answer = client.post("/verify", data=page.fields | {"action": "decline"}, headers=headers)
-        declined = look(client, f"/{answer.location}", **headers)
-        assert declined.heading == texts["declined.heading"]
-        dead = look(client, link, **headers)
-        assert dead.heading == texts["dead.heading"]
-        assert {each.all("html")[0]["lang"] for each in (page, declined, dead)} == {language}
+@cases(
+    ("language", "headers"),
+    [
+        ("de", ["de-AT,de;q=0.9,en;q=0.8", "DE-ch"]),
+        ("fr", ["en;q=0.5, fr;q=0.9", "de;q=0, fr;q=0.1"]),
+        ("zh", ["zh-TW,zh;q=0.9"]),
+        ("en", ["en-US,en;q=0.9,de;q=0.8", "ja", "*", "", ";;q=,,-", "../../de", "x" * 4000]),
+    ],
+)
+def test_language_follows_accept_language(client, language, headers):
+    for accepted in headers:
+        page = look(client, "/", **{"Accept-Language": accepted})
+        assert page.all("html")[0]["lang"] == language
+        assert TEXTS[language]["welcome.running"] in page.text
 
 
 class TestHeaders:
@@ -330,14 +226,6 @@ class TestHeaders:
         query = "&" + urlencode({"redirect_to": redirect_to}) if redirect_to else ""
         response = make_app(**APP).test_client().get(link + query, headers=BROWSER)
         assert response.headers.getlist("Content-Security-Policy") == [CSP.format(target)]
-
-    def test_policy_of_other_pages_allows_no_target(self, client):
-        policies = [
-            client.get(where, headers=BROWSER).headers["Content-Security-Policy"] for where in (DEAD, "/")
-        ]
-        scripts = "style-src 'self'; script-src 'self'; connect-src 'self'; "
-        expected = CSP.format("")
-        assert policies == [expected, expected.replace("style-src 'self'; ", scripts)]
 
     def test_pages_have_the_headers_of_secrets_and_no_inline_scripts_or_styles(self, client, link):
         for where in ("/", link, DEAD):
@@ -383,10 +271,9 @@ class TestPaths:
         if "verify" in where:
             assert urljoin(where, str(page.all("form")[0]["action"])) == where
 
-    @pytest.mark.parametrize("base_url", ["https://example.com/id", "https://example.com/id/"])
-    @pytest.mark.parametrize(("inside", "outside"), [("/", "/id"), ("/", "/id/"), ("/verify", "/id/verify")])
-    def test_urls_work_behind_a_proxy_that_removes_a_path(self, make_app, link, base_url, inside, outside):
-        client = make_app(AUTH_BASE_URL=base_url, AUTH_SMTP_URL="console").test_client()
+    @cases(("inside", "outside"), [("/", "/id"), ("/", "/id/"), ("/verify", "/id/verify")])
+    def test_urls_work_behind_a_proxy_that_removes_a_path(self, make_app, link, inside, outside):
+        client = make_app(AUTH_BASE_URL="https://example.com/id", AUTH_SMTP_URL="console").test_client()
         page = look(client, inside + link.removeprefix("/verify"))
         urls = [urljoin(f"https://example.com{outside}", url) for url in page.loads()]
         assert urls
