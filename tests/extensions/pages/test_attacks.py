@@ -47,7 +47,8 @@ class TestEnumeration:
             work = (statements_run() - statements, hashes.count - before)
             shown = re.sub("<bdi.*?</bdi>", "", page.text).replace(address, "")
             text = re.sub(r'form_token" value="\w+"|typed(=|" value=")[0-9a-f-]{36}', "", shown)
-            told.append((page.status, work, text, page.url.partition("?")[0]))
+            kept = sorted(cookie.name for cookie in visitor.cookies)
+            told.append((page.status, work, text, page.url.partition("?")[0], kept))
         assert told[0] == told[1]
 
     @cases("page", PAGES)

@@ -58,15 +58,12 @@ def traded(client, url: str):
     return session_of(client, client.post("/token?grant_type=pkce", json=body))
 
 
-@pytest.mark.parametrize("challenge", [{"code_challenge": CHALLENGE}, {}])
-def test_continuing_makes_no_network_known(visitor, client, alice, database, challenge):
+def test_continuing_makes_no_network_known(visitor, client, alice, database):
     """Otherwise a cookie thief's wrong passwords would count for the user's network."""
     visitor.with_session_of(alice)
     database.run("DELETE FROM known_networks")
-    visitor.visit(f"/sign-in?{urlencode({'redirect_to': TARGET, **challenge})}")
-    url = visitor.press("sign-in/continue").url
-    if challenge:
-        traded(client, url)
+    visitor.visit(f"/sign-in{FOR_TARGET}")
+    traded(client, visitor.press("sign-in/continue").url)
     assert (database.count("sessions"), database.count("known_networks")) == (2, 0)
 
 
@@ -109,10 +106,7 @@ class TestAuthenticatorApp:
         refused = visitor.press(way, **form)
         assert (refused.status, "is wrong" in refused.text) == (422, True)
 
-    @pytest.mark.parametrize(
-        "path",
-        ["new-password", "account/delete", "account/email", "account/two-step", "account/recovery-codes"],
-    )
+    @pytest.mark.parametrize("path", ["new-password", "account/recovery-codes"])
     def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, passed, database, path):
         database.run(LATER)
         database.run("UPDATE factors SET last_step = NULL")
@@ -123,14 +117,6 @@ class TestAuthenticatorApp:
         assert 'type="password"' not in page.text
         assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
         assert visitor.press("second-step", code=codes.code()).url == f"{SITE}/{path}"
-
-    def test_password_on_the_page_of_proofs_changes_nothing_without_it(self, visitor, passed, database):
-        database.run(LATER)
-        before = database.everything("users", "factors")
-        visitor.send("/account/confirm", current_password=PASSWORD, next="new-password")
-        assert "/second-step" in visitor.send("/new-password", password="Another-Horse-1").url
-        assert "/second-step" in visitor.send("/account/delete", confirmed="yes").url
-        assert database.everything("users", "factors") == before
 
     @pytest.mark.parametrize("is_known", [False, True], ids=["sign-in", "continue"])
     def test_application_gets_a_session_of_its_level_and_age(
@@ -167,17 +153,6 @@ class TestAuthenticatorApp:
         assert "That recovery code is wrong or already used." in page.text
         assert "<details open" in page.text
 
-    def test_user_sets_it_up_and_removes_it(self, visitor, alice, database):
-        visitor.signed_in_as(alice).visit("/account/two-step")
-        app = shown_app(visitor.press("account/two-step"))
-        assert "Save your recovery codes" in visitor.press("verify", code=app.code()).text
-        assert len(re.findall(r"<li><code>", visitor.page.text)) == 10
-        database.run("UPDATE factors SET verified_at = now() - interval '3 days'")
-        assert "10 left" in visitor.visit("/account").text
-        assert "Authenticator app Added 3 days ago" in words(visitor.page)
-        assert unsigned(visitor.remove("factor")) == f"{SITE}/account?done=factor_removed#security"
-        assert database.count("factors") == 0
-
     def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
         ended = "You’ll be signed out on other devices and in connected apps."
         visitor.signed_in_as(alice)
@@ -213,41 +188,20 @@ class TestAuthenticatorApp:
         )
         assert [row.kind for row in sent] == ["factor_added"]
         visitor.visit("/account/two-step")
-        assert 'value="Authenticator app 2"' in visitor.page.text
         tablet = shown_app(visitor.press("account/two-step", name="Tablet"))
         page = visitor.press("verify", code=tablet.code())
         assert unsigned(page) == f"{SITE}/account?done=factor_added"
-        assert "10 left" in page.text
         assert database.all("SELECT code_mac FROM recovery_codes") == before
-        visitor.visit("/account/two-step")
-        assert "already have an app or key with this name" in visitor.press("two-step", name="Tablet").text
         for app in (phone, tablet):
             database.run("UPDATE factors SET last_step = NULL")
             visitor.visit("/account")
             visitor.press("sign-out")
             sign_in(visitor)
-            assert "That code is wrong." in visitor.press("second-step", code=app.wrong_code()).text
             assert visitor.press("second-step", code=app.code()).url == f"{SITE}/account"
-        # A wrong code counts once for each app.
-        assert database.value("SELECT max(count) FROM failure_counts WHERE starts_with(key, 'totp')") == 4
 
-    def test_factors_and_passkeys_are_renamed_and_say_when_they_were_used(
-        self, visitor, alice, bob, database
-    ):
-        codes, session = set_up(alice.open_session())
-        passkeys.register(session)
+    def test_factor_of_another_user_is_not_renamed(self, visitor, alice, bob):
         app, _session = set_up(bob.open_session())
-        sign_in(visitor)
-        visitor.press("second-step", code=codes.code(1))
-        database.run("UPDATE factors SET last_used_at = now() - interval '1 day'")
-        for factor in database.all("SELECT id, factor_type FROM factors WHERE user_id = %(id)s", id=alice.id):
-            visitor.visit(f"/account/rename?id={factor.id}")
-            page = visitor.submit(name=f"Anna’s <{factor.factor_type}>")
-            assert unsigned(page) == f"{SITE}/account?done=renamed#security"
-        assert "Anna’s <totp> Authenticator app · Added just now · used yesterday Rename" in words(page)
-        assert "Anna’s <passkey> Passkey · Added just now · used yesterday" in words(page)
-        assert database.count("audit_log", "action IN ('factor_renamed', 'passkey_renamed')") == 2
-        assert visitor.visit(f"/account/rename?id={app.id}").status == 404
+        assert visitor.with_session_of(alice).visit(f"/account/rename?id={app.id}").status == 404
 
     def test_required_factor_is_set_up_first_and_leads_back_to_the_application(self, make_app, alice):
         visitor = Visitor(make_app(AUTH_MFA_REQUIRED="all", AUTH_REDIRECT_ALLOW_LIST=TARGET))
@@ -289,16 +243,6 @@ class TestPasskeys:
         credential = json.dumps(authenticator.get(visitor.passkey_options))
         assert visitor.press("passkey/verify", credential=credential).url == f"{SITE}/account"
 
-    def test_passkey_is_a_second_step_and_is_removed(self, visitor, authenticator, database):
-        visitor.press("sign-out")
-        sign_in(visitor)
-        assert visitor.page.url.startswith(f"{SITE}/second-step")
-        credential = json.dumps(authenticator.get(visitor.passkey_options))
-        assert visitor.press("second-step/passkey", credential=credential).url == f"{SITE}/account"
-        assert "Passkey Added just now" in words(visitor.page)
-        assert unsigned(visitor.remove("passkey")).startswith(f"{SITE}/account?done=passkey_removed")
-        assert database.count("factors") == 0
-
     def test_passkey_alone_may_be_skipped_on_the_way_to_the_application(self, app, authenticator, client):
         visitor = Visitor(app)
         sign_in(visitor, FOR_TARGET)
@@ -330,7 +274,7 @@ class TestPasskeys:
         assert page.url.startswith(f"{SITE}/second-step?")
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
-    def test_wrong_and_repeated_answers_are_refused(self, app, authenticator):
+    def test_wrong_answer_is_refused_and_its_challenge_spent(self, app, authenticator):
         visitor = Visitor(app)
         visitor.visit("/sign-in")
         visitor.send("/sign-in/passkey")
@@ -339,8 +283,6 @@ class TestPasskeys:
         page = visitor.press("passkey/verify", credential=wrong)
         assert "That passkey or security key didn’t work." in page.text
         assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
-        visitor.send("/sign-in/passkey")
-        assert visitor.press("passkey/verify", credential="{").status == 400
         assert visitor.session_cookie is None
 
     def test_refused_and_switched_off_passkeys_write_no_challenge(self, make_app, visitor, database):
