@@ -1,11 +1,9 @@
 """Access to the console, and the further requirements of its routes."""
 
 import html
-import json
 from urllib.parse import quote, urljoin
 
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.authenticator import Authenticator
 from tests.support.cases import cases
 from tests.support.factors import App
 from tests.support.links import SITE, follow
@@ -103,7 +101,8 @@ def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alic
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
     assert "/account/confirm?next=console" in visitor.visit(act).url
     assert "by=code" in visitor.press("/confirm", current_password=PASSWORD).url
-    give_code(visitor, outbox, carol)
+    visitor.press("account/confirm/code")
+    visitor.submit(nonce=outbox.last(carol.email, "reauthentication").code)
     assert visitor.page.url.endswith(act)
     follow_button(visitor)
     visitor.press("account/two-step")
@@ -116,37 +115,12 @@ def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alic
     assert "factor_code" in visitor.page.text
 
 
-def give_code(visitor, outbox, person):
-    """Give the code of the mailbox that the page asks for."""
-    visitor.press("account/confirm/code")
-    visitor.submit(nonce=outbox.last(person.email, "reauthentication").code)
-
-
-def test_passkey_that_the_console_asks_for_leads_back(app, carol, alice, outbox):
-    visitor = Visitor(app).signed_in_as(carol)
-    visitor.visit(f"/console/users/{alice.id}/delete")
-    give_code(visitor, outbox, carol)
-    visitor.click(visitor.link_to("account/passkeys/new"))
-    credential = json.dumps(Authenticator().create(visitor.passkey_options))
-    visitor.press("account/passkeys", credential=credential)
-    assert visitor.page.url == f"{SITE}/console/users/{alice.id}/delete"
-
-
 def test_only_the_browser_of_an_administrator_opens_it(client, operator, app, alice, carol, service_role):
     for headers in (carol.open_session().authorization, service_role):
         response = client.get("/console", headers=headers)
         assert (response.status_code, response.location) == (303, "sign-in?next=console")
     for visitor, is_led in ((operator, True), (Visitor(app).signed_in_as(alice), False)):
         assert ('href="console"' in visitor.visit("/account").text) is is_led
-
-
-def test_act_follows_a_proof_where_each_change_asks_for_one(make_app, carol, alice, database):
-    operator = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always")).signed_in_as(carol)
-    operator.visit(f"/console/users/{alice.id}/ban")
-    operator.press("ban", ban_duration="1h")
-    assert database.count("users", "banned_until > now()") == 1
-    database.run("UPDATE sessions SET created_at = created_at - interval '6 minutes'")
-    assert "/account/confirm?next=console" in operator.visit(f"/console/users/{alice.id}/unban").url
 
 
 def test_administrator_is_told_where_there_are_no_second_factors(make_app, carol):

@@ -148,17 +148,6 @@ class TestActs:
         assert recorded.details["client"] == "Grafana"
         assert secret not in str(database.everything())
 
-    def test_application_sends_its_secret_in_either_way_until_one_is_chosen(self, act, armed, database):
-        act("new", **NEW | {"token_endpoint_auth_method": ""})
-        either = "SELECT accepts_either_method, token_endpoint_auth_method FROM oauth_clients"
-        id = database.value("SELECT id FROM oauth_clients")
-        assert "by HTTP Basic or in the form" in words(armed.visit(f"/console/applications/{id}"))
-        act(f"{id}/change", client_name="Grafana 2")
-        assert database.one(either) == (True, "client_secret_basic")
-        act(f"{id}/change", token_endpoint_auth_method="client_secret_post")
-        assert database.one(either) == (False, "client_secret_post")
-        assert "by HTTP Basic or in the form" not in armed.visit(f"/console/applications/{id}/change").text
-
     def test_public_application_has_no_secret(self, act, armed, database):
         page = act("new", **NEW | {"token_endpoint_auth_method": "none"})
         assert "Application created. It has no secret." in words(page)
@@ -173,15 +162,12 @@ class TestActs:
         wanted = {
             "client_name": "Grafana 2",
             "client_uri": "https://grafana.example.com",
-            "logo_uri": "https://grafana.example.com/logo.svg",
             "token_endpoint_auth_method": "client_secret_post",
             "redirect_uris": f"{CALLBACK}\r\nhttps://b.example.com/cb\r\n",
-            "post_logout_redirect_uris": "https://grafana.example.com/bye",
             "client_credentials": "yes",
             "scopes": "reports.read reports.write",
             "resources": "https://api.example.com",
             "allowed_roles": "staff\nops",
-            "skip_consent": "yes",
             "introspects_sessions": "yes",
             "token_lifetime": "900",
             "require_pkce": None,
@@ -190,16 +176,13 @@ class TestActs:
         expected = {
             "name": "Grafana 2",
             "uri": "https://grafana.example.com",
-            "logo_uri": "https://grafana.example.com/logo.svg",
             "token_endpoint_auth_method": "client_secret_post",
             "redirect_uris": [CALLBACK, "https://b.example.com/cb"],
-            "post_logout_redirect_uris": ["https://grafana.example.com/bye"],
             "grant_types": ["authorization_code", "refresh_token", "client_credentials"],
             "scopes": ["reports.read", "reports.write"],
             "resources": ["https://api.example.com"],
             "allowed_roles": ["staff", "ops"],
             "require_pkce": False,
-            "skip_consent": True,
             "introspects_sessions": True,
             "token_lifetime": 900,
         }
@@ -207,13 +190,7 @@ class TestActs:
         assert database.one(row)._asdict() == expected
         act(f"{id}/change")
         assert database.one(row)._asdict() == expected
-        cleared: dict[str, object] = {
-            "uri": "",
-            "logo_uri": "",
-            "resources": [],
-            "allowed_roles": [],
-            "token_lifetime": None,
-        }
+        cleared: dict[str, object] = {"uri": "", "resources": [], "allowed_roles": [], "token_lifetime": None}
         act(f"{id}/change", **dict.fromkeys({"client_uri", *cleared} - {"uri"}, ""))
         assert database.one(row)._asdict() == expected | cleared
 
@@ -221,24 +198,9 @@ class TestActs:
         ("fields", "field", "problem"),
         [
             (
-                {"redirect_uris": ""},
-                "redirect_uris",
-                "Enter at least one redirect URI: where the application takes users back after they have signed in.",
-            ),
-            (
                 {"redirect_uris": "http://grafana.example.com/"},
                 "redirect_uris",
                 "“http://grafana.example.com/” can’t be used: http is only for localhost, 127.0.0.1 and [::1].",
-            ),
-            (
-                {"post_logout_redirect_uris": " ".join(f"https://{n}.example.com/" for n in range(11))},
-                "post_logout_redirect_uris",
-                "Enter at most 10 lines.",
-            ),
-            (
-                {"client_uri": "ftp://grafana.example.com"},
-                "client_uri",
-                "“ftp://grafana.example.com” can’t be used: it must begin with https:// or http://.",
             ),
             (
                 {"logo_uri": "https://<b>.example.com"},
@@ -246,30 +208,9 @@ class TestActs:
                 "“https://<b>.example.com” can’t be used: it has a character that a URI may not have.",
             ),
             (
-                {"resources": "http://localhost:8000/"},
-                "resources",
-                "“http://localhost:8000/” can’t be used: it must not be this service, its issuer or AUTH_JWT_AUDIENCE.",
-            ),
-            (
-                {"redirect_uris": "com.example.app:/callback", "skip_consent": "yes"},
-                "skip_consent",
-                "The consent can be skipped only if an administrator added the application, and all its redirect"
-                " URIs are https and not of this device, such as localhost.",
-            ),
-            (
-                {"token_endpoint_auth_method": "none", "client_credentials": "yes"},
-                "authorization_code",
-                "Only a confidential application that an administrator added can act on its own, without a user.",
-            ),
-            (
                 {"token_endpoint_auth_method": "none", "require_pkce": None},
                 "require_pkce",
                 "A public application, or one that registered itself, needs PKCE.",
-            ),
-            (
-                {"token_endpoint_auth_method": "none", "introspects_sessions": "yes"},
-                "introspects_sessions",
-                "Only a confidential application that an administrator added may introspect the tokens of users.",
             ),
             (
                 {"authorization_code": None, "refresh_token": None},
@@ -280,12 +221,6 @@ class TestActs:
                 {"token_lifetime": "an hour"},
                 "token_lifetime",
                 "The lifetime must be a whole number from 30 to 86400.",
-            ),
-            ({"client_name": "\u202eanafarG"}, "client_name", "The name must be printable text."),
-            (
-                {"scopes": "a\\b"},
-                "scopes",
-                "Enter at most 100 scopes of up to 64 characters each, without quotes and backslashes.",
             ),
         ],
     )
@@ -316,7 +251,7 @@ class TestActs:
         assert "<h1>Change application</h1>" in page.text
         assert database.value("SELECT token_endpoint_auth_method FROM oauth_clients") == "client_secret_basic"
 
-    def test_old_secret_works_for_a_day_if_that_is_ticked_and_is_ended_early(self, act, armed, database):
+    def test_old_secret_works_for_a_day_if_that_is_ticked(self, act, armed, database):
         id = add(database)
         old = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
         assert "end-old-secret" not in armed.visit(f"/console/applications/{id}").text
@@ -327,13 +262,7 @@ class TestActs:
         assert bytes(kept.previous_secret_hash) == old
         ends = f"until {kept.ends:%Y-%m-%d %H:%M:%S} UTC"
         assert f"Enter all three in the application. The old secret works {ends}." in words(page)
-        assert "confidential two secrets" in words(armed.visit("/console/applications"))
         assert f"Old secret still works {ends}" in words(armed.visit(f"/console/applications/{id}"))
-        armed.visit(f"/console/applications/{id}/new-secret")
-        assert f"The old secret, which works {ends}, stops working in any case." in words(armed.page)
-        page = act(f"{id}/end-old-secret")
-        assert ("The old secret has ended." in words(page), "Old secret" in words(page)) == (True, False)
-        assert database.value("SELECT previous_secret_hash FROM oauth_clients") is None
 
 
 class TestGrants:
@@ -354,44 +283,6 @@ class TestGrants:
         assert database.count("sessions", "grant_id IS NOT NULL") == 1
         assert own.get("/user").status_code == 200
 
-    def test_grant_of_an_administrator_has_no_act(self, operator, database, carol):
-        id = add(database, users=[carol])
-        assert "/remove" not in operator.visit(f"/console/applications/{id}").text
-
-    def test_sessions_of_applications_end_with_all_others(self, operator, database, alice):
-        assert "end-sessions" not in operator.visit(f"/console/users/{alice.id}").text
-        add(database, users=[alice])
-        said = words(operator.visit(f"/console/users/{alice.id}/end-sessions"))
-        assert "Ends 1 session of applications that sign in here." in said
-        assert f"{alice.id}/end-sessions" in operator.visit(f"/console/users/{alice.id}").text
-        operator.visit(f"/console/users/{alice.id}/end-sessions")
-        assert "All sessions ended." in words(operator.press("end-sessions"))
-        assert database.count("sessions", "grant_id IS NOT NULL AND ended_at IS NULL") == 0
-
-
-def test_section_is_absent_while_the_provider_is_off(make_app, carol, alice, database):
-    id = add(database, users=[alice])
-    visitor = Visitor(make_app(AUTH_OAUTH_SERVER="false")).with_session_of(carol)
-    for path in (
-        "applications",
-        f"applications/{id}",
-        "applications/new",
-        f"users/{alice.id}/applications/{id}/remove",
-    ):
-        assert visitor.visit(f"/console/{path}").status == 404, path
-    page = visitor.visit(f"/console/users/{alice.id}")
-    assert (page.status, "pplication" in words(page).partition("Timeline")[0]) == (200, False)
-    assert "console/applications" not in page.text
-
-
-def test_title_of_the_tab_is_the_name_as_text(operator, database):
-    for name, title in (
-        ("Grafana & <i>Co</i>", "Grafana &amp; &lt;i&gt;Co&lt;/i&gt;"),
-        ("", "Unnamed application"),
-    ):
-        page = operator.visit(f"/console/applications/{add(database, name)}")
-        assert f"<title>{title} · localhost:8000</title>" in page.text
-
 
 class TestOnThisMachine:
     """An administrator without a factor."""
@@ -402,26 +293,6 @@ class TestOnThisMachine:
         operator.press("applications/new", **NEW)
         assert _SECRET.search(operator.page.text)
         assert database.count("oauth_clients") == 1
-
-    def test_older_sign_in_is_asked_for_a_proof_before(self, operator, database):
-        operator.visit("/console/applications/new")
-        database.run("UPDATE sessions SET created_at = created_at - interval '16 minutes'")
-        operator.press("applications/new", **NEW)
-        assert "/account/confirm?" in operator.page.url
-        assert database.count("oauth_clients") == 0
-        assert "/account/confirm?" in operator.visit("/console/applications/new").url
-
-    def test_other_acts_ask_for_a_factor(self, operator, database):
-        client_id = add(database)
-        page = operator.visit(f"/console/applications/{client_id}/delete")
-        assert (page.status, database.count("oauth_clients")) == (200, 1)
-        assert "/account/confirm?by=code" in page.url
-
-    def test_factor_of_an_administrator_who_has_one_is_asked_for(self, armed, database):
-        page = armed.visit("/console/applications/new")
-        assert "factor_code" in page.text
-        armed.press("applications/new", **NEW)
-        assert database.count("oauth_clients") == 0
 
     def test_public_service_asks_for_a_factor(self, make_app, carol, database):
         public = "http://auth.example.com"

@@ -87,18 +87,6 @@ def test_filters_combine(look, database, alice, bob, carol):
     assert "No user has the address nonsense" in look(by="nonsense")
 
 
-def test_acts_of_an_administrator_are_found(look, database, alice, bob, carol):
-    act(database, alice.id, "banned", origin={"actor": "user", "actor_id": carol.id})
-    act(database, None, "webhook_deleted", origin={"actor": "user", "actor_id": carol.id})
-    act(database, bob.id, "unbanned", origin=_BY_THE_KEY)
-    act(database, carol.id, "signed_in", origin={"actor": "user", "actor_id": carol.id})
-    for by in ("CAROL@example.com", carol.id):
-        text = look(by=by)
-        assert ("banned" in text, "webhook deleted" in text) == (True, True)
-        assert ("unbanned" in text, "signed in" in text) == (False, False)
-    assert "unbanned" in look(by="service_role")
-
-
 def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
     act(database, alice.id, *(f"act_{number:03}" for number in range(120)))
     look()

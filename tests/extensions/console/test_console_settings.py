@@ -2,14 +2,10 @@
 
 import html
 import json
-import os
 from pathlib import Path
-
-import pytest
 
 from auth.core.settings import names
 from auth.core.settings.values import kinds
-from tests.support.cases import cases
 from tests.support.environment import secret
 from tests.support.pages import Visitor, words
 
@@ -59,24 +55,6 @@ def test_page_shows_no_password_of_a_url(make_app, carol):
         assert each not in text
 
 
-@cases(
-    ("url", "shown"),
-    [
-        (
-            "postgresql://ada:pa%40ss@a:6432,b:6433/auth?sslmode=require",
-            "host=a,b port=6432,6433 dbname=auth sslmode=require",
-        ),
-        ("postgresql:///auth?host=%2Frun%2Fpostgresql&password=pass", "host=/run/postgresql dbname=auth"),
-        ("", ""),
-    ],
-)
-def test_database_is_shown_without_its_user_and_password(url, shown):
-    assert kinds.database(url) == shown
-
-
-@pytest.mark.skipif("TEST_DATABASE_URL" in os.environ, reason="the database is not embedded")
-def test_embedded_database_says_so(operator, state_dir):
-    page = operator.visit("/console/settings")
-    row = page.text.partition("<code>DATABASE_URL</code>")[2].partition("</tr>")[0]
-    assert "embedded" in row
-    assert f"host={state_dir}/postgres" in row
+def test_database_is_shown_without_its_user_and_password():
+    url = "postgresql://ada:pa%40ss@a:6432,b:6433/auth?sslmode=require&password=pass"
+    assert kinds.database(url) == "host=a,b port=6432,6433 dbname=auth sslmode=require"

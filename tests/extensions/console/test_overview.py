@@ -5,9 +5,6 @@ import re
 import pytest
 
 from auth.delivery import janitor
-from auth.extensions.console import overview
-from sql import queries
-from tests.support.cases import cases
 from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze, estimated, plan_of
 
@@ -72,21 +69,6 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
         "Sign-in failed 1,234",
     ):
         assert shown in said
-
-
-def test_period_before_is_as_long_as_the_one_shown(parts, database):
-    database.run(
-        "INSERT INTO hourly_counts (hour, name, count)"
-        " SELECT date_trunc('hour', now()) - make_interval(hours => n), 'signed_in', 1 FROM generate_series(0, 1600) AS n"
-    )
-    days = [day.sign_ins for day in queries.list_daily_counts(parts.db, days=30)]
-    assert len(days) == 60
-    assert 0 <= sum(days[30:]) - sum(days[:30]) <= 2
-
-
-@cases(("most", "top"), [(0, 2), (1, 2), (9, 10), (11, 12), (204, 220), (1204, 1400), (98_765, 100_000)])
-def test_axis_ends_at_a_round_number(most, top):
-    assert overview._top(most) == top
 
 
 def test_users_active_in_the_last_30_days_are_counted(operator, parts, database, database_url, alice, bob):

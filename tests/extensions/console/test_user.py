@@ -109,35 +109,6 @@ def test_page_shows_the_claims_of_the_next_token(make_app, alice, carol, databas
     )
 
 
-def test_name_stands_beside_the_address_and_destructive_acts_apart(look, operator, alice, database):
-    database.run('UPDATE users SET user_metadata = \'{"name": "<Alice>"}\' WHERE id = %(id)s', id=alice.id)
-    look(alice.id)
-    assert '<h1>alice@example.com</h1><p class="quiet">&lt;Alice&gt;</p>' in operator.page.text
-    assert operator.page.text.count('class="button"') == 1
-    harmless = ["Edit metadata", "Change addresses"]
-    assert re.findall(r'<li><a href="[^"]+/[a-z]+">([^<]+)', operator.page.text)[-2:] == harmless
-    destructive = ["Ban", "Delete"]
-    assert re.findall(r'<li><a class="risky" [^>]+>([^<]+)', operator.page.text) == destructive
-    # It may be anything.
-    database.run("UPDATE users SET user_metadata = '{\"name\": [1]}' WHERE id = %(id)s", id=alice.id)
-    look(alice.id)
-    assert "<h1>alice@example.com</h1>" in operator.page.text
-    assert "<h1>alice@example.com</h1><p" not in operator.page.text
-
-
-def test_user_without_an_email_is_not_offered_a_recovery_email(look, alice, database):
-    database.run("UPDATE users SET password_hash = NULL WHERE id = %(id)s", id=alice.id)
-    assert "Send a recovery email so they can set one." in look(alice.id)
-    database.run("UPDATE users SET email = NULL, phone = '+491701234567' WHERE id = %(id)s", id=alice.id)
-    said = look(alice.id)
-    assert ("They can add one in their account" in said, "recovery email" in said) == (True, False)
-
-
-def test_end_of_a_ban_is_told(look, alice, database):
-    database.run("UPDATE users SET banned_until = '2999-01-31T12:00:00Z' WHERE id = %(id)s", id=alice.id)
-    assert "Banned banned until 2999-01-31 12:00:00 UTC" in look(alice.id)
-
-
 def test_administrators_are_shown_without_acts(look, operator, carol, client, service_role, alice):
     assert "This is you. Manage your account" in look(carol.id)
     client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)

@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 
 from auth.extensions.console import users
-from tests.support.pages import Visitor, words
+from tests.support.pages import Visitor
 from tests.support.query_plans import analyze, estimated, plan_of
 from tests.support.users import register
 
@@ -59,33 +59,20 @@ class TestSearch:
         for text, names in {
             "ada": ["ada@example.com", "adam@sample.org"],
             "neumann": ["adam@sample.org"],
-            "bri zoë": ["adam@sample.org"],
             "neumann sample adam": ["adam@sample.org"],
             "zoë ada@": [],
             "eumann": [],
             "y_z": ["x%y_z@example.com"],
-            "y_z@exam": ["x%y_z@example.com"],
             " ADA@ ": ["ada@example.com"],
-            "ada@example.com": ["ada@example.com"],
             "+49170": ["ada@example.com"],
             "0049 170-12": ["ada@example.com"],
-            "4917": ["ada@example.com"],
             "aaaaaaaa-00": ["adam@sample.org"],
-            "AAAAAAAA-0000-4000-8000-000000000002": ["adam@sample.org"],
             "@sample": ["adam@sample.org"],
-            "sample.org": ["adam@sample.org"],
-            "x%": ["x%y_z@example.com"],
-            "_": [],
             "%": [],
-            "da@": [],
-            "+": [],
-            "-": [],
             "a" * 2000: [],
             "' OR true --": [],
             "\U0010ffff": [],
-            "@@": [],
             "@a@b": [],
-            "@example.com@": [],
         }.items():
             assert (text, sorted(listed(find(f"?q={quote(text)}")))) == (text, names)
         assert "No users match <strong>Nemo</strong>" in find("?q=Nemo").text
@@ -136,27 +123,18 @@ class TestFilters:
             "status=banned": {"banned"},
             "status=locked": {"banned", "factor"},
             "status=locked&factor=yes": {"factor"},
-            "q=b&status=locked": {"banned"},
             "status=unconfirmed": {"unconfirmed"},
             "status=anonymous": {"Anonymous"},
             "status=administrator": {"carol"},
             "provider=google": {"google"},
-            "provider=unknown": set(),
             "factor=yes": {"factor"},
             "factor=no": {"banned", "was-banned", "unconfirmed", "Anonymous", "google", "carol"},
             "signed_in=day": {"carol"},
-            "signed_in=week": {"carol", "was-banned"},
-            "signed_in=not_month": {"banned", "unconfirmed", "Anonymous", "google", "factor"},
             "signed_in=not_year": {"banned", "unconfirmed", "google"},
             "signed_in=never": {"banned", "unconfirmed"},
             "signed_in=never&status=banned": {"banned"},
-            "provider=google&factor=yes": set(),
-            "provider=google&signed_in=not_year": {"google"},
             "factor=yes&signed_in=not_month": {"factor"},
-            "factor=yes&signed_in=week": set(),
-            "factor=no&signed_in=day": {"carol"},
             "q=b&status=banned": {"banned"},
-            "q=was&status=banned": set(),
             "q=example.com&signed_in=never&status=&provider=&sort=newest": {"banned", "unconfirmed"},
         }.items():
             names_found = {name.partition("@")[0] for name in listed(find(f"?{query}"))}
@@ -165,21 +143,6 @@ class TestFilters:
         assert {*badges} == {
             *("Banned", "Locked", "Confirmed", "Not confirmed", "Two-step", "Administrator", "Anonymous")
         }
-
-    def test_filters_that_are_not_set_say_of_what(self, find):
-        said = words(find())
-        for text in ("Status: any", "Two-step: any", "Last sign-in: any"):
-            assert text in said
-        assert "Status must be one of locked, banned" in words(find("?status=x"))
-
-    def test_acts_on_many_users_are_offered_where_one_can_be_chosen(self, find):
-        assert "Chosen users:" in words(find())
-        assert "Chosen users:" not in words(find("?status=administrator"))
-
-    def test_phone_has_the_filters_folded_and_says_how_many_are_set(self, find):
-        assert '<details class="fold"><summary>Filters</summary></details>' in find("?q=a&sort=newest").text
-        folded = '<details class="fold"><summary>Filters (2 on)</summary></details>'
-        assert folded in find("?q=a&status=locked&factor=yes&provider=").text
 
     def test_last_sign_in_first_lists_users_without_one_last(self, find, database):
         names = [name.partition("@")[0] for name in listed(find("?sort=last_sign_in"))]
