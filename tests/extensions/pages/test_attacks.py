@@ -119,13 +119,6 @@ class TestForms:
         assert (page.status_code, page.mimetype) == (415, "text/html")
 
 
-def test_user_without_a_factor_gets_no_recovery_codes(visitor, alice, database):
-    """A thief would keep them until the owner sets up a factor."""
-    visitor.signed_in_as(alice).visit("/account")
-    assert visitor.send("/account/recovery-codes").url.startswith(f"{SITE}/account/two-step")
-    assert database.count("recovery_codes") == 0
-
-
 def test_every_cookie_is_bound_to_the_host_and_kept_from_scripts(make_app, alice):
     origin = "https://auth.example.com"
     visitor = Visitor(make_app(AUTH_BASE_URL=origin), origin)

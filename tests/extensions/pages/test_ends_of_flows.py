@@ -206,12 +206,6 @@ class TestAttacks:
         assert not signed_in.is_awaited()
         assert signed_in.asks()
 
-    @cases("start", ["/sign-in/continue", "/new-password", "/join", "/second-step/skip"])
-    def test_form_of_another_site_does_not_either(self, signed_in, start):
-        page = signed_in.visitor.post(f"{SITE}{start}", {"then": "site", "password": NEW})
-        assert (page.url, page.status) == (f"{SITE}{start}", 403)
-        assert not signed_in.is_awaited()
-
     def test_challenge_of_another_page_gets_a_code_that_only_the_application_sees(self, invited):
         invited.visitor.be_at("https://evil.example/")
         page = invited.visitor.visit(request_of(code_challenge="A" * 43))

@@ -3,8 +3,6 @@
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.links import SITE
-from tests.support.pages import Visitor
 
 
 @pytest.mark.parametrize("path", ["/sign-in/", "/account/email/", "/console/users/", "/docs/"])
@@ -12,10 +10,6 @@ def test_browser_is_led_to_the_page_without_the_slash_with_its_query(client, pat
     answer = client.get(f"{path}?a=b%20c&d", headers={"Accept": "text/html"})
     expected = "../" * (path.count("/") - 1) + path.strip("/") + "?a=b%20c&d"
     assert (answer.status_code, answer.headers["Location"]) == (303, expected)
-
-
-def test_slash_is_left_out_on_the_way_to_the_page(app):
-    assert Visitor(app).visit("/sign-in/").url == f"{SITE}/sign-in"
 
 
 @pytest.mark.parametrize("path", ["/health/", "/nothing/", "/sign-in//", "/verify%0d%0a/"])

@@ -63,17 +63,6 @@ def test_refusal_of_a_provider_is_told_to_a_browser_that_came_without_cookies(ma
     assert visitor.visit(page.url).text.count("The provider didn’t sign you in.") == 1
 
 
-def test_refusal_of_a_provider_that_posts_a_form_is_told(make_service, fakes):
-    fakes.apple.response = {"code": None, "error": "access_denied"}
-    base_url = "https://auth.example.com"
-    visitor = Visitor(make_service(AUTH_BASE_URL=base_url).app, base_url)
-    visitor.visit("/sign-in")
-    visitor.click(link_of(visitor, "apple"))
-    page = visitor.submit()
-    assert page.url.startswith(f"{base_url}/sign-in?error_code=bad_oauth_callback.")
-    assert "The provider didn’t sign you in." in page.text
-
-
 def test_account_is_connected_after_the_proof_that_interrupted_it(visitor, acme, alice, database):
     visitor.signed_in_as(alice).visit("/account")
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")

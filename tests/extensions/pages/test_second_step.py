@@ -118,14 +118,8 @@ class TestAuthenticatorApp:
         assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
         assert visitor.press("second-step", code=codes.code()).url == f"{SITE}/{path}"
 
-    @pytest.mark.parametrize("is_known", [False, True], ids=["sign-in", "continue"])
-    def test_application_gets_a_session_of_its_level_and_age(
-        self, visitor, codes, client, database, is_known
-    ):
-        sign_in(visitor, "" if is_known else FOR_TARGET)
-        if is_known:
-            visitor.visit(f"/sign-in{FOR_TARGET}")
-            visitor.press("sign-in/continue")
+    def test_application_gets_a_session_of_its_level_and_age(self, visitor, codes, client, database):
+        sign_in(visitor, FOR_TARGET)
         assert "One more step" in visitor.page.text
         session = traded(client, visitor.press("second-step", code=codes.code()).url)
         assert session.get("/recovery_codes").status_code == 200
@@ -175,30 +169,6 @@ class TestAuthenticatorApp:
         assert (page.status, database.count("recovery_codes")) == (200, 10)
         assert "recovery_codes_created" in {row.kind for row in database.all("SELECT kind FROM outbox")}
 
-    def test_second_app_keeps_the_recovery_codes_and_any_code_works_in_the_one_field(
-        self, visitor, alice, database
-    ):
-        visitor.signed_in_as(alice).visit("/account/two-step")
-        phone = shown_app(visitor.press("account/two-step"))
-        visitor.press("verify", code=phone.code())
-        before = database.all("SELECT code_mac FROM recovery_codes")
-        # One notice for one act, whose link removes both.
-        sent = database.all(
-            "SELECT kind FROM outbox WHERE kind IN ('factor_added', 'recovery_codes_created')"
-        )
-        assert [row.kind for row in sent] == ["factor_added"]
-        visitor.visit("/account/two-step")
-        tablet = shown_app(visitor.press("account/two-step", name="Tablet"))
-        page = visitor.press("verify", code=tablet.code())
-        assert unsigned(page) == f"{SITE}/account?done=factor_added"
-        assert database.all("SELECT code_mac FROM recovery_codes") == before
-        for app in (phone, tablet):
-            database.run("UPDATE factors SET last_step = NULL")
-            visitor.visit("/account")
-            visitor.press("sign-out")
-            sign_in(visitor)
-            assert visitor.press("second-step", code=app.code()).url == f"{SITE}/account"
-
     def test_factor_of_another_user_is_not_renamed(self, visitor, alice, bob):
         app, _session = set_up(bob.open_session())
         assert visitor.with_session_of(alice).visit(f"/account/rename?id={app.id}").status == 404
@@ -235,13 +205,6 @@ class TestPasskeys:
         assert "The passkey has been added." in words(page)
         assert database.value("SELECT aal FROM sessions WHERE ended_at IS NULL") == "aal2"
         return authenticator
-
-    def test_passkey_signs_in_without_a_password(self, app, authenticator):
-        visitor = Visitor(app)
-        visitor.visit("/sign-in")
-        visitor.send("/sign-in/passkey")
-        credential = json.dumps(authenticator.get(visitor.passkey_options))
-        assert visitor.press("passkey/verify", credential=credential).url == f"{SITE}/account"
 
     def test_passkey_alone_may_be_skipped_on_the_way_to_the_application(self, app, authenticator, client):
         visitor = Visitor(app)

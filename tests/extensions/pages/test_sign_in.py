@@ -138,16 +138,6 @@ class TestSession:
         assert client.post("/reauthenticate", json=proof, headers=headers).status_code == 200
         assert client.delete("/user", headers=headers).status_code == 200
 
-    @pytest.mark.parametrize("column", ["refreshed_at", "created_at"])
-    def test_code_is_void_once_the_session_that_opened_it_has_run_out(
-        self, signed_in, client, database, column
-    ):
-        signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
-        url = signed_in.submit().url
-        database.run(f"UPDATE sessions SET {column} = now() - interval '401 days'")
-        assert trade(client, url).json["error_code"] == "flow_state_not_found"
-        assert database.count("sessions") == 1
-
     def test_other_account_ends_the_sessions_and_codes_of_the_application(self, signed_in, client, database):
         signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
         tokens = trade(client, signed_in.submit().url).json

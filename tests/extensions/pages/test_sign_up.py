@@ -1,13 +1,12 @@
 """The pages for signing up, for codes by mail or SMS and for forgotten passwords, without a browser."""
 
 import json
-from urllib.parse import urlencode
 
 import pytest
 
 from auth.core.addresses import spaced_phone
 from tests.support.cases import cases
-from tests.support.links import CHALLENGE, PHONE, SITE, later, path
+from tests.support.links import PHONE, SITE, later
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import DAVE, PASSWORD, sign_in
 
@@ -23,22 +22,7 @@ def dave(client, service_role) -> None:
     assert response.status_code in (200, 201), response.text
 
 
-def link_of(sent) -> str:
-    return path(sent.kind, sent.token, redirect_to=sent.variables["redirect_to"])
-
-
 class TestSignUp:
-    @pytest.mark.parametrize("target", ["", "https://app.example.com/signed-in"])
-    def test_link_of_the_mail_signs_in_and_may_lead_to_the_application(self, make_app, outbox, target):
-        visitor = Visitor(make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**"))
-        to = f"?{urlencode({'redirect_to': target, 'code_challenge': CHALLENGE})}" if target else ""
-        visitor.visit(f"/sign-up{to}")
-        visitor.submit(email=DAVE, password=PASSWORD)
-        policy = visitor.visit(link_of(outbox.last(DAVE))).headers["Content-Security-Policy"]
-        assert "form-action 'self';" in policy
-        assert visitor.submit().url.partition("?code=")[0] == (target or f"{SITE}/account")
-        assert visitor.cookie("latchkey")
-
     def test_easy_password_is_named_while_it_is_chosen_and_refused_and_leaves_no_trace(
         self, visitor, database, capfd
     ):
@@ -132,18 +116,6 @@ class TestForgottenPassword:
         assert "This is your current password." in visitor.submit(password=PASSWORD).text
         assert unsigned(visitor.submit(password=NEW)) == f"{SITE}/account?done=password"
         assert sign_in(client, DAVE, NEW).status_code == 200
-
-    def test_recovery_is_the_proof_whatever_the_setting_says(self, make_app, dave, outbox, client, database):
-        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always"))
-        visitor.visit("/forgot-password")
-        visitor.submit(email=DAVE)
-        visitor.submit(code=outbox.last(DAVE).code)
-        database.run("UPDATE sessions SET created_at = created_at - interval '9 minutes'")
-        assert visitor.visit("/new-password").url == f"{SITE}/new-password"
-        assert unsigned(visitor.submit(password=NEW)) == f"{SITE}/account?done=password"
-        assert sign_in(client, DAVE, NEW).status_code == 200
-        database.run("UPDATE sessions SET created_at = created_at - interval '2 minutes'")
-        assert "/account/confirm" in visitor.visit("/new-password").url
 
 
 class TestPasswordOfASignUp:

@@ -7,14 +7,12 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from auth.web.html.forms import SESSION
-from tests.support import factors
 from tests.support.answers import assert_ok
 from tests.support.checked_rows import statements_run
 from tests.support.links import (
     BROWSER,
     CHALLENGE,
     ON_ITS_WAY,
-    PHONE,
     SITE,
     WITH_CHALLENGE,
     later,
@@ -99,11 +97,6 @@ def confirm(visitor: Visitor, link: str) -> None:
     """Open a link, and press its button."""
     visitor.visit(link)
     visitor.press("verify")
-
-
-def sign_in_as_dave(visitor: Visitor) -> None:
-    visitor.visit("/sign-in")
-    visitor.submit(email=DAVE, password=PASSWORD)
 
 
 def code_of(page: Any) -> str:
@@ -206,22 +199,6 @@ class TestSignUp:
         assert desktop.visit(desktop.link("Sign in") or "").url.startswith(f"{SITE}/sign-in?redirect_to=")
         assert code_of(desktop.submit(email=DAVE, password=PASSWORD))
 
-    def test_window_that_has_not_asked_does_not_wait(self, desktop, phone, ask):
-        ask(desktop, "sign-up", DAVE)
-        sign_in_as_dave(phone)
-        for visitor, waits in ((phone, False), (desktop, True)):
-            for _ in range(2):
-                heading = "Check your inbox" if waits else "Confirm your email address"
-                assert heading in words(visitor.page)
-                assert ("data-waiting" in visitor.page.text) is waits
-                visitor.press("sign-up/verify", code="000000")
-        assert "data-waiting" in phone.press("sign-up/code").text
-
-    def test_second_step_is_asked_for_where_the_link_is_opened(self, client, desktop, phone, alice, ask):
-        factors.set_up(alice.open_session())
-        confirm(phone, ask(desktop, "sign-in", alice.email))
-        assert phone.page.url.startswith(f"{SITE}/second-step?next=sign-in%2Fhere&redirect_to=")
-
     def test_only_the_sign_up_whose_link_was_used_hears_of_it(self, app, desktop, phone, ask, database):
         mallory = Visitor(app)
         ask(mallory, "sign-up", DAVE, password="Mallorys-Horse-1")
@@ -287,18 +264,6 @@ class TestReturning:
         assert shown.url.startswith(f"{SITE}/{page}?redirect_to=")
         assert (email in shown.text, "…@" in shown.text) == (False, False)
         assert "This page has expired" in words(shown)
-
-    def test_change_of_a_phone_is_finished_after_the_tab_was_closed(self, app, desktop, alice, outbox):
-        desktop.signed_in_as(alice)
-        desktop.visit("/account/phone")
-        desktop.submit(phone=PHONE)
-        waits = desktop.page.url
-        other = Visitor(app).signed_in_as(alice)
-        assert unsigned(other.visit(waits)) == f"{SITE}/account/phone?error_code=insufficient_permissions"
-        assert "Check your" in words(desktop.visit(waits))
-        done = desktop.press("account/phone/verify", code=outbox.last(PHONE).code)
-        assert unsigned(done) == f"{SITE}/account?done=phone"
-        assert unsigned(desktop.visit(waits)) == f"{SITE}/account?done=phone"
 
 
 class TestStrangers:
