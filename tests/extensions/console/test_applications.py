@@ -10,7 +10,6 @@ from tests.support.cases import cases
 from tests.support.openid import allow, insert_client
 from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze, plan_of
-from tests.support.users import register
 
 CALLBACK = "https://grafana.example/login"
 NOBODY = "11111111-1111-1111-1111-111111111111"
@@ -67,19 +66,12 @@ class TestLists:
         names = [name for page in operator.pages() for name in _NAMES.findall(page.text)]
         assert names == [*(f"Tool {number}" for number in range(24, -1, -1)), "Unnamed application", "Gitea"]
 
-    def test_grants_are_shown_with_their_users_and_paged(
-        self, operator, client, service_role, database, alice
-    ):
-        people = [register(client, service_role, f"user{number}@example.com") for number in range(26)]
-        id = add(database, users=people)
-        other = add(database, "Gitea", users=[alice])
+    def test_grants_are_shown_with_their_users(self, operator, database, alice, bob):
+        id, _other = add(database, users=[bob]), add(database, "Gitea", users=[alice])
         said = words(operator.visit(f"/console/applications/{id}"))
-        assert "Last use just now , 26 grants" in said
-        assert "user25@example.com openid email just now just now Remove" in said
-        shown = [name for page in operator.pages() for name in re.findall(r">(\S+)</a></td>", page.text)]
-        assert shown == [person.email for person in reversed(people)]
+        assert "Last use just now , 1 grant" in said
+        assert f"{bob.email} openid email just now just now Remove" in said
         assert alice.email not in said
-        assert alice.email in words(operator.visit(f"/console/applications/{other}"))
         for id in (NOBODY, "nonsense"):
             assert operator.visit(f"/console/applications/{id}").status == 404
 
@@ -148,15 +140,6 @@ class TestActs:
         assert recorded.details["client"] == "Grafana"
         assert secret not in str(database.everything())
 
-    def test_public_application_has_no_secret(self, act, armed, database):
-        page = act("new", **NEW | {"token_endpoint_auth_method": "none"})
-        assert "Application created. It has no secret." in words(page)
-        assert database.value("SELECT secret_hash FROM oauth_clients") is None
-        id = database.value("SELECT id FROM oauth_clients")
-        assert f"{id}/new-secret" not in page.text
-        armed.visit(f"/console/applications/{id}/change")
-        assert "client_secret" not in armed.page.text
-
     def test_all_settings_are_changed_and_kept_by_a_form_that_is_sent_unchanged(self, act, database):
         id = add(database)
         wanted = {
@@ -203,19 +186,9 @@ class TestActs:
                 "“http://grafana.example.com/” can’t be used: http is only for localhost, 127.0.0.1 and [::1].",
             ),
             (
-                {"logo_uri": "https://<b>.example.com"},
-                "logo_uri",
-                "“https://<b>.example.com” can’t be used: it has a character that a URI may not have.",
-            ),
-            (
                 {"token_endpoint_auth_method": "none", "require_pkce": None},
                 "require_pkce",
                 "A public application, or one that registered itself, needs PKCE.",
-            ),
-            (
-                {"authorization_code": None, "refresh_token": None},
-                "authorization_code",
-                "Choose at least one use.",
             ),
             (
                 {"token_lifetime": "an hour"},
@@ -242,14 +215,6 @@ class TestActs:
         assert ">\nstaff</textarea>" in page.text
         assert page.text.count(" checked") == sum(value == "yes" for value in sent.values())
         assert database.count("oauth_clients") == 0
-
-    def test_type_that_cannot_change_is_refused_at_its_field(self, act, database):
-        id = add(database)
-        page = act(f"{id}/change", token_endpoint_auth_method="none", require_pkce="yes")
-        alert = "An application can’t change between public and confidential. Add a new one instead."
-        assert (page.status, f'role="alert">{alert}</p>' in page.text) == (400, True)
-        assert "<h1>Change application</h1>" in page.text
-        assert database.value("SELECT token_endpoint_auth_method FROM oauth_clients") == "client_secret_basic"
 
     def test_old_secret_works_for_a_day_if_that_is_ticked(self, act, armed, database):
         id = add(database)

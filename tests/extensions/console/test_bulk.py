@@ -13,12 +13,9 @@ from auth.web.errors import ApiError
 from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history
 from tests.support.cases import cases
-from tests.support.http_target import HttpTarget
 from tests.support.links import SITE
 from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze
-
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 MANY = (
     "INSERT INTO users (email, made_by) SELECT 'user' || number || '@example.com', 'administrator'"
@@ -104,21 +101,6 @@ def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alic
     assert database.count("audit_log", "action = 'signed_out'") == 2
 
 
-def test_second_request_leaves_the_rest_to_the_first_one(
-    begin, operator, alice, bob, carol, database, monkeypatch
-):
-    """Repeated requests meanwhile would use up the limit of all acts."""
-    monkeypatch.setattr(bulk, "_CHUNK", 1)
-    begin("end-sessions", alice, bob)
-    path, fields = operator.page.url, operator.page.forms[-1].fields
-    statement = "SELECT FROM users WHERE id <> %s FOR UPDATE"
-    with database.locked("users", carol.id, statement) as lock:
-        requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
-    pages = [request.result() for request in requests]
-    assert ["1 of 2 done." in words(page) for page in pages] == [True, True]
-    assert sorted("data-continue" in page.text for page in pages) == [False, True]
-
-
 def test_all_that_match_are_deleted_in_chunks_with_a_factor(
     armed, codes, app, bob, database, insert_users, monkeypatch
 ):
@@ -192,29 +174,6 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     assert [row.email for row in in_group] == ["dave@example.com", "eve@example.com", "f@example.com"]
 
 
-@pytest.mark.parametrize("status", [403, 429])
-def test_invitation_that_a_hook_refuses_leaves_the_others(make_app, carol, outbox, status):
-    """The hook chooses the status, also that of a limit."""
-
-    def answer(event):
-        refusal = {"http_code": status, "message": "Not from here"}
-        return {"error": refusal} if event["user"]["email"] == "dave@example.com" else {}
-
-    with HttpTarget() as hook:
-        hook.answer = answer
-        settings = {
-            "AUTH_HOOK_BEFORE_USER_CREATED": hook.url,
-            "AUTH_HOOK_BEFORE_USER_CREATED_SECRETS": SECRET,
-        }
-        operator = Visitor(make_app(**settings)).with_session_of(carol)
-        operator.visit("/console/users/invite-list")
-        operator.press("invite-list", emails="dave@example.com eve@example.com")
-        page = go_on(operator)
-    assert "2 of 2 done, 1 of them refused." in words(page)
-    assert "dave@example.com Not from here" in words(page)
-    assert outbox.last("eve@example.com").kind == "invite"
-
-
 class TestExport:
     def rows(self, operator, query=""):
         operator.visit(f"/console/users/export{query}")
@@ -247,11 +206,6 @@ class TestExport:
         assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
         assert row["name"] == f"'@SUM(A1)\n\"x\", y;'{sign}2;'\"-3\t'{sign}4"
         database.run("DELETE FROM users WHERE phone = '+4917012345'")
-
-    def test_export_continues_after_a_page(self, operator, insert_users, monkeypatch):
-        monkeypatch.setattr(lists, "_PAGE", 3)
-        insert_users(10)
-        assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
 
     def test_export_ends_with_the_rights_of_the_administrator(self, app, operator, database, monkeypatch):
         monkeypatch.setattr(lists, "_PAGE", 1)

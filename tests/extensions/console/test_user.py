@@ -97,16 +97,10 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
 
 
 def test_page_shows_the_claims_of_the_next_token(make_app, alice, carol, database):
-    claims = '{"roles": "app_metadata.roles"}'
-    operator = Visitor(make_app(AUTH_TOKEN_CLAIMS=claims)).with_session_of(carol)
-    set_roles = "UPDATE users SET app_metadata = jsonb_build_object('roles', repeat('<b>', %(times)s))"
-    database.run(set_roles, times=1)
-    operator.visit(f"/console/users/{alice.id}")
-    assert "<dt>Claims</dt><dd><code>{&#34;roles&#34;: &#34;&lt;b&gt;&#34;}</code></dd>" in operator.page.text
-    database.run(set_roles, times=1400)
-    assert "Claims Left out of access tokens, as they are larger than 4,096 bytes" in words(
-        operator.visit(f"/console/users/{alice.id}")
-    )
+    operator = Visitor(make_app(AUTH_TOKEN_CLAIMS='{"roles": "app_metadata.roles"}')).with_session_of(carol)
+    database.run('UPDATE users SET app_metadata = \'{"roles": "<b>"}\'')
+    page = operator.visit(f"/console/users/{alice.id}")
+    assert "<dt>Claims</dt><dd><code>{&#34;roles&#34;: &#34;&lt;b&gt;&#34;}</code></dd>" in page.text
 
 
 def test_administrators_are_shown_without_acts(look, operator, carol, client, service_role, alice):
@@ -169,18 +163,6 @@ class TestTimeline:
         act(database, alice.id, "banned")
         operator.visit(older)
         assert entries(operator) == whole[25:50]
-
-    def test_filter_shows_one_kind(self, operator, alice, long_story, client):
-        client.post("/recover", json={"email": alice.email})
-        for kind, number, beginning in (
-            ("refusal", 15, "sign-in failed: wrong password"),
-            ("message", 1, "email (password recovery) to alice@example.com waiting"),
-            ("event", 0, ""),
-        ):
-            operator.visit(f"/console/users/{alice.id}?kind={kind}")
-            assert [text[: len(beginning)] for text in entries(operator)] == [beginning] * number
-        operator.visit(f"/console/users/{alice.id}?kind=act")
-        assert (len(entries(operator)), "kind=act&amp;before=" in operator.page.text) == (25, True)
 
     def test_unknown_user_is_not_found_and_a_malformed_query_refused(self, operator, alice):
         for user_id in (NOBODY, "x", "%27"):

@@ -10,7 +10,7 @@ from tests.support.factors import set_up
 from tests.support.links import PHONE, assert_signs_in, type_in
 from tests.support.pages import Visitor, words
 from tests.support.passkeys import register as register_passkey
-from tests.support.users import NEW_EMAIL, register, sign_in
+from tests.support.users import NEW_EMAIL, register
 
 CAROL = ("user", "carol@example.com")
 ONLY_THE_KEY = "Only the service role key can change"
@@ -113,23 +113,6 @@ class TestActs:
         # A code is good once.
         assert armed.press("/remove", factor_code=code).status == 422
 
-    def test_user_is_created_with_a_name_and_a_password_of_the_policy(self, operator, client, database):
-        fields = {"name": " Dave ", "email": "Dave@example.com", "phone": "", "password": "weak"}
-        for wrong, status, problem in (
-            ({}, 400, "password"),
-            ({"password": "Correct-Horse-1", "email": "carol@example.com"}, 409, "Another user has this"),
-        ):
-            operator.visit("/console/users/create")
-            page = operator.press("create", **fields | wrong)
-            shown = problem in words(page), "Correct-Horse" in page.text
-            assert (page.status, *shown) == (status, True, False)
-        page = operator.press("create", **fields | {"password": "Correct-Horse-1", "is_confirmed": "yes"})
-        assert "User created." in words(page)
-        assert "user created by an administrator, carol@example.com" in words(page)
-        user = database.one("SELECT user_metadata, role FROM users WHERE email = 'dave@example.com'")
-        assert user == ({"name": "Dave"}, "authenticated")
-        assert sign_in(client, "dave@example.com", "Correct-Horse-1").status_code == 200
-
     def test_invited_user_gets_a_link_but_an_administrator_does_not(self, operator, client, outbox, database):
         def invite(email="dave@example.com"):
             operator.visit("/console/users/invite")
@@ -200,18 +183,6 @@ class TestRefusals:
         assert "Metadata saved." in words(armed.press("metadata"))
         found = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
         assert found == {"note": "mine"}
-
-    def test_act_that_is_not_needed_or_of_a_user_who_is_gone_is_refused(
-        self, armed, codes, go, alice, database
-    ):
-        go(alice, "recover")
-        database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=alice.id)
-        page = armed.press("recover")
-        assert (page.status, "needed: the address is confirmed" in page.text) == (409, True)
-        assert database.count("outbox", "kind = 'recovery'") == 0
-        go(alice, "delete")
-        database.run("DELETE FROM users WHERE id = %(id)s", id=alice.id)
-        assert armed.press("delete", factor_code=codes.code(1)).status == 404
 
     def test_other_administrators_and_oneself_are_refused(self, armed, codes, carol, alice, database):
         for name in USER_ACTS:

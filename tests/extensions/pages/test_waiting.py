@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from auth.web.html.forms import SESSION
+from tests.support import factors
 from tests.support.answers import assert_ok
 from tests.support.checked_rows import statements_run
 from tests.support.links import (
@@ -198,6 +199,11 @@ class TestSignUp:
         desktop.visit(waiting.url)
         assert desktop.visit(desktop.link("Sign in") or "").url.startswith(f"{SITE}/sign-in?redirect_to=")
         assert code_of(desktop.submit(email=DAVE, password=PASSWORD))
+
+    def test_second_step_is_asked_for_where_the_link_is_opened(self, client, desktop, phone, alice, ask):
+        factors.set_up(alice.open_session())
+        confirm(phone, ask(desktop, "sign-in", alice.email))
+        assert phone.page.url.startswith(f"{SITE}/second-step?next=sign-in%2Fhere&redirect_to=")
 
     def test_only_the_sign_up_whose_link_was_used_hears_of_it(self, app, desktop, phone, ask, database):
         mallory = Visitor(app)
