@@ -34,19 +34,17 @@ def with_phone(visitor, outbox) -> Visitor:
 
 
 class TestItems:
-    def test_last_used_devices_are_shown_first_the_sixth_behind_a_click_and_programs_by_name(
-        self, visitor, alice, database
-    ):
-        agents = ["Firefox/120.0 (X11; Linux)", "curl/8.5.0", "python-requests/2.32", "made-up/1", None, None]
-        for hours, agent in enumerate(agents):
+    def test_last_used_devices_are_shown_first_and_the_sixth_behind_a_click(self, visitor, alice, database):
+        for hours, agent in enumerate(
+            ["Firefox/120.0 (X11; Linux)", "curl/8.5.0", "made-up/1", None, None, None]
+        ):
             used = "UPDATE sessions SET user_agent = %(agent)s, refreshed_at = now() - %(hours)s * interval '1 hour'"
             id = alice.sign_in().claims["session_id"]
             database.run(f"{used} WHERE id = %(id)s", agent=agent, hours=hours, id=id)
         page = visitor.visit("/account")
         devices = page.text.partition('<section id="devices"')[2].partition("</section>")[0]
         said = re.findall(r"<strong>([^<]+)", devices)
-        assert said[:3] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux"]
-        assert said[3:] == ["curl", "Python", *["Unknown device"] * 3]
+        assert said[:4] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux", "curl"]
         seen, _, behind = devices.partition("<summary>2 more</summary>")
         assert (seen.count('account/sessions/end"'), behind.count('account/sessions/end"')) == (4, 2)
 

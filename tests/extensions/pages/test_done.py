@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cases import cases
 from tests.support.contract import page_routes
-from tests.support.links import CHALLENGE, SITE, Outbox, path
+from tests.support.links import SITE, Outbox, path
 from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
 from tests.support.users import DAVE, PASSWORD
@@ -160,15 +160,6 @@ class TestErrors:
 
 
 class TestPasskeys:
-    def test_challenge_has_a_url_which_reloads_with_a_challenge_of_its_own(self, visitor, database):
-        visitor.visit(f"/sign-in?code_challenge={CHALLENGE}")
-        page = visitor.press("sign-in/passkey")
-        assert page.url == f"{SITE}/sign-in/passkey?code_challenge={CHALLENGE}"
-        first = visitor.passkey_options["challenge"]
-        assert visitor.visit(page.url).status == 200
-        assert visitor.passkey_options["challenge"] != first
-        assert visitor.page.forms[0].fields["code_challenge"] == CHALLENGE
-
     def test_page_writes_no_more_challenges_than_its_limit_and_none_for_a_head_request(
         self, make_app, alice, database
     ):

@@ -84,18 +84,6 @@ def invitation(flow: Flow) -> None:
     flow.visitor.submit(password=NEW)
 
 
-def invitation_without_a_password(flow: Flow) -> None:
-    flow.invite()
-    flow.visitor.press("sign-in/continue")
-
-
-def recovery_by_link(flow: Flow) -> None:
-    flow.client.post("/recover", json={"email": ALICE})
-    flow.visitor.visit(path("recovery", flow.outbox.last(ALICE, "recovery").token))
-    flow.visitor.submit()
-    flow.visitor.submit(password=NEW)
-
-
 def recovery_by_code(flow: Flow) -> None:
     flow.visitor.visit("/forgot-password")
     flow.visitor.submit(email=ALICE)
@@ -110,19 +98,7 @@ def sign_up_by_link(flow: Flow) -> None:
     flow.visitor.submit()
 
 
-def sign_up_by_code(flow: Flow) -> None:
-    flow.visitor.visit("/sign-up")
-    flow.visitor.submit(email=DAVE, password=PASSWORD)
-    flow.visitor.submit(code=flow.outbox.last(DAVE).code)
-
-
-@pytest.mark.parametrize(
-    "walk",
-    [
-        *(invitation, invitation_without_a_password, recovery_by_link, recovery_by_code),
-        *(sign_up_by_link, sign_up_by_code),
-    ],
-)
+@pytest.mark.parametrize("walk", [invitation, recovery_by_code, sign_up_by_link])
 def test_flow_ends_at_the_login_of_the_application_whose_request_is_answered_once(
     flow, walk: Callable[[Flow], None]
 ):

@@ -110,12 +110,6 @@ class TestMails:
         assert sent.text.endswith(f"\n{shown}\n")
         assert f'<br><a href="{url}" style="color: inherit">{shown}</a></p>' in sent.html
 
-    def test_template_of_the_operator_may_use_the_support(self, make_app, tmp_path):
-        (tmp_path / "en").mkdir()
-        (tmp_path / "en" / "recovery.txt").write_text("Reset\n\n{{ link }}\n{{ support_url or 'none' }}")
-        for changes, shown in (({}, "none"), ({"AUTH_SUPPORT_URL": HELP}, HELP)):
-            assert mail(make_app(AUTH_MAIL_TEMPLATES=str(tmp_path), **changes)).text.endswith(f"\n{shown}\n")
-
 
 @cases(
     ("name", "value"),

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urljoin
 import pytest
 
 from auth.web.html.forms import FIELD
-from tests.support import passkeys, security_keys
+from tests.support import passkeys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
 from tests.support.factors import App, set_up
@@ -248,51 +248,8 @@ class TestPasskeys:
         assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
         assert visitor.session_cookie is None
 
-    def test_refused_and_switched_off_passkeys_write_no_challenge(self, make_app, visitor, database):
-        visitor.visit("/sign-in")
-        for path in ("/sign-in/passkey", "/sign-in/passkey/verify"):
-            assert visitor.post(f"{SITE}{path}", {}).status == 403
-        without = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
-        assert "passkey" not in without.visit("/sign-in").text
-        assert without.send("/sign-in/passkey").status == 404
-        assert database.count("factor_challenges") == 0
-
-
-class TestSecurityKeys:
-    @pytest.fixture
-    def key(self, alice, visitor) -> Authenticator:
-        """A security key of Alice, her only second factor, for which the browser is asked."""
-        key = security_keys.set_up(alice.open_session())[0]
-        sign_in(visitor)
-        return key
-
-    def test_key_opens_the_account(self, visitor, key, database):
-        wrong = json.dumps(key.get(visitor.passkey_options, origin="https://evil.example"))
-        page = visitor.press("second-step/key", credential=wrong)
-        assert (page.status, page.url) == (400, f"{SITE}/second-step/key")
-        assert visitor.visit("/account").url.startswith(f"{SITE}/second-step")
-        credential = json.dumps(key.get(visitor.passkey_options))
-        assert visitor.press("second-step/key", credential=credential).url == f"{SITE}/account"
-        assert "Security key" in words(visitor.page)
-        assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 2
-        assert "The security key has been removed." in visitor.remove("factor").text
-
 
 class TestNewApp:
-    def test_wrong_first_code_and_a_reload_keep_the_qr_code(self, visitor, alice):
-        visitor.signed_in_as(alice)
-        visitor.visit("/account/two-step")
-        shown = visitor.press("account/two-step")
-        assert shown.url.startswith(f"{SITE}/account/two-step/verify?factor_id=")
-        app = shown_app(shown)
-        for page in (visitor.press("two-step/verify", code=app.wrong_code()), visitor.visit(shown.url)):
-            assert shown_app(page).secret == app.secret
-        assert "Save your recovery codes" in words(visitor.press("two-step/verify", code=app.code()))
-        # It is no secret to show any more.
-        again = visitor.visit(shown.url)
-        assert unsigned(again) == f"{SITE}/account/two-step?error_code=mfa_factor_not_found"
-        assert app.secret not in again.text.replace(" ", "")
-
     def test_qr_code_is_shown_to_the_session_that_began_alone(self, app, visitor, alice, database):
         visitor.signed_in_as(alice)
         visitor.visit("/account/two-step")

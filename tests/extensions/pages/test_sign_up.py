@@ -133,19 +133,3 @@ class TestPasswordOfASignUp:
         assert ("Continue without a password" in page.text, "Not now" in page.text) == (True, False)
         # Later, or for another browser, the page says nothing of a sign-up.
         assert self.GONE not in words(visitor.visit("/new-password"))
-
-    def test_page_claims_no_code_for_a_user_whom_an_operator_made_and_sends_one(
-        self, visitor, client, service_role, outbox
-    ):
-        body = {"email": DAVE, "password": PASSWORD}
-        assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
-        visitor.visit("/sign-in")
-        page = visitor.submit(email=DAVE, password=PASSWORD)
-        claims = ("We emailed you a code", "Check your inbox", "Check your spam folder")
-        assert [claim for claim in claims if claim in words(page)] == []
-        assert "Confirm your email address first: enter your code, or request a new one." in words(page)
-        assert outbox.sent() == []
-        page = visitor.press("sign-up/code")
-        assert "We emailed you a code" in words(page)
-        visitor.submit(code=outbox.last(DAVE).code)
-        assert client.post("/token?grant_type=password", json=body).status_code == 200

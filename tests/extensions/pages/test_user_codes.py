@@ -130,22 +130,6 @@ class TestCode:
 
 
 class TestDecision:
-    def test_page_says_which_application_asks_from_where_and_with_what(self, client, signed_in, television):
-        firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-        environ = {"REMOTE_ADDR": "198.51.100.7", "HTTP_USER_AGENT": firefox}
-        form = {"client_id": television.id, "scope": "openid email"}
-        codes = client.post("/oauth/device_authorization", data=form, environ_base=environ).json
-        signed_in.visit("/device")
-        said = words(signed_in.press("device", user_code=codes["user_code"]))
-        for text in (
-            "Sign in to Television",
-            "See your email address",
-            "from 198.51.100.7 with Firefox on Linux, which isn’t the network you’re using.",
-            WARNING,
-        ):
-            assert text in said
-        assert "go back to" not in said
-
     def test_decision_is_made_once(self, signed_in, device):
         device.enter(signed_in)
         asked = signed_in.page.url
