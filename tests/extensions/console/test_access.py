@@ -68,19 +68,6 @@ def test_code_at_an_address_that_the_thief_has_set_enrols_nothing(client, carol,
     assert database.count("factors") == 0
 
 
-def test_code_of_the_mailbox_enrols_the_first_factor_in_its_session_for_a_while(carol, outbox, database):
-    session, other = carol.sign_in(), carol.sign_in()
-    session.get("/reauthenticate")
-    nonce = outbox.last(carol.email, "reauthentication").code
-    assert session.post("/reauthenticate", json={"nonce": nonce}).status_code == 200
-    enrolment = {"factor_type": "totp"}
-    assert session.post("/factors", json=enrolment).status_code == 200
-    for proof in ({}, {"nonce": nonce}):
-        assert other.post("/factors", json=enrolment | proof).status_code == 400
-    database.run("UPDATE sessions SET code_given_at = now() - interval '16 minutes'")
-    assert session.post("/factors", json=enrolment).json["error_code"] == "reauthentication_needed"
-
-
 def test_one_of_fifty_sessions_enrols_by_one_code(client, carol, outbox, database):
     sessions = [carol.open_session().on(client.application.test_client()) for _ in range(50)]
     sessions[0].get("/reauthenticate")

@@ -2,12 +2,11 @@
 
 import html
 import json
-from pathlib import Path
 
 from auth.core.settings import names
 from auth.core.settings.values import kinds
 from tests.support.environment import secret
-from tests.support.pages import Visitor, words
+from tests.support.pages import Visitor
 
 
 def test_every_setting_is_shown_with_its_origin(operator):
@@ -17,15 +16,6 @@ def test_every_setting_is_shown_with_its_origin(operator):
     chosen, _, defaults = page.text.partition('id="defaults"')
     assert "<code>AUTH_BCRYPT_COST</code>" in chosen
     assert "<code>AUTH_MFA_REQUIRED</code>" in defaults
-
-
-def test_page_says_where_to_change_each_setting(operator, state_dir):
-    said = words(operator.visit("/console/settings"))
-    assert f"on a line NAME=value of {Path('.env').resolve()}" in said
-    assert "AUTH_BCRYPT_COST 4 environment" in said
-    assert f"AUTH_JWT_KEYS hidden {state_dir}/jwt_keys.json, with latchkey keys rotate signing" in said
-    # Paths are shown as they are typed.
-    assert f'<td class="long">{state_dir}/jwt_keys.json' in operator.page.text
 
 
 def test_page_shows_no_secret_of_the_settings_and_of_the_state_directory(operator, parts, state_dir):

@@ -193,19 +193,6 @@ class TestPreview:
         assert frame.headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert "Neues Passwort wählen</a>" in frame.text
 
-    def test_own_templates_are_shown_as_they_are_now(self, make_app, carol, tmp_path):
-        operator = Visitor(make_app(AUTH_MAIL_TEMPLATES=str(tmp_path))).with_session_of(carol)
-        (tmp_path / "en").mkdir()
-        (tmp_path / "en" / "recovery.txt").write_text("Hi <1>\n\n{{ link }}\n")
-        own = "/console/messages/preview?message=email.recovery"
-        page = operator.visit(own)
-        assert ("Hi &lt;1&gt;</dd>" in page.text, "<iframe" in page.text) == (True, False)
-        assert operator.visit(own.replace("preview", "preview/html")).status == 404
-        (tmp_path / "en" / "recovery.txt").write_text("{{ lnik }}")
-        page = operator.visit(own)
-        why = "can&#39;t be rendered: en/recovery: UndefinedError: &#39;lnik&#39; is undefined"
-        assert (page.status, why in page.text) == (409, True)
-
 
 class TestSendingAgain:
     def test_failed_mail_is_sent_again(

@@ -5,6 +5,7 @@ from itertools import chain
 
 import pytest
 
+from tests.support.api_keys import make_key, use
 from tests.support.audit import FIREFOX, act, clear_history
 from tests.support.factors import set_up
 from tests.support.links import PHONE
@@ -170,3 +171,18 @@ class TestTimeline:
         place = f"before=2026-01-01T00:00:00Z~4~{NOBODY}"
         for query in ("kind=x", "before=x", place, f"before=now~1~{NOBODY}"):
             assert operator.visit(f"/console/users/{alice.id}?{query}").status == 400
+
+
+def test_api_key_is_shown_and_removed(make_app, alice, carol, database, outbox):
+    app = make_app(AUTH_API_KEYS="true")
+    operator, client = Visitor(app).with_session_of(carol), app.test_client()
+    id, key = make_key(alice.open_session(client), "<b>CI</b>", scopes=["read"], expires_in=86_400)
+    page = operator.visit(f"/console/users/{alice.id}")
+    assert f"API keys <b>CI</b> {key[:11]}… Added just now , never used, expires " in words(page)
+    assert ("<b>CI" in page.text, key in page.text) == (False, False)
+    operator.visit(f"/console/users/{alice.id}/api-keys/{id}/remove")
+    assert "Removes 1 API key: “<b>CI</b>”." in words(operator.page)
+    assert "No API keys." in words(operator.press("/remove"))
+    assert use(client, key).status_code == 401
+    assert outbox.sent(alice.email, "api_key_removed") == []
+    assert database.value("SELECT actor_id FROM audit_log WHERE action = 'api_key_removed'") == carol.id
