@@ -9,7 +9,6 @@ import pytest
 from tests.support.cases import cases
 from tests.support.openid import allow, insert_client
 from tests.support.pages import Visitor, words
-from tests.support.query_plans import analyze, plan_of
 
 CALLBACK = "https://grafana.example/login"
 NOBODY = "11111111-1111-1111-1111-111111111111"
@@ -74,27 +73,6 @@ class TestLists:
         assert alice.email not in said
         for id in (NOBODY, "nonsense"):
             assert operator.visit(f"/console/applications/{id}").status == 404
-
-    def test_pages_are_read_from_their_indexes(self, database, database_url):
-        database.truncate()
-        client_id = add(database)
-        database.run(
-            "INSERT INTO users (id, made_by) SELECT gen_random_uuid(), 'anonymous' FROM generate_series(1, 5000);"
-            "INSERT INTO oauth_clients (redirect_uris, grant_types, token_endpoint_auth_method, created_at)"
-            " SELECT '{}', '{refresh_token}', 'none', now() - n * interval '1 hour' FROM generate_series(1, 5000) AS n;"
-            "INSERT INTO oauth_grants (user_id, client_id, scopes, granted_at)"
-            " SELECT u.id, c.id, '{openid}', now() - random() * interval '1 day' FROM users AS u CROSS JOIN"
-            " (SELECT id FROM oauth_clients ORDER BY id = %(id)s DESC, id LIMIT 4) AS c",
-            id=client_id,
-        )
-        analyze(database_url)
-        for statement, index, parameters in (
-            ("search_clients", "oauth_clients_created_at", {"most": 26, "counted": 1000, "searched": 100}),
-            ("search_client_grants", "oauth_grants_client_id", {"most": 26, "client_id": client_id}),
-        ):
-            plan = plan_of(database_url, statement, **parameters)
-            read = plan.read_whole & {"oauth_clients", "oauth_grants", "users"}
-            assert (index in plan.indexes, read) == (True, set()), statement
 
 
 class TestPlantedText:

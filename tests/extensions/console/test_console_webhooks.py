@@ -9,7 +9,6 @@ import pytest
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.pages import words
-from tests.support.query_plans import analyze, plan_of
 
 ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 TICKED = {event.replace(".", "_"): "yes" for event in ALL}
@@ -96,24 +95,6 @@ class TestDeliveries:
             f"x/deliveries/{waiting['id']}",
         ):
             assert operator.visit(f"/console/webhooks/{path}").status == 404
-
-    def test_lists_are_read_from_their_indexes(self, hooks, target, database, database_url):
-        database.truncate()
-        made = hooks.register(target)
-        database.run(
-            "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at, created_at)"
-            " SELECT gen_random_uuid(), 'webhook', 'auth.login', CASE WHEN n %% 2 = 0 THEN %(id)s ELSE 'another' END,"
-            " CASE WHEN n %% 1000 = 0 THEN 'failed' ELSE 'sent' END, now(), now() - make_interval(secs => n)"
-            " FROM generate_series(1, 20000) AS n",
-            id=made["id"],
-        )
-        analyze(database_url)
-        for statement, index in (
-            ("search_failed_deliveries", "outbox_failed_events"),
-            ("search_deliveries", "outbox_events"),
-        ):
-            plan = plan_of(database_url, statement, webhook_id=made["id"], most=26)
-            assert (index in plan.indexes, "outbox" in plan.read_whole) == (True, False)
 
 
 class TestRedelivering:

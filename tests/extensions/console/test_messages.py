@@ -10,7 +10,6 @@ from tests.support.answers import assert_ok
 from tests.support.cases import cases
 from tests.support.links import ON_ITS_WAY, assert_signs_in, type_in
 from tests.support.pages import Visitor
-from tests.support.query_plans import analyze, plan_of
 from tests.support.smtp_server import MailServer, sender
 from tests.support.user_agent import FIREFOX
 from tests.support.users import PASSWORD
@@ -111,22 +110,6 @@ class TestList:
         operator.visit("/console/messages")
         found = [name for page in operator.pages() for name in re.findall(r">(\d+)@", rows(page))]
         assert sorted(found) == [str(number) for number in range(1000, 1120)]
-
-    def test_page_is_read_from_an_index(self, database, database_url):
-        database.truncate()
-        database.run(
-            "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at, created_at)"
-            " SELECT gen_random_uuid(), CASE WHEN n %% 2 = 0 THEN 'email' ELSE 'webhook' END, 'magiclink', n || '@example.com',"
-            " CASE WHEN n %% 1000 = 0 THEN 'failed' ELSE 'sent' END, now(), now() - make_interval(secs => n) FROM generate_series(1, 20000) AS n",
-        )
-        analyze(database_url)
-        many = {"states": ["waiting", "failed", "expired", "sent", "void"], "most": 51}
-        for found in (many, {"states": ["sent"], "most": 51}, {"states": ["failed"], "most": 51}):
-            plan = plan_of(database_url, "search_messages", **found)
-            assert "outbox_messages" in plan.indexes
-            assert "outbox" not in plan.read_whole
-        plan = plan_of(database_url, "search_messages_to", recipient="8@example.com", **many)
-        assert (plan.indexes & {"outbox_address"}, "outbox" in plan.read_whole) == ({"outbox_address"}, False)
 
 
 class TestPreview:
