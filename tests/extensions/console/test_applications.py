@@ -202,21 +202,6 @@ class TestActs:
         assert f"Old secret still works {ends}" in words(armed.visit(f"/console/applications/{id}"))
 
 
-class TestGrants:
-    def test_grant_of_one_user_is_removed_with_its_sessions(self, operator, database, alice, bob):
-        own = alice.open_session()
-        id = add(database, "My reports", users=[alice, bob])
-        operator.visit(f"/console/users/{alice.id}/applications/{id}/remove")
-        said = words(operator.page)
-        assert "Removes the access of 1 application: “My reports”. Ends 1 session of it." in said
-        assert "Removed." in words(operator.press("/remove"))
-        assert "No applications." in words(operator.page)
-        assert "by administrator carol@example.com" in operator.page.text.partition('id="timeline"')[2]
-        assert database.all("SELECT user_id FROM oauth_grants") == [(bob.id,)]
-        assert database.count("sessions", "grant_id IS NOT NULL") == 1
-        assert own.get("/user").status_code == 200
-
-
 class TestOnThisMachine:
     """An administrator without a factor."""
 

@@ -128,14 +128,6 @@ class TestPreview:
         assert 'href="messages/preview">Preview</a>' in operator.visit("/console/messages").text
         page = operator.visit(f"/console/messages/preview?message={message}&language={language}")
         assert (said in page.text, carries in page.text) == (True, True)
-        frames = re.findall(r'<iframe sandbox src="(preview/html\?[^"]+)"', page.text)
-        assert [html.unescape(frame) for frame in frames] == (
-            [
-                f"preview/html?message={message}&language={language}&sent_by={sent_by}"
-                for sent_by in ("api", "pages")
-                if message.startswith("email") and (sent_by == "api" or message == "email.signup")
-            ]
-        )
 
     def test_both_variants_are_what_the_api_and_the_pages_send(
         self, operator, app, client, alice, deliver, server
@@ -271,10 +263,7 @@ class TestRefusals:
     def test_message_of_an_administrator_and_code_of_a_user_are_not(
         self, refused, client, alice, carol, deliver
     ):
-        id = ask(client, carol)
-        assert "Only the service role key can change" in refused(id, 403)
-        deliver("550 No")
-        assert "Only the service role key can change" in refused(id, 403)
+        assert "Only the service role key can change" in refused(ask(client, carol), 403)
         id = alice.open_session().get("/reauthenticate").json["message_id"]
         deliver("550 No")
         assert "only the user can request this code" in refused(id)

@@ -32,24 +32,16 @@ def entries(operator):
     return re.findall(r"<span>(.*?)</span></li>", operator.page.text.partition('id="timeline"')[2])
 
 
-def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database, client, service_role):
+def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database):
     assert "Can sign in with a password or an emailed link. Details" in look(alice.id)
-    client.put(f"/admin/users/{alice.id}", json={"ban_duration": "permanent"}, headers=service_role)
+    database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=alice.id)
     said = look(alice.id)
     assert "Can’t sign in: Banned permanently. Lift the ban to let them in." in said
     assert "Send a recovery" not in said
-    database.run(
-        "UPDATE users SET banned_until = NULL, email_confirmed_at = NULL WHERE id = %(id)s", id=alice.id
-    )
-    client.post("/recover", json={"email": alice.email})
-    database.run(
-        "UPDATE outbox SET outcome = 'failed', finished_at = now(), secret = NULL, attempts = 1, last_error = '550 no such mailbox'"
-    )
+    database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = NULL WHERE role <> 'admin'")
     said = look(alice.id)
     assert "Can sign in with an emailed link, but: The email is not confirmed" in said
     assert "Send a recovery email: its link confirms the address." in said
-    failed = "Email (password recovery) to alice@example.com failed after 1 attempt: 550 no such mailbox."
-    assert f"{failed} Fix the cause" in said
 
 
 WRONG = (

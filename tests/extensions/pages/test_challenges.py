@@ -3,10 +3,9 @@
 import pytest
 
 from tests.support import passkeys, security_keys
-from tests.support.answers import assert_error
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, session_of
+from tests.support.users import PASSWORD
 
 BROWSER = {"Accept": "text/html"}
 MOST = 5
@@ -37,18 +36,6 @@ def of_passkeys(database) -> int:
 
 
 class TestNumber:
-    def test_five_newest_of_a_session_work(self, equipped):
-        session, key, key_id, _ = equipped
-        for later, status in ((MOST - 1, 200), (MOST, 400)):
-            oldest = security_keys.answer(session, key_id, key)
-            for _ in range(later):
-                newest = security_keys.answer(session, key_id, key)
-            response = session.post(f"/factors/{key_id}/verify", json=oldest)
-            assert response.status_code == status
-            session = session_of(session.client, response) if status == 200 else session
-        assert_error(response, 400, "webauthn_challenge_not_found")
-        assert session.post(f"/factors/{key_id}/verify", json=newest).status_code == 200
-
     def test_fifty_concurrent_requests_of_a_session_leave_five(self, equipped, asked, server, database):
         session, _, key_id, _ = equipped
         bearer, headers = session.authorization, cookie(asked)

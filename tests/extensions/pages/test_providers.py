@@ -149,8 +149,5 @@ def test_logo_of_a_provider_is_shown_and_served_without_scripts(make_app, tmp_pa
     for name in ("github", "nobody"):
         assert app.test_client().get(f"/brand/logo/{name}").status_code == 404
     (tmp_path / "okta.svg").unlink()
-    with pytest.raises(
-        SettingsError,
-        match=r"AUTH_PROVIDER_OKTA_LOGO: .* cannot be read: No such file or directory\. Correct the path",
-    ):
+    with pytest.raises(SettingsError, match=r"AUTH_PROVIDER_OKTA_LOGO: .* cannot be read"):
         check_files(app.extensions[EXTENSION].settings)

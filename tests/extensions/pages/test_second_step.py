@@ -106,18 +106,6 @@ class TestAuthenticatorApp:
         refused = visitor.press(way, **form)
         assert (refused.status, "is wrong" in refused.text) == (422, True)
 
-    @pytest.mark.parametrize("path", ["new-password", "account/recovery-codes"])
-    def test_change_asks_for_it_again_and_not_for_the_password(self, visitor, codes, passed, database, path):
-        database.run(LATER)
-        database.run("UPDATE factors SET last_step = NULL")
-        page = visitor.visit(f"/{path}")
-        assert page.url == f"{SITE}/second-step?next={path.rpartition('/')[2]}"
-        assert "Confirm it" in page.text
-        assert "account/confirm" not in page.text
-        assert 'type="password"' not in page.text
-        assert "That code is wrong." in visitor.press("second-step", code=codes.wrong_code()).text
-        assert visitor.press("second-step", code=codes.code()).url == f"{SITE}/{path}"
-
     def test_application_gets_a_session_of_its_level_and_age(self, visitor, codes, client, database):
         sign_in(visitor, FOR_TARGET)
         assert "One more step" in visitor.page.text
@@ -236,17 +224,6 @@ class TestPasskeys:
         page = lured.post(f"{SITE}/second-step/skip", form)
         assert page.url.startswith(f"{SITE}/second-step?")
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
-
-    def test_wrong_answer_is_refused_and_its_challenge_spent(self, app, authenticator):
-        visitor = Visitor(app)
-        visitor.visit("/sign-in")
-        visitor.send("/sign-in/passkey")
-        wrong = json.dumps(authenticator.get(visitor.passkey_options, origin="https://evil.example"))
-        fields = visitor.page.forms[0].fields
-        page = visitor.press("passkey/verify", credential=wrong)
-        assert "That passkey or security key didn’t work." in page.text
-        assert visitor.post(f"{SITE}/sign-in/passkey/verify", fields | {"credential": wrong}).status == 400
-        assert visitor.session_cookie is None
 
 
 class TestNewApp:
