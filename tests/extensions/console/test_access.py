@@ -108,9 +108,3 @@ def test_only_the_browser_of_an_administrator_opens_it(client, operator, app, al
         assert (response.status_code, response.location) == (303, "sign-in?next=console")
     for visitor, is_led in ((operator, True), (Visitor(app).signed_in_as(alice), False)):
         assert ('href="console"' in visitor.visit("/account").text) is is_led
-
-
-def test_administrator_is_told_where_there_are_no_second_factors(make_app, carol):
-    app = make_app(AUTH_BASE_URL=PUBLIC_URL, AUTH_MFA_ENABLED="false", AUTH_PASSKEYS_ENABLED="false")
-    page = Visitor(app, PUBLIC_URL).signed_in_as(carol).visit("/console")
-    assert (page.status, "AUTH_MFA_ENABLED" in page.text) == (403, True)

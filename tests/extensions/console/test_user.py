@@ -6,11 +6,10 @@ from itertools import chain
 import pytest
 
 from tests.support.api_keys import make_key, use
-from tests.support.audit import FIREFOX, act, clear_history
+from tests.support.audit import act, clear_history
 from tests.support.factors import set_up
 from tests.support.links import PHONE
 from tests.support.pages import Visitor, words
-from tests.support.passkeys import register as register_passkey
 
 NOBODY = "11111111-1111-1111-1111-111111111111"
 
@@ -65,9 +64,6 @@ def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alic
         assert "Can sign in" not in shown
         assert "a passkey works" not in shown
         database.run("DELETE FROM failure_counts")
-    register_passkey(alice.sign_in())
-    database.run(WRONG, kind="totp", subject=alice.id)
-    assert "Locked, except with a passkey: 20 of 20" in words(operator.visit(f"/console/users/{alice.id}"))
 
 
 def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, client, service_role):
@@ -104,14 +100,6 @@ def test_administrators_are_shown_without_acts(look, operator, carol, client, se
     assert "To change an administrator, use the service role key." in look(alice.id)
     assert f"{alice.id}/" not in operator.page.text
     assert "/resend" not in operator.page.text
-
-
-def test_deleted_user_has_a_timeline(look, operator, alice, client, service_role, database):
-    act(database, alice.id, "banned", origin={"actor": "service_role", "user_agent": FIREFOX})
-    client.delete(f"/admin/users/{alice.id}", headers=service_role)
-    assert "This user was deleted." in look(alice.id)
-    assert entries(operator)[0] == "user deleted, by the service role key, from 127.0.0.1"
-    assert "banned, by the service role key, from 198.51.100.7 (Firefox on Linux)" in entries(operator)
 
 
 def test_page_has_no_secret(look, operator, alice, client, outbox, database):

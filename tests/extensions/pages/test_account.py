@@ -2,7 +2,6 @@
 
 import json
 import re
-import uuid
 
 import pytest
 
@@ -107,19 +106,6 @@ class TestProof:
 
 
 class TestDevices:
-    def test_sessions_of_applications_stand_below_their_browser(self, visitor, alice, database):
-        laptop, opened, phone, orphan = (alice.open_session() for _ in range(4))
-        for session, opener in ((opened, laptop.id), (orphan, uuid.uuid4())):
-            database.run(
-                "UPDATE sessions SET opened_by = %(by)s WHERE id = %(id)s", by=str(opener), id=session.id
-            )
-        shown = visitor.visit("/account").text
-        below = shown.partition('<li class="opened">')[2].partition("</li>")[0]
-        assert shown.count('class="opened"') == 1
-        assert ("Application" in below, f'value="{opened.id}"' in below) == (True, True)
-        above = shown.partition('<li class="opened">')[0]
-        assert above.rindex(laptop.id) > max(above.rindex(each.id) for each in (phone, orphan))
-
     def test_only_sessions_of_the_user_are_ended(self, visitor, alice, bob):
         laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
         visitor.visit("/account")
@@ -180,11 +166,6 @@ class TestApiKeys:
         visitor.visit("/account")
         assert unsigned(visitor.remove("api_key")) == f"{SITE}/account?done=api_key_removed#api_keys"
         assert [sent.kind for sent in outbox.sent(alice.email)] == ["api_key_added", "api_key_removed"]
-
-    def test_without_the_setting_there_are_none(self, make_app, alice):
-        visitor = Visitor(make_app()).with_session_of(alice)
-        assert "API keys" not in visitor.visit("/account").text
-        assert visitor.visit("/account/api-keys").status == 404
 
 
 @cases("kind", ["application", "api_key", "change"])

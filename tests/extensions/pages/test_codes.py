@@ -20,11 +20,6 @@ PAGES = {
 
 
 @pytest.fixture
-def phones(database, alice) -> None:
-    database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
-
-
-@pytest.fixture
 def ask(outbox):
     """Ask for a code on a page, and return its message."""
 
@@ -67,8 +62,8 @@ class TestBrowser:
         visitor.page = waiting
         assert visitor.press(f"{page}/verify", code=sent.code).url == f"{SITE}/{leads_to}"
 
-    @pytest.mark.usefixtures("phones")
-    def test_code_by_sms_works_in_the_browser_that_asked_alone(self, app, visitor, client, ask):
+    def test_code_by_sms_works_in_the_browser_that_asked_alone(self, app, visitor, client, database, ask):
+        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
         sent = ask(visitor, "sign-in", PHONE)
         waiting = visitor.page
         assert_refused(Visitor(app), "sign-in", PHONE, sent.code)
@@ -98,16 +93,6 @@ class TestBrowser:
         code = outbox.last().code
         visitor.type_code("sign-in", "alice@example.com", code)
         assert visitor.page.url == f"{SITE}/account"
-
-    def test_browser_that_asks_for_two_addresses_has_a_code_for_each(self, visitor, bob, ask):
-        alices = ask(visitor, "sign-in", "alice@example.com")
-        waiting = visitor.page
-        bobs = ask(visitor, "sign-in", bob.email)
-        assert WRONG in words(visitor.press("sign-in/verify", code=alices.code))
-        visitor.page = waiting
-        assert WRONG in words(visitor.press("sign-in/verify", code=bobs.code))
-        assert visitor.press("sign-in/verify", code=alices.code).url == f"{SITE}/account"
-        assert alices.to in visitor.page.text
 
 
 @pytest.mark.usefixtures("alice")

@@ -159,17 +159,14 @@ class TestErrors:
                 assert self.said(victim.visit(f"{page}?{urlencode(query)}")) == plain, (page, query)
 
 
-class TestPasskeys:
-    def test_page_writes_no_more_challenges_than_its_limit_and_none_for_a_head_request(
-        self, make_app, alice, database
-    ):
-        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_VERIFY": "2 per hour"}
-        app = make_app(**limits)
-        stranger = Visitor(app)
-        assert app.test_client().head("/sign-in/passkey").status_code == 200
-        assert [stranger.visit("/sign-in/passkey").status for _ in range(4)] == [200, 200, 429, 429]
-        assert database.count("factor_challenges") == 2
-        # Another site may have opened it so often. Signing in by the script, or in the account, still works.
-        response = app.test_client().post("/passkeys/authentication/options", json={})
-        assert response.status_code == 200
-        assert Visitor(app).with_session_of(alice).visit("/account/passkeys/new").status == 200
+def test_page_writes_no_more_challenges_than_its_limit_and_none_for_a_head_request(make_app, alice, database):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_VERIFY": "2 per hour"}
+    app = make_app(**limits)
+    stranger = Visitor(app)
+    assert app.test_client().head("/sign-in/passkey").status_code == 200
+    assert [stranger.visit("/sign-in/passkey").status for _ in range(4)] == [200, 200, 429, 429]
+    assert database.count("factor_challenges") == 2
+    # Another site may have opened it so often. Signing in by the script, or in the account, still works.
+    response = app.test_client().post("/passkeys/authentication/options", json={})
+    assert response.status_code == 200
+    assert Visitor(app).with_session_of(alice).visit("/account/passkeys/new").status == 200

@@ -1,7 +1,5 @@
 """Pages without the database, over a limit, or requested by a program: each shows what to do next."""
 
-import json
-
 import pytest
 
 from auth.core.text.catalogues import built_in
@@ -64,16 +62,6 @@ class TestWithoutDatabase:
         forwarder.open()
         assert alice.email in visitor.visit("/account").text
 
-    def test_program_gets_the_envelope(self, visitor, forwarder):
-        visitor.visit("/sign-in")
-        forwarder.close()
-        visitor.accept = "application/json"
-        for page in (
-            visitor.press("sign-in", email=DAVE, password=PASSWORD),
-            visitor.visit("/verify?token=x&type=signup"),
-        ):
-            assert (page.status, json.loads(page.text)["error_code"]) == (503, "service_unavailable")
-
 
 class TestLimits:
     """The pages and the API count the same requests."""
@@ -95,13 +83,6 @@ class TestLimits:
         visitor.press("sign-in/code", email=alice.email)
         assert visitor.press("sign-in/code").status == 429
         assert visitor.press("sign-in/verify", code=outbox.last(alice.email).code).url == f"{SITE}/account"
-
-
-@cases("code", ["nonsense", "over_request_rate_limit", "other"])
-def test_error_of_a_redirect_that_no_text_fits_has_a_general_one(visitor, code):
-    visitor.visit("/sign-in")
-    page = visitor.visit(f"/sign-in?{visitor.told(error_code=code)}")
-    assert "Something went wrong. Please try again" in page.text
 
 
 class TestStories:

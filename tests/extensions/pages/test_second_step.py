@@ -226,16 +226,15 @@ class TestPasskeys:
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
 
-class TestNewApp:
-    def test_qr_code_is_shown_to_the_session_that_began_alone(self, app, visitor, alice, database):
-        visitor.signed_in_as(alice)
-        visitor.visit("/account/two-step")
-        shown = visitor.press("account/two-step")
-        thief = Visitor(app).signed_in_as(alice)
-        refused = thief.visit(shown.url)
-        assert (unsigned(refused), "<svg" in refused.text.partition("<main")[2]) == (
-            f"{SITE}/account/two-step?error_code=mfa_factor_not_found",
-            False,
-        )
-        database.run("DELETE FROM factor_challenges")
-        assert "wasn’t added in time" in words(visitor.visit(shown.url))
+def test_qr_code_is_shown_to_the_session_that_began_alone(app, visitor, alice, database):
+    visitor.signed_in_as(alice)
+    visitor.visit("/account/two-step")
+    shown = visitor.press("account/two-step")
+    thief = Visitor(app).signed_in_as(alice)
+    refused = thief.visit(shown.url)
+    assert (unsigned(refused), "<svg" in refused.text.partition("<main")[2]) == (
+        f"{SITE}/account/two-step?error_code=mfa_factor_not_found",
+        False,
+    )
+    database.run("DELETE FROM factor_challenges")
+    assert "wasn’t added in time" in words(visitor.visit(shown.url))

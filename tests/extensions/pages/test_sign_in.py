@@ -6,13 +6,12 @@ from urllib.parse import parse_qs, urlencode
 import pytest
 
 from tests.support.cases import cases
-from tests.support.links import CHALLENGE, PHONE, SITE, VERIFIER, later
+from tests.support.links import CHALLENGE, SITE, VERIFIER
 from tests.support.pages import Visitor
-from tests.support.users import PASSWORD, WRONG_PASSWORD
+from tests.support.users import PASSWORD
 
 APPLICATION = "https://app.example.com/signed-in"
 WITH_APPLICATION = urlencode({"redirect_to": APPLICATION, "code_challenge": CHALLENGE})
-TYPED = "+49 (170) 123-4567"
 
 
 @pytest.fixture
@@ -47,18 +46,6 @@ class TestPassword:
         tokens = trade(client, sign_in(visitor, query=WITH_APPLICATION).url).json
         assert tokens["user"]["email"] == alice.email
         assert (database.count("sessions"), database.count("sessions", "opened_by IS NOT NULL")) == (2, 1)
-
-    def test_unconfirmed_address_is_asked_for_its_code_or_another_one(self, visitor, app, outbox, database):
-        app.test_client().post("/signup", json={"password": PASSWORD, "phone": PHONE})
-        assert "sign-up/code" not in sign_in(visitor, TYPED, WRONG_PASSWORD, WITH_APPLICATION).text
-        page = visitor.submit(email=TYPED, password=PASSWORD)
-        said = "Confirm your phone number first" in page.text
-        assert (page.url.partition("?")[0], said) == (f"{SITE}/sign-up/code", True)
-        later(database, mins=2)
-        visitor.press("sign-up/code")
-        assert len(outbox.sent()) == 2
-        url = visitor.press("sign-up/verify", code=outbox.last().code).url
-        assert url.startswith(f"{APPLICATION}?code=")
 
     @cases(
         ("email", "password", "said"),
@@ -107,19 +94,6 @@ class TestSession:
         proof = {"current_password": PASSWORD}
         assert client.post("/reauthenticate", json=proof, headers=headers).status_code == 200
         assert client.delete("/user", headers=headers).status_code == 200
-
-    def test_other_account_ends_the_sessions_and_codes_of_the_application(self, signed_in, client, database):
-        signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
-        tokens = trade(client, signed_in.submit().url).json
-        signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
-        url = signed_in.submit().url
-        signed_in.visit(f"/sign-in?{WITH_APPLICATION}")
-        assert signed_in.submit(number=1).url.startswith(f"{SITE}/sign-in?redirect_to=")
-        assert signed_in.session_cookie is None
-        assert database.count("sessions", "ended_at IS NULL") == 0
-        headers = {"Authorization": f"Bearer {tokens['access_token']}"}
-        assert client.get("/user", headers=headers).json["error_code"] == "session_not_found"
-        assert trade(client, url).json["error_code"] == "flow_state_not_found"
 
 
 class TestOtherSites:

@@ -56,15 +56,6 @@ class TestSignUp:
         page = visitor.submit(email=DAVE, password=PASSWORD)
         assert (page.url, page.status) == (f"{SITE}{path}", status)
 
-    def test_country_without_sms_is_refused_also_for_a_new_number(self, make_app, alice, database):
-        visitor = Visitor(make_app(AUTH_SMS_COUNTRIES="+1"))
-        visitor.visit("/sign-up")
-        refused = visitor.submit(email=PHONE, password=PASSWORD)
-        new_number = visitor.signed_in_as(alice).send("/account/phone", phone=PHONE)
-        for page in (refused, new_number):
-            assert (page.status, "text this country" in page.text) == (400, True)
-        assert database.count("outbox", "channel = 'sms'") == 0
-
 
 class TestTypedAddress:
     def test_code_page_leads_back_to_correct_it(self, visitor):

@@ -8,7 +8,7 @@ from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import PHONE, SITE
 from tests.support.pages import Visitor, words
-from tests.support.users import DAVE, NEW_EMAIL, PASSWORD
+from tests.support.users import DAVE, PASSWORD
 
 # A telephone's keyboard adds a space, a copied contact direction marks, a web page a word joiner.
 AROUND = [" {} ", "{}\u00a0", "\u202a{}\u202c", "\u200e{}\u2060", "\ufeff{}\u3000"]
@@ -47,15 +47,6 @@ class TestAddresses:
         fields = {"password": PASSWORD} if path == "sign-up" else {}
         visitor.press(path, email=f"\u200f{DAVE} ", **fields)
         assert re.search(f'value="{DAVE}"|>{DAVE}</bdi>', visitor.page.text)
-
-    def test_account_takes_them_too(self, visitor, alice, outbox):
-        visitor.with_session_of(alice)
-        visitor.visit("/account/email")
-        visitor.press("account/email", email=f" {NEW_EMAIL}\u200b")
-        assert outbox.last(NEW_EMAIL)
-        visitor.visit("/account/phone")
-        visitor.press("account/phone", phone=NUMBERS[1])
-        assert outbox.last(PHONE)
 
     @cases("typed", ["ali\u200bce@example.com", "ali ce@example.com", "alice@exam\u2060ple.com", "\u200b"])
     def test_email_with_something_inside_is_refused(self, app, database, typed):

@@ -219,7 +219,6 @@ def test_sentence_of_each_error_has_no_markup_route_or_setting(language):
 @cases(
     ("settings", "links"),
     [
-        ({}, ["sign-in"]),
         ({"AUTH_SITE_URL": "https://app.example.com/start"}, ["sign-in", "https://app.example.com/start"]),
         ({"AUTH_SITE_URL": "https://app.example.com/", "AUTH_PAGES": "false"}, ["https://app.example.com/"]),
     ],
