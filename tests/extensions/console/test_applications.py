@@ -75,28 +75,27 @@ class TestLists:
             assert operator.visit(f"/console/applications/{id}").status == 404
 
 
-class TestPlantedText:
-    def test_names_and_urls_of_dynamic_applications_are_harmless(self, operator, database, alice):
-        id = add(
-            database,
-            PLANTED,
-            users=[alice],
-            is_dynamic=True,
-            redirect_uris=["com.evil.app:/<script>"],
+def test_names_and_urls_of_dynamic_applications_are_harmless(operator, database, alice):
+    id = add(
+        database,
+        PLANTED,
+        users=[alice],
+        is_dynamic=True,
+        redirect_uris=["com.evil.app:/<script>"],
+    )
+    database.run("UPDATE oauth_clients SET uri = 'javascript:alert(1)', logo_uri = %(logo)s", logo=LOGO)
+    for path in ("applications", f"applications/{id}", f"users/{alice.id}"):
+        page = operator.visit(f"/console/{path}")
+        assert (
+            '<bdi translate="no">detsurt si &lt;b&gt;Grafana&lt;/b&gt;&#34;&gt;&lt;img src=x&gt;</bdi>'
+            in page.text
         )
-        database.run("UPDATE oauth_clients SET uri = 'javascript:alert(1)', logo_uri = %(logo)s", logo=LOGO)
-        for path in ("applications", f"applications/{id}", f"users/{alice.id}"):
-            page = operator.visit(f"/console/{path}")
-            assert (
-                '<bdi translate="no">detsurt si &lt;b&gt;Grafana&lt;/b&gt;&#34;&gt;&lt;img src=x&gt;</bdi>'
-                in page.text
-            )
-            assert not re.search(
-                "[\u200b\u202c\u202e]|<b>|<img src=x|<script>|(href|src)=[^ ]*(javascript|tracker)", page.text
-            )
-            assert "tracker.example" not in page.headers["Content-Security-Policy"]
-        operator.visit(f"/console/applications/{id}")
-        assert (LOGO in operator.page.text, "javascript:alert(1)" in operator.page.text) == (True, True)
+        assert not re.search(
+            "[\u200b\u202c\u202e]|<b>|<img src=x|<script>|(href|src)=[^ ]*(javascript|tracker)", page.text
+        )
+        assert "tracker.example" not in page.headers["Content-Security-Policy"]
+    operator.visit(f"/console/applications/{id}")
+    assert (LOGO in operator.page.text, "javascript:alert(1)" in operator.page.text) == (True, True)
 
 
 class TestActs:

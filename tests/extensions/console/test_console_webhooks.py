@@ -33,24 +33,23 @@ def page_of(operator, id) -> str:
     return re.findall("<h1>(.*?)</h1>", operator.visit(f"/console/webhooks/{id}").text)[0]
 
 
-class TestList:
-    def test_states_are_shown_and_paths_of_urls_are_not(self, operator, hooks, target, database):
-        assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
-        made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
-        gone = hooks.register(f"{target.url}/gone")
-        hooks.emit()
-        target.status = 500
-        hooks.deliver()
-        gone_now = "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s"
-        database.run(gone_now, id=gone["id"])
-        said = words(operator.visit("/console/webhooks"))
-        shown = ("Billing", "failing for less than a minute", "disabled responded 410 Gone", "Waiting events")
-        assert [text for text in (target.url, *shown) if text not in said] == []
-        # A webhook is named by its description, and without one by where it is.
-        assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
-        for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
-            assert "s3cret" not in operator.visit(path).text
-        assert operator.visit("/console/webhooks/nonsense").status == 404
+def test_states_are_shown_and_paths_of_urls_are_not(operator, hooks, target, database):
+    assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
+    made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
+    gone = hooks.register(f"{target.url}/gone")
+    hooks.emit()
+    target.status = 500
+    hooks.deliver()
+    gone_now = "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s"
+    database.run(gone_now, id=gone["id"])
+    said = words(operator.visit("/console/webhooks"))
+    shown = ("Billing", "failing for less than a minute", "disabled responded 410 Gone", "Waiting events")
+    assert [text for text in (target.url, *shown) if text not in said] == []
+    # A webhook is named by its description, and without one by where it is.
+    assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
+    for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
+        assert "s3cret" not in operator.visit(path).text
+    assert operator.visit("/console/webhooks/nonsense").status == 404
 
 
 class TestDeliveries:

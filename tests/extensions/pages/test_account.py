@@ -105,17 +105,16 @@ class TestProof:
         assert said in visitor.submit(**fields).text
 
 
-class TestDevices:
-    def test_only_sessions_of_the_user_are_ended(self, visitor, alice, bob):
-        laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
-        visitor.visit("/account")
-        for session in (laptop, bobs):
-            visitor.send("/account/sessions/end", id=session.id)
-            assert unsigned(visitor.page).startswith(f"{SITE}/account?done=device")
-        assert (laptop.get("/user").status_code, tablet.get("/user").status_code) == (401, 200)
-        visitor.send("/account/sessions/end-others")
-        assert unsigned(visitor.page).startswith(f"{SITE}/account?done=devices")
-        assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
+def test_only_sessions_of_the_user_are_ended(visitor, alice, bob):
+    laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
+    visitor.visit("/account")
+    for session in (laptop, bobs):
+        visitor.send("/account/sessions/end", id=session.id)
+        assert unsigned(visitor.page).startswith(f"{SITE}/account?done=device")
+    assert (laptop.get("/user").status_code, tablet.get("/user").status_code) == (401, 200)
+    visitor.send("/account/sessions/end-others")
+    assert unsigned(visitor.page).startswith(f"{SITE}/account?done=devices")
+    assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
 
 
 class TestApplications:
@@ -204,30 +203,26 @@ def test_download_has_no_secrets_and_no_places_of_administrators(app, alice, cli
     assert "password" not in page.text.replace('"method": "password"', "")
 
 
-class TestChanges:
-    def test_addition_is_shown_and_removed_with_other_sessions_after_a_proof(
-        self, with_phone, alice, database
-    ):
-        thief = alice.open_session()
-        assert "1 recent change" in with_phone.visit("/account").text
-        assert spaced_phone(PHONE) in with_phone.visit("/account/changes").text
-        database.run(LATER)
-        removal = with_phone.link_to("account/remove?kind=change")
-        assert with_phone.visit(removal).url.startswith(f"{SITE}/account/confirm?next=account%2Fremove")
-        assert with_phone.submit(current_password=PASSWORD).url == removal
-        assert database.value("SELECT phone FROM users") == PHONE
-        page = with_phone.press("account/remove")
-        assert unsigned(page) == f"{SITE}/account/changes?done=removed"
-        assert "All other devices have been signed out" in page.text
-        assert database.value("SELECT phone FROM users") is None
-        assert thief.get("/user").status_code == 401
+def test_addition_is_shown_and_removed_with_other_sessions_after_a_proof(with_phone, alice, database):
+    thief = alice.open_session()
+    assert "1 recent change" in with_phone.visit("/account").text
+    assert spaced_phone(PHONE) in with_phone.visit("/account/changes").text
+    database.run(LATER)
+    removal = with_phone.link_to("account/remove?kind=change")
+    assert with_phone.visit(removal).url.startswith(f"{SITE}/account/confirm?next=account%2Fremove")
+    assert with_phone.submit(current_password=PASSWORD).url == removal
+    assert database.value("SELECT phone FROM users") == PHONE
+    page = with_phone.press("account/remove")
+    assert unsigned(page) == f"{SITE}/account/changes?done=removed"
+    assert "All other devices have been signed out" in page.text
+    assert database.value("SELECT phone FROM users") is None
+    assert thief.get("/user").status_code == 401
 
 
-class TestForms:
-    @cases(("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)])
-    def test_form_with_a_wrong_token_comes_back_without_foreign_values(self, app, visitor, site, is_kept):
-        headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
-        headers |= {"Sec-Fetch-Site": site} if site else {}
-        form = {"name": "Mallory", "form_token": "old"}
-        page = app.test_client(use_cookies=False).post("/account/name", data=form, headers=headers)
-        assert (page.status_code, "Mallory" in page.text) == (403, is_kept)
+@cases(("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)])
+def test_form_with_a_wrong_token_comes_back_without_foreign_values(app, visitor, site, is_kept):
+    headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
+    headers |= {"Sec-Fetch-Site": site} if site else {}
+    form = {"name": "Mallory", "form_token": "old"}
+    page = app.test_client(use_cookies=False).post("/account/name", data=form, headers=headers)
+    assert (page.status_code, "Mallory" in page.text) == (403, is_kept)

@@ -35,19 +35,18 @@ def of_passkeys(database) -> int:
     return database.count("factor_challenges", "purpose = 'passkey_authentication'")
 
 
-class TestNumber:
-    def test_fifty_concurrent_requests_of_a_session_leave_five(self, equipped, asked, server, database):
-        session, _, key_id, _ = equipped
-        bearer, headers = session.authorization, cookie(asked)
+def test_fifty_concurrent_requests_of_a_session_leave_five(equipped, asked, server, database):
+    session, _, key_id, _ = equipped
+    bearer, headers = session.authorization, cookie(asked)
 
-        def challenged(number: int) -> int:
-            if number % 2:
-                return server.get("/second-step", headers=headers).status_code
-            return server.post(f"/factors/{key_id}/challenge", headers=bearer, json={}).status_code
+    def challenged(number: int) -> int:
+        if number % 2:
+            return server.get("/second-step", headers=headers).status_code
+        return server.post(f"/factors/{key_id}/challenge", headers=bearer, json={}).status_code
 
-        assert set(at_once(50, challenged)) == {200}
-        found = database.all("SELECT count(*) FROM factor_challenges GROUP BY session_id, purpose, factor_id")
-        assert [row.count for row in found] == [MOST] * 3
+    assert set(at_once(50, challenged)) == {200}
+    found = database.all("SELECT count(*) FROM factor_challenges GROUP BY session_id, purpose, factor_id")
+    assert [row.count for row in found] == [MOST] * 3
 
 
 class TestLimits:

@@ -11,6 +11,7 @@ from tests.support.users import DAVE, PASSWORD, sign_in
 
 NEW = "Fresh-Horse-2"
 TYPED = "+49 (170) 123-4567"
+GONE = "For your security we didn’t keep the password from your sign-up. Choose one now, or keep signing in with codes."
 
 
 @pytest.fixture
@@ -75,37 +76,33 @@ class TestTypedAddress:
         assert DAVE not in str(visitor.requests)
 
 
-class TestForgottenPassword:
-    def test_code_of_a_phone_leads_to_a_new_one_once(self, app, visitor, dave, outbox, client, database):
-        visitor.visit("/forgot-password")
-        visitor.submit(email=TYPED)
-        later(database, mins=70)
-        late = visitor.submit(code=outbox.last(PHONE).code)
-        assert unsigned(late) == f"{SITE}/forgot-password?error_code=insufficient_permissions"
-        visitor.press("forgot-password", email=TYPED)
-        code = outbox.last(PHONE).code
-        assert visitor.submit(code=code).url == f"{SITE}/new-password"
-        other = Visitor(app)
-        other.visit("/forgot-password")
-        other.submit(email="nobody@example.com")
-        assert "This code is wrong" in other.submit(email=TYPED, code=code).text
-        assert "This is your current password." in visitor.submit(password=PASSWORD).text
-        assert unsigned(visitor.submit(password=NEW)) == f"{SITE}/account?done=password"
-        assert sign_in(client, DAVE, NEW).status_code == 200
+def test_code_of_a_phone_leads_to_a_new_one_once(app, visitor, dave, outbox, client, database):
+    visitor.visit("/forgot-password")
+    visitor.submit(email=TYPED)
+    later(database, mins=70)
+    late = visitor.submit(code=outbox.last(PHONE).code)
+    assert unsigned(late) == f"{SITE}/forgot-password?error_code=insufficient_permissions"
+    visitor.press("forgot-password", email=TYPED)
+    code = outbox.last(PHONE).code
+    assert visitor.submit(code=code).url == f"{SITE}/new-password"
+    other = Visitor(app)
+    other.visit("/forgot-password")
+    other.submit(email="nobody@example.com")
+    assert "This code is wrong" in other.submit(email=TYPED, code=code).text
+    assert "This is your current password." in visitor.submit(password=PASSWORD).text
+    assert unsigned(visitor.submit(password=NEW)) == f"{SITE}/account?done=password"
+    assert sign_in(client, DAVE, NEW).status_code == 200
 
 
-class TestPasswordOfASignUp:
-    GONE = "For your security we didn’t keep the password from your sign-up. Choose one now, or keep signing in with codes."
-
-    @pytest.mark.parametrize("way", ["sign-in/code", "forgot-password"])
-    def test_page_says_that_another_proof_has_removed_it(self, visitor, outbox, way):
-        visitor.visit("/sign-up")
-        visitor.submit(email=DAVE, password=PASSWORD)
-        visitor.visit("/sign-in" if way == "sign-in/code" else "/forgot-password")
-        visitor.press(way, email=DAVE)
-        page = visitor.submit(code=outbox.last(DAVE).code)
-        assert unsigned(page) == f"{SITE}/new-password?done=password_removed"
-        assert self.GONE in words(page)
-        assert ("Continue without a password" in page.text, "Not now" in page.text) == (True, False)
-        # Later, or for another browser, the page says nothing of a sign-up.
-        assert self.GONE not in words(visitor.visit("/new-password"))
+@pytest.mark.parametrize("way", ["sign-in/code", "forgot-password"])
+def test_page_says_that_another_proof_has_removed_it(visitor, outbox, way):
+    visitor.visit("/sign-up")
+    visitor.submit(email=DAVE, password=PASSWORD)
+    visitor.visit("/sign-in" if way == "sign-in/code" else "/forgot-password")
+    visitor.press(way, email=DAVE)
+    page = visitor.submit(code=outbox.last(DAVE).code)
+    assert unsigned(page) == f"{SITE}/new-password?done=password_removed"
+    assert GONE in words(page)
+    assert ("Continue without a password" in page.text, "Not now" in page.text) == (True, False)
+    # Later, or for another browser, the page says nothing of a sign-up.
+    assert GONE not in words(visitor.visit("/new-password"))
