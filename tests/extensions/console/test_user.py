@@ -33,7 +33,7 @@ def entries(operator):
 
 def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database):
     assert "Can sign in with a password or an emailed link. Details" in look(alice.id)
-    database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=alice.id)
+    database.run("UPDATE users SET banned_until = '9999-12-31T23:59:59Z' WHERE role <> 'admin'")
     said = look(alice.id)
     assert "Can’t sign in: Banned permanently. Lift the ban to let them in." in said
     assert "Send a recovery" not in said
