@@ -76,6 +76,13 @@ class TestSearch:
             assert (text, sorted(listed(find(f"?q={quote(text)}")))) == (text, names)
         assert "No users match <strong>Nemo</strong>" in find("?q=Nemo").text
 
+    def test_search_offers_its_other_readings_and_users_who_have_requested_the_address(self, find, operator):
+        assert listed(find("?q=1234")) == ["1234@example.com"]
+        assert listed(operator.visit(operator.link("Search IDs"))) == ["ada@example.com"]
+        page = find("?q=New@example.com")
+        assert listed(page) == []
+        assert "x%y_z@example.com</a> requested a change to New@example.com" in page.text
+
 
 class TestFilters:
     @pytest.fixture(autouse=True)
@@ -269,3 +276,11 @@ class TestManyRows:
             for query, names in zip(queries, before, strict=True):
                 assert listed(operator.visit(f"/console/users?{query}")) == names, query
         assert counted(operator.page) == "More than 25 users with"
+
+
+def test_search_that_takes_too_long_asks_to_narrow_it(find, database, monkeypatch):
+    monkeypatch.setattr(users, "_COUNTING", 0.1)
+    monkeypatch.setattr(users, "_LISTING", 0.3)
+    with database.locked("identities", "", "LOCK TABLE identities IN ACCESS EXCLUSIVE MODE; SELECT %s::text"):
+        page = find("?provider=google")
+    assert (page.status, "Type more of the name" in page.text) == (422, True)

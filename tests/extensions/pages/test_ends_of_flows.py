@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.support.cases import cases
-from tests.support.links import CHALLENGE, SITE, VERIFIER, Outbox, path
+from tests.support.links import CHALLENGE, VERIFIER, Outbox, path
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 from tests.support.tables import Rows
@@ -47,9 +47,9 @@ class Flow:
     def is_awaited(self) -> bool:
         return self.database.count("browser_sessions", AWAITED) == 1
 
-    def is_answered(self, visitor: Visitor | None = None, sign_in: str | None = None) -> bool:
+    def is_answered(self) -> bool:
         """Whether a request of the application gets a code, not a question."""
-        page = (visitor or self.visitor).visit(sign_in or request_of())
+        page = self.visitor.visit(request_of())
         if not page.url.startswith(f"{APP}/callback?code="):
             return False
         code = parse_qs(urlsplit(page.url).query)["code"][0]
@@ -113,12 +113,6 @@ def test_site_without_a_login_of_its_own_is_where_flows_end(make_app, flow):
     invitation(flow)
     assert flow.visitor.page.url == f"{APP}/start"
     assert flow.is_answered()
-
-
-def test_sign_in_on_our_pages_still_leads_to_the_account(flow):
-    flow.visitor.visit("/sign-in")
-    assert flow.visitor.submit(email=ALICE, password=PASSWORD).url == f"{SITE}/account"
-    assert not flow.is_awaited()
 
 
 class TestQuestion:

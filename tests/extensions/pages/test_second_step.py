@@ -124,17 +124,6 @@ class TestAuthenticatorApp:
         assert "Continue as" in page.text
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
-    def test_recovery_code_works_once(self, visitor, alice):
-        session = set_up(alice.open_session())[1]
-        code = session.post("/recovery_codes", json={}).json["codes"][0]
-        sign_in(visitor)
-        assert visitor.press("second-step/recovery", recovery_code=code).url == f"{SITE}/account"
-        visitor.press("sign-out")
-        sign_in(visitor)
-        page = visitor.press("second-step/recovery", recovery_code=code)
-        assert "That recovery code is wrong or already used." in page.text
-        assert "<details open" in page.text
-
     def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
         ended = "You’ll be signed out on other devices and in connected apps."
         visitor.signed_in_as(alice)

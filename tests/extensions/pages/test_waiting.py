@@ -173,6 +173,12 @@ class TestSignInAndRecovery:
         next_page = "new-password" if page == "forgot-password" else "sign-in"
         assert desktop.visit(waiting.url).url.startswith(f"{SITE}/{next_page}?redirect_to=")
 
+    def test_program_gives_the_application_nothing_by_the_link(self, make_app, alice, ask, client, database):
+        asking = make_app(AUTH_VERIFY_ON_GET="programs", AUTH_REDIRECT_ALLOW_LIST=APP)
+        response = client.get(ask(Visitor(asking), "sign-in", alice.email))
+        assert (response.status_code, response.location) == (303, f"{SITE}/{HERE['sign-in']}")
+        assert database.count("authorization_codes") == 0
+
 
 class TestSignUp:
     def test_browser_that_opens_the_link_is_signed_in_alone(
