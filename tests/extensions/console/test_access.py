@@ -1,11 +1,9 @@
 """Access to the console, and the further requirements of its routes."""
 
 import html
-import json
 from urllib.parse import quote, urljoin
 
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.authenticator import Authenticator
 from tests.support.cases import cases
 from tests.support.factors import App
 from tests.support.links import SITE, follow
@@ -25,6 +23,8 @@ PUBLIC_URL = "https://auth.example.com"
         ("console//evil.example", "account"),
         ("console/../x", "account"),
         ("account", "account"),
+        ("oauth/consent?authorization_id=x", "account"),
+        (f"oauth/consent?authorization_id={'x' * 43}//evil.example", "account"),
     ],
 )
 def test_sign_in_leads_back_to_the_page_of_the_console_and_to_no_other(app, carol, page, then):
@@ -68,19 +68,6 @@ def test_code_at_an_address_that_the_thief_has_set_enrols_nothing(client, carol,
     assert database.count("factors") == 0
 
 
-def test_code_of_the_mailbox_enrols_the_first_factor_in_its_session_for_a_while(carol, outbox, database):
-    session, other = carol.sign_in(), carol.sign_in()
-    session.get("/reauthenticate")
-    nonce = outbox.last(carol.email, "reauthentication").code
-    assert session.post("/reauthenticate", json={"nonce": nonce}).status_code == 200
-    enrolment = {"factor_type": "totp"}
-    assert session.post("/factors", json=enrolment).status_code == 200
-    for proof in ({}, {"nonce": nonce}):
-        assert other.post("/factors", json=enrolment | proof).status_code == 400
-    database.run("UPDATE sessions SET code_given_at = now() - interval '16 minutes'")
-    assert session.post("/factors", json=enrolment).json["error_code"] == "reauthentication_needed"
-
-
 def test_one_of_fifty_sessions_enrols_by_one_code(client, carol, outbox, database):
     sessions = [carol.open_session().on(client.application.test_client()) for _ in range(50)]
     sessions[0].get("/reauthenticate")
@@ -101,7 +88,8 @@ def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alic
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
     assert "/account/confirm?next=console" in visitor.visit(act).url
     assert "by=code" in visitor.press("/confirm", current_password=PASSWORD).url
-    give_code(visitor, outbox, carol)
+    visitor.press("account/confirm/code")
+    visitor.submit(nonce=outbox.last(carol.email, "reauthentication").code)
     assert visitor.page.url.endswith(act)
     follow_button(visitor)
     visitor.press("account/two-step")
@@ -114,40 +102,9 @@ def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alic
     assert "factor_code" in visitor.page.text
 
 
-def give_code(visitor, outbox, person):
-    """Give the code of the mailbox that the page asks for."""
-    visitor.press("account/confirm/code")
-    visitor.submit(nonce=outbox.last(person.email, "reauthentication").code)
-
-
-def test_passkey_that_the_console_asks_for_leads_back(app, carol, alice, outbox):
-    visitor = Visitor(app).signed_in_as(carol)
-    visitor.visit(f"/console/users/{alice.id}/delete")
-    give_code(visitor, outbox, carol)
-    visitor.click(visitor.link_to("account/passkeys/new"))
-    credential = json.dumps(Authenticator().create(visitor.passkey_options))
-    visitor.press("account/passkeys", credential=credential)
-    assert visitor.page.url == f"{SITE}/console/users/{alice.id}/delete"
-
-
 def test_only_the_browser_of_an_administrator_opens_it(client, operator, app, alice, carol, service_role):
     for headers in (carol.open_session().authorization, service_role):
         response = client.get("/console", headers=headers)
         assert (response.status_code, response.location) == (303, "sign-in?next=console")
     for visitor, is_led in ((operator, True), (Visitor(app).signed_in_as(alice), False)):
         assert ('href="console"' in visitor.visit("/account").text) is is_led
-
-
-def test_act_follows_a_proof_where_each_change_asks_for_one(make_app, carol, alice, database):
-    operator = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always")).signed_in_as(carol)
-    operator.visit(f"/console/users/{alice.id}/ban")
-    operator.press("ban", ban_duration="1h")
-    assert database.count("users", "banned_until > now()") == 1
-    database.run("UPDATE sessions SET created_at = created_at - interval '6 minutes'")
-    assert "/account/confirm?next=console" in operator.visit(f"/console/users/{alice.id}/unban").url
-
-
-def test_administrator_is_told_where_there_are_no_second_factors(make_app, carol):
-    app = make_app(AUTH_BASE_URL=PUBLIC_URL, AUTH_MFA_ENABLED="false", AUTH_PASSKEYS_ENABLED="false")
-    page = Visitor(app, PUBLIC_URL).signed_in_as(carol).visit("/console")
-    assert (page.status, "AUTH_MFA_ENABLED" in page.text) == (403, True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auth.flows.admin.user_acts import ACTS, UserAct
-from tests.extensions.console.test_demotion import NEEDS
+from tests.extensions.console.test_console_routes import NEEDS
 from tests.support.answers import NO_ID
 from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history

@@ -13,12 +13,9 @@ from auth.web.errors import ApiError
 from tests.support.api_keys import insert_key
 from tests.support.audit import clear_history
 from tests.support.cases import cases
-from tests.support.http_target import HttpTarget
 from tests.support.links import SITE
 from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze
-
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 MANY = (
     "INSERT INTO users (email, made_by) SELECT 'user' || number || '@example.com', 'administrator'"
@@ -80,35 +77,17 @@ def test_confirmation_tells_the_numbers(operator, alice, bob, carol, database):
         insert_key(database, person.id)
     query = f"id={alice.id}&id={bob.id}&id={carol.id}&id=nonsense"
     said = words(operator.visit(f"/console/users/chosen/ban?{query}"))
-    assert (
-        "3 users alice@example.com, bob@example.com, carol@example.com. Bans 2 users and signs out 1 session, which stay ended. Removes 1 API key. Leaves 1 administrator unchanged. You can lift the ban later."
-        in said
-    )
+    for shown in (
+        "Bans 2 users and signs out 1 session, which stay ended. Removes 1 API key.",
+        "Leaves 1 administrator unchanged. You can lift the ban later.",
+    ):
+        assert shown in said
     fields = operator.page.forms[-1].fields
     for id, said in (("", "No users are chosen."), (carol.id, "Leaves 1 administrator unchanged.")):
         page = operator.visit(f"/console/users/chosen/ban?id={id}")
         # Without a user to ban, there is no button.
         assert (said in words(page), "Ban these users</button>" in page.text) == (True, False)
         assert operator.post(f"{SITE}/console/users/chosen/ban", fields | {"ids": id}).status == 400
-
-
-@pytest.mark.parametrize(
-    ("act", "said"),
-    [
-        ("ban", "Bans 2 users. None of them is signed in."),
-        ("delete", "Deletes 2 users with all that belongs to them. None of them is signed in."),
-        ("end-sessions", "bob@example.com. None of them is signed in."),
-    ],
-)
-def test_confirmation_tells_that_nobody_is_signed_in(armed, alice, bob, act, said):
-    assert said in words(armed.visit(f"/console/users/chosen/{act}?id={alice.id}&id={bob.id}"))
-
-
-def test_numbers_in_addresses_are_sorted_as_numbers(begin, operator, insert_users):
-    insert_users(11)
-    said = words(operator.visit("/console/users/chosen/end-sessions?all=yes&q=user"))
-    assert "user1@example.com, user2@example.com, user3@example.com" in said
-    assert "user9@example.com, user10@example.com and 1 more." in said
 
 
 def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):
@@ -121,28 +100,6 @@ def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alic
     operator.post(path, fields)
     assert "2 of 2 done." in words(operator.page)
     assert database.count("audit_log", "action = 'signed_out'") == 2
-
-
-def test_second_request_leaves_the_rest_to_the_first_one(
-    begin, operator, alice, bob, carol, database, monkeypatch
-):
-    """Repeated requests meanwhile would use up the limit of all acts."""
-    monkeypatch.setattr(bulk, "_CHUNK", 1)
-    begin("end-sessions", alice, bob)
-    path, fields = operator.page.url, operator.page.forms[-1].fields
-    statement = "SELECT FROM users WHERE id <> %s FOR UPDATE"
-    with database.locked("users", carol.id, statement) as lock:
-        requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
-    pages = [request.result() for request in requests]
-    assert ["1 of 2 done." in words(page) for page in pages] == [True, True]
-    assert sorted("data-continue" in page.text for page in pages) == [False, True]
-
-
-def test_request_ends_in_time_and_the_next_one_goes_on(begin, operator, alice, bob, monkeypatch):
-    monkeypatch.setattr(bulk, "_SECONDS", 0)
-    begin("end-sessions", alice, bob)
-    assert "1 of 2 done." in words(go_on(operator))
-    assert "2 of 2 done." in words(go_on(operator))
 
 
 def test_all_that_match_are_deleted_in_chunks_with_a_factor(
@@ -183,12 +140,6 @@ def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, co
     ]
 
 
-def test_all_matches_can_be_chosen_on_one_page(operator, insert_users):
-    insert_users(2)
-    operator.visit("/console/users?q=user")
-    assert "All 2 users that match" in words(operator.page)
-
-
 def test_more_than_500_users_are_refused(operator, insert_users):
     insert_users(501)
     operator.visit("/console/users?q=user")
@@ -204,48 +155,16 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     operator.visit("/console/users/invite-list")
     page = operator.press("invite-list", emails="dave@example.com\nnonsense")
     assert (page.status, "Not an email address: nonsense." in page.text) == (400, True)
-    assert "dave@example.com" in page.text
-    operator.press(
-        "invite-list",
-        emails=f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com;\n",
-        groups="staff",
-    )
+    emails = f"Dave@example.com, dave@example.com\r\n{alice.email};eve@example.com\nf@example.com;\n"
+    operator.press("invite-list", emails=emails, groups="staff")
     assert "Invite 4 addresses" in words(operator.page)
     page = go_on(operator)
     assert (page.status, "data-continue" in page.text) == (429, False)
     assert "3 of 4 done, 1 of them refused." in words(page)
-    assert database.count("outbox", "kind = 'invite'") == 2
     database.run("DELETE FROM failure_counts")
     assert "4 of 4 done" in words(go_on(operator))
-    assert outbox.last("f@example.com").kind == "invite"
-    in_group = database.all(
-        "SELECT email FROM users WHERE app_metadata -> 'groups' = '[\"staff\"]' ORDER BY email"
-    )
-    assert [row.email for row in in_group] == ["dave@example.com", "eve@example.com", "f@example.com"]
-
-
-@pytest.mark.parametrize("status", [401, 403, 429, 500])
-def test_invitation_that_a_hook_refuses_leaves_the_others(make_app, carol, outbox, status):
-    """The hook chooses the status, also that of an administrator who may not, or of a limit."""
-
-    def answer(event):
-        refusal = {"http_code": status, "message": "Not from here"}
-        return {"error": refusal} if event["user"]["email"] == "dave@example.com" else {}
-
-    with HttpTarget() as hook:
-        hook.answer = answer
-        settings = {
-            "AUTH_HOOK_BEFORE_USER_CREATED": hook.url,
-            "AUTH_HOOK_BEFORE_USER_CREATED_SECRETS": SECRET,
-        }
-        operator = Visitor(make_app(**settings)).with_session_of(carol)
-        operator.visit("/console/users/invite-list")
-        operator.press("invite-list", emails="dave@example.com eve@example.com")
-        go_on(operator)
-        page = operator.page if status < 500 else go_on(operator)
-    assert "2 of 2 done, 1 of them refused." in words(page)
-    assert "dave@example.com Not from here" in words(page)
-    assert outbox.last("eve@example.com").kind == "invite"
+    assert [kind for kind, _to in outbox.kinds()] == ["invite"] * 3
+    assert database.count("users", "app_metadata -> 'groups' = '[\"staff\"]'") == 3
 
 
 class TestExport:
@@ -268,27 +187,18 @@ class TestExport:
         assert len(self.rows(operator)) == 3
         assert "Downloads all users. " in words(operator.visit("/console/users/export?sort=newest"))
 
-    def test_cells_are_no_formulas(self, operator, database):
+    @cases("sign", ["=", "\uff1d"])
+    def test_cells_are_no_formulas(self, operator, database, sign):
+        name = json.dumps({"name": f'@SUM(A1)\n"x", y;{sign}2;"-3\t{sign}4'})
         database.run(
             "INSERT INTO users (email, phone, user_metadata, made_by)"
-            """ VALUES ('=1+1@example.com', '+4917012345', '{"name": "@SUM(A1)\\n\\"x\\", y;=2;\\"-3\\t=4"}', 'signup')"""
+            " VALUES ('=1+1@example.com', '+4917012345', %(name)s, 'signup')",
+            name=name,
         )
         (row,) = self.rows(operator, "?q=%2B4917012345&by=phone")
         assert (row["email"], row["phone"]) == ("'=1+1@example.com", "+4917012345")
-        assert row["name"] == "'@SUM(A1)\n\"x\", y;'=2;'\"-3\t'=4"
-
-    @cases("sign", [*"=+-@", *"\uff1d\uff0b\uff0d\uff20"])
-    def test_full_width_signs_are_neutralised_as_their_kin(self, operator, database, sign):
-        email, name = f"{ord(sign)}@example.com", {"name": f"{sign}1+1;{sign}2"}
-        columns = "INSERT INTO users (email, user_metadata, made_by) VALUES (%(email)s, %(name)s, 'signup')"
-        database.run(columns, email=email, name=json.dumps(name))
-        (row,) = self.rows(operator, f"?q={ord(sign)}")
-        assert row["name"] == f"'{sign}1+1;'{sign}2"
-
-    def test_export_continues_after_a_page(self, operator, insert_users, monkeypatch):
-        monkeypatch.setattr(lists, "_PAGE", 3)
-        insert_users(10)
-        assert len({row["id"] for row in self.rows(operator, "?q=user")}) == 10
+        assert row["name"] == f"'@SUM(A1)\n\"x\", y;'{sign}2;'\"-3\t'{sign}4"
+        database.run("DELETE FROM users WHERE phone = '+4917012345'")
 
     def test_export_ends_with_the_rights_of_the_administrator(self, app, operator, database, monkeypatch):
         monkeypatch.setattr(lists, "_PAGE", 1)

@@ -1,5 +1,6 @@
-"""Every route of the console, from the URL map, for each kind of caller: the response, and no changes."""
+"""Every route of the console, from the URL map, for each kind of caller: the response, and what changes."""
 
+import html
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,11 +10,12 @@ import pytest
 from werkzeug.test import TestResponse
 
 from auth.web.html import forms
-from tests.source.test_contract import guard_of, layers
+from tests.support.answered_forms import answers_to_forms, check_answers
+from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator
 from tests.support.contract import console_routes
 from tests.support.factors import App, set_up
-from tests.support.pages import Visitor, without_signature
+from tests.support.pages import Visitor, without_signature, words
 from tests.support.passkeys import register as register_passkey
 from tests.support.users import Session
 
@@ -42,6 +44,20 @@ FIELDS = {
     "authorization_code": "yes",
     "require_pkce": "yes",
     "id_token_signed_response_alg": "RS256",
+}
+# The state that an act needs to have an effect.
+NEEDS = {
+    "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
+    "unlock": "INSERT INTO failure_counts SELECT 'user ' || id, 1, now() + interval '1 hour', 'user', id FROM users",
+    "end-old-secret": "UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour'",
+    "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",
+}
+READY = "UPDATE users SET banned_until = NULL; UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL; UPDATE factors SET last_step = NULL"
+# The differences between acts.
+OWN = {
+    "create": {"email": "made@example.com"},
+    "invite": {"email": "invited@example.com"},
+    "invite-list": {"emails": "first@example.com second@example.com"},
 }
 
 
@@ -110,14 +126,6 @@ def signed_in(console: Console, person: Any, codes: App | None = None) -> str:
         visitor.press("second-step", code=codes.code())
     assert visitor.session_cookie
     return visitor.session_cookie.value
-
-
-def test_routes_have_the_guard_and_forms_the_token_and_the_proof(app):
-    for method, path, view in console_routes(app):
-        assert guard_of(view) == "administrator", path
-        assert method in ("get", "post"), path
-        names = [name.partition(".")[0] for _file, name in layers(view)]
-        assert method == "get" or names.index("own_form") < names.index("act"), path
 
 
 def test_browser_is_not_redirected_between_sign_in_and_console(console):
@@ -279,3 +287,34 @@ def test_disabled_console_has_no_routes(console, make_app, carol, app_of_carol):
         console.app = without
         for method, path, answer in console.walk(cookie, step=6):
             assert answer.status_code == 404, (method, path)
+
+
+def in_order(path: str) -> tuple[bool, int, str]:
+    """Return a key that sorts what a thing owns before the thing, and what deletes last."""
+    return path.endswith("/delete"), -path.count("/"), path
+
+
+class TestSuccess:
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(AUTH_API_KEYS="true")
+
+    def test_every_form_of_the_console_redirects_or_shows_a_secret_once(
+        self, app, armed, codes, ids, alice, database
+    ):
+        insert_key(database, alice.id)
+        ids["api_key_id"] = database.value("SELECT id::text FROM api_keys")
+        rules = [path for method, path, _view in console_routes(app) if method == "post"]
+        with answers_to_forms(app) as answers:
+            for rule in sorted(rules, key=in_order):
+                path, name = rule.format(**ids), rule.rpartition("/")[2].format(**ids)
+                database.run(f"{READY}; {NEEDS.get(name, '')}")
+                chosen = f"?id={alice.id}" if "/chosen/" in path else ""
+                page = armed.visit(path + chosen)
+                assert page.status == 200, path
+                title = html.unescape(page.text.partition("<title>")[2].partition("</title>")[0])
+                assert re.fullmatch(r"[^<>{}]+ · localhost:8000", title), (path, title)
+                code = {"factor_code": codes.code(1)} if "factor_code" in page.text else {}
+                armed.press(name, **FIELDS | OWN.get(name, {}) | code)
+                assert armed.page.status == 200, f"{path}: {words(armed.page)}"
+        check_answers(app, answers, of_console=True)

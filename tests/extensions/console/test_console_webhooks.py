@@ -9,7 +9,6 @@ import pytest
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.pages import words
-from tests.support.query_plans import analyze, plan_of
 
 ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
 TICKED = {event.replace(".", "_"): "yes" for event in ALL}
@@ -34,47 +33,30 @@ def page_of(operator, id) -> str:
     return re.findall("<h1>(.*?)</h1>", operator.visit(f"/console/webhooks/{id}").text)[0]
 
 
-class TestList:
-    def test_form_says_how_many_there_are(self, armed, hooks, target):
-        for number in range(2):
-            assert f"You have {number} of 20 webhooks." in words(armed.visit("/console/webhooks/new"))
-            hooks.register(target)
-
-    def test_states_are_shown_and_paths_of_urls_are_not(self, operator, hooks, target, database):
-        assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
-        made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
-        gone = hooks.register(f"{target.url}/gone")
-        hooks.emit()
-        target.status = 500
-        hooks.deliver()
-        database.run(
-            "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s",
-            id=gone["id"],
-        )
-        said = words(operator.visit("/console/webhooks"))
-        shown = ("Billing", "failing for less than a minute", "disabled responded 410 Gone", "Waiting events")
-        assert [text for text in (target.url, *shown) if text not in said] == []
-        assert re.search("failing for .*? 1 just now", said)
-        # A webhook is named by its description, and without one by where it is.
-        assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
-        for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
-            assert "s3cret" not in operator.visit(path).text
-        for id in (made["id"].upper()[::-1], "nonsense"):
-            assert operator.visit(f"/console/webhooks/{id}").status == 404
+def test_states_are_shown_and_paths_of_urls_are_not(operator, hooks, target, database):
+    assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
+    made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
+    gone = hooks.register(f"{target.url}/gone")
+    hooks.emit()
+    target.status = 500
+    hooks.deliver()
+    gone_now = "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s"
+    database.run(gone_now, id=gone["id"])
+    said = words(operator.visit("/console/webhooks"))
+    shown = ("Billing", "failing for less than a minute", "disabled responded 410 Gone", "Waiting events")
+    assert [text for text in (target.url, *shown) if text not in said] == []
+    # A webhook is named by its description, and without one by where it is.
+    assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
+    for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
+        assert "s3cret" not in operator.visit(path).text
+    assert operator.visit("/console/webhooks/nonsense").status == 404
 
 
 class TestDeliveries:
-    def test_delivery_shows_tries_and_the_answer(self, operator, hooks, target, database):
+    def test_failed_deliveries_are_a_filter(self, operator, hooks, target, database):
         made = hooks.register(target)
-        target.status, target.body = 500, b"<b>out of order</b>"
-        hooks.emit("auth.login")
-        hooks.deliver()
-        page = operator.visit(f"/console/webhooks/{made['id']}")
-        answer = "Sign-in waiting 1 500 Internal Server Error <b>out of order</b>"
-        assert answer in words(page).replace("  ", " ")
-        assert "<b>" not in page.text
-        # Failed ones are a filter.
-        hooks.emit("user.created")
+        for event in ("auth.login", "user.created"):
+            hooks.emit(event)
         database.run("UPDATE outbox SET outcome = 'failed', finished_at = now() WHERE kind = 'auth.login'")
         text = operator.visit(f"/console/webhooks/{made['id']}?state=failed").text
         assert (">Sign-in</a>" in text, ">User created</a>" in text) == (True, False)
@@ -98,49 +80,16 @@ class TestDeliveries:
             assert secret not in page.text
         assert f"deliveries/{delivery['id']}/redeliver" in page.text
 
-    def test_delivery_of_another_webhook_is_not_found(self, operator, hooks, target):
+    def test_delivery_of_another_or_a_disabled_webhook_is_not_sent_again(
+        self, operator, hooks, target, database
+    ):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.emit()
         (waiting,) = hooks.deliveries(made)
-        for path in (
-            f"{other['id']}/deliveries/{waiting['id']}",
-            f"{made['id']}/deliveries/x",
-            f"x/deliveries/{waiting['id']}",
-        ):
-            assert operator.visit(f"/console/webhooks/{path}").status == 404
-
-    def test_lists_are_read_from_their_indexes(self, hooks, target, database, database_url):
-        database.truncate()
-        made = hooks.register(target)
-        database.run(
-            "INSERT INTO outbox (id, channel, kind, recipient, outcome, finished_at, created_at)"
-            " SELECT gen_random_uuid(), 'webhook', 'auth.login', CASE WHEN n %% 2 = 0 THEN %(id)s ELSE 'another' END,"
-            " CASE WHEN n %% 1000 = 0 THEN 'failed' ELSE 'sent' END, now(), now() - make_interval(secs => n)"
-            " FROM generate_series(1, 20000) AS n",
-            id=made["id"],
-        )
-        analyze(database_url)
-        for statement, index in (
-            ("search_failed_deliveries", "outbox_failed_events"),
-            ("search_deliveries", "outbox_events"),
-        ):
-            plan = plan_of(database_url, statement, webhook_id=made["id"], most=26)
-            assert (index in plan.indexes, "outbox" in plan.read_whole) == (True, False)
-
-
-class TestRedelivering:
-    def test_event_of_another_webhook_and_of_a_disabled_one_are_not(self, operator, hooks, target, database):
-        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
-        hooks.emit()
-        (waiting,) = hooks.deliveries(made)
-        path = f"/console/webhooks/{other['id']}/deliveries/{waiting['id']}/redeliver"
-        assert operator.visit(path).status == 404
-        target.status = 500
-        hooks.deliver()
-        operator.visit(f"/console/webhooks/{made['id']}/deliveries/{waiting['id']}/redeliver")
-        said = words(operator.page)
-        assert "1 attempt so far; waiting for the next." in said
-        assert "accepts this event, the others will follow: 1 waiting event." in said
+        path = f"deliveries/{waiting['id']}"
+        for refused in (f"{other['id']}/{path}", f"{other['id']}/{path}/redeliver", f"x/{path}"):
+            assert operator.visit(f"/console/webhooks/{refused}").status == 404
+        operator.visit(f"/console/webhooks/{made['id']}/{path}/redeliver")
         hooks.change(made, disabled=True)
         assert "The webhook is disabled" in words(operator.press("/redeliver"))
         assert database.count("outbox") == 1
@@ -164,7 +113,6 @@ class TestActs:
         ("fields", "problem"),
         [
             ({"url": "ftp://192.0.1.1/", **TICKED}, "must be an http or https URL"),
-            ({"url": "http://169.254.169.254/", **TICKED}, "must not be in a private network"),
             ({"url": "https://192.0.1.1/"}, "Choose at least one event."),
             ({"url": "", **TICKED}, "URL is required."),
         ],

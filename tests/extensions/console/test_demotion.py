@@ -1,17 +1,9 @@
 """Every act of the URL map fails if its administrator is demoted while it runs, or its user made one."""
 
-from tests.extensions.console.test_console_routes import FIELDS, TABLES
+from tests.extensions.console.test_console_routes import FIELDS, NEEDS, READY, TABLES
 from tests.support.contract import console_routes
 from tests.support.users import PASSWORD
 
-# The state that an act needs to have an effect.
-NEEDS = {
-    "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
-    "unlock": "INSERT INTO failure_counts SELECT 'user ' || id, 1, now() + interval '1 hour', 'user', id FROM users",
-    "end-old-secret": "UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour'",
-    "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",
-}
-READY = "UPDATE users SET banned_until = NULL; UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL; UPDATE factors SET last_step = NULL"
 ROLE = "UPDATE users SET role = %(role)s WHERE id = %(id)s"
 # Each act waits here with everything done, and the guards have looked long before.
 HELD = "LOCK TABLE audit_log IN EXCLUSIVE MODE; SELECT %s::text"

@@ -96,16 +96,6 @@ def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, dele
     assert delete(thief, factor_code=added.code(1)).status == 200
 
 
-def test_what_is_added_in_the_hour_after_the_first_factor_counts_at_once(browser, carol, bob, delete, age):
-    codes, session = set_up(carol.open_session())
-    age(1 / 25)
-    added, _ = set_up(session, "tablet")
-    visitor = browser(codes)
-    assert delete(visitor, factor_code=added.code()).status == 200
-    age(3)
-    assert delete(visitor, bob, factor_code=added.code(1)).status == 200
-
-
 def test_what_is_added_on_the_day_of_the_first_factor_waits_a_week(browser, carol, delete, age, database):
     codes, session = set_up(carol.open_session())
     age(1 / 23)

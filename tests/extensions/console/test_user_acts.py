@@ -7,13 +7,12 @@ from tests.support.answers import assert_error
 from tests.support.audit import clear_history
 from tests.support.cases import cases
 from tests.support.factors import set_up
-from tests.support.links import PHONE, assert_signs_in, type_in
-from tests.support.pages import Visitor, words
+from tests.support.links import PHONE, type_in
+from tests.support.pages import words
 from tests.support.passkeys import register as register_passkey
-from tests.support.users import NEW_EMAIL, register, sign_in
+from tests.support.users import NEW_EMAIL
 
 CAROL = ("user", "carol@example.com")
-PROMOTION = "UPDATE users SET role = 'admin' WHERE id = %s"
 ONLY_THE_KEY = "Only the service role key can change"
 
 
@@ -38,10 +37,6 @@ def acts_of(database, person):
     return [(row.action, row.actor, row.by) for row in rows]
 
 
-def is_banned(database, person):
-    return database.count("users", "id = %(id)s AND banned_until IS NOT NULL", id=person.id) == 1
-
-
 class TestActs:
     def test_one_session_ends(self, armed, alice, bob, database):
         laptop, phone, bobs = alice.open_session(), alice.open_session(), bob.open_session()
@@ -58,27 +53,18 @@ class TestActs:
     ):
         session = alice.open_session()
         session.put("/user", json={"email": NEW_EMAIL, "phone": PHONE})
-        sent = [
-            outbox.last(address, f"{kind}_change")
-            for kind, address in (("email", NEW_EMAIL), ("phone", PHONE))
-        ]
+        sent = [outbox.last(NEW_EMAIL, "email_change"), outbox.last(PHONE, "phone_change")]
         clear_history(database)
         said = go(alice, "addresses")
         for pending in (NEW_EMAIL, PHONE):
             assert f"Withdraws the change to {pending}, which isn’t confirmed yet." in said
-        page = armed.press("addresses", factor_code=codes.code(1))
-        assert "Addresses saved." in words(page)
-        assert acts_of(database, alice) == [
-            ("email_change_withdrawn", *CAROL),
-            ("phone_change_withdrawn", *CAROL),
-        ]
-        assert "email change to new@example.com withdrawn" in words(page)
-        assert "not confirmed yet" not in words(page)
+        assert "Addresses saved." in words(armed.press("addresses", factor_code=codes.code(1)))
+        withdrawn = [("email_change_withdrawn", *CAROL), ("phone_change_withdrawn", *CAROL)]
+        assert acts_of(database, alice) == withdrawn
         for message in sent:
             assert_error(type_in(client, message.kind, message.to, message.code), 403, "otp_expired")
         # No user is signed out, and no address has changed.
         assert session.get("/user").json["email"] == alice.email
-        assert "Withdraws" not in go(alice, "addresses")
 
     def test_lock_of_wrong_passwords_and_codes_is_cleared(self, armed, go, alice, bob, database, client):
         alices = [f"login {alice.email} 10.0.0.1", f"account {alice.email}", f"user {alice.id} 10.0.0.1"]
@@ -100,14 +86,10 @@ class TestActs:
                 key=key,
             )
         assert "wrong authenticator codes" in words(armed.visit(f"/console/users/{alice.id}"))
-        clear_history(database)
-        assert f"{alice.id}/unlock" in armed.page.text
-        assert f"Lets {alice.email} try again now." in go(alice, "unlock")
+        go(alice, "unlock")
         said = words(armed.press("unlock"))
-        assert "Lock cleared." in said
-        assert "wrong authenticator codes" not in said
+        assert ("Lock cleared." in said, "wrong authenticator codes" in said) == (True, False)
         assert {row.key for row in database.all("SELECT key FROM failure_counts")} == set(others)
-        assert acts_of(database, alice) == [("lock_cleared", *CAROL)]
 
     def test_lost_factor_is_removed_with_a_code_for_it(self, armed, codes, alice, bob, database, outbox):
         lost, session = set_up(alice.open_session(), "Phone")
@@ -127,62 +109,28 @@ class TestActs:
         # A code is good once.
         assert armed.press("/remove", factor_code=code).status == 422
 
-    def test_user_is_created_with_a_name_and_a_password_of_the_policy(self, operator, client, database):
-        fields = {"name": " Dave ", "email": "Dave@example.com", "phone": "", "password": "weak"}
-        for wrong, status, problem in (
-            ({}, 400, "password"),
-            ({"password": "Correct-Horse-1", "email": ""}, 400, "Enter an email address"),
-            ({"password": "Correct-Horse-1", "email": "carol@example.com"}, 409, "Another user has this"),
-        ):
-            operator.visit("/console/users/create")
-            page = operator.press("create", **fields | wrong)
-            assert (page.status, problem in words(page), "Correct-Horse" in page.text) == (
-                status,
-                True,
-                False,
-            )
-        page = operator.press("create", **fields | {"password": "Correct-Horse-1", "is_confirmed": "yes"})
-        assert "User created." in words(page)
-        assert "user created by an administrator, carol@example.com" in words(page)
-        user = database.one("SELECT user_metadata, role FROM users WHERE email = 'dave@example.com'")
-        assert user == ({"name": "Dave"}, "authenticated")
-        assert sign_in(client, "dave@example.com", "Correct-Horse-1").status_code == 200
-
-    def test_invited_user_gets_a_link_but_an_administrator_does_not(self, operator, client, outbox, database):
+    def test_invited_user_gets_groups_but_an_administrator_is_left_alone(self, operator, database):
         def invite(email="dave@example.com"):
-            shown = operator.visit("/console/users/invite")
-            assert ("In use: ops, staff." in shown.text) == bool(
-                database.count("users", "email = 'dave@example.com'")
-            )
+            operator.visit("/console/users/invite")
             return operator.press("invite", email=email, groups=" staff ,ops,staff")
 
-        said = words(invite("Dave@example.com"))
-        assert "The invitation is on its way." in said
-        assert "invited, by administrator carol@example.com" in said
+        assert "The invitation is on its way." in words(invite("Dave@example.com"))
         chosen = database.value("SELECT app_metadata -> 'groups' FROM users WHERE email = 'dave@example.com'")
         assert chosen == ["staff", "ops"]
         database.run("UPDATE users SET role = 'admin' WHERE email = 'dave@example.com'")
-        database.run("DELETE FROM request_counts")
         before = database.everything("users", "outbox", "one_time_tokens")
         page = invite()
         assert (page.status, ONLY_THE_KEY in page.text) == (403, True)
         assert database.everything("users", "outbox", "one_time_tokens") == before
-        database.run("UPDATE users SET role = 'authenticated' WHERE email = 'dave@example.com'")
-        assert_signs_in(client, "invite", outbox.last("dave@example.com").token)
-        page = invite()
-        assert (page.status, 'value="dave@example.com" aria-invalid' in page.text) == (409, True)
 
 
 class TestRefusals:
     @cases(
         ("name", "fields", "status", "problem"),
         [
-            *(("ban", {"ban_duration": each}, 400, 'id="problem"') for each in ("", "x", "0s", "99999999w")),
+            ("ban", {"ban_duration": "x"}, 400, 'id="problem"'),
             ("metadata", {"user_metadata": '{"a": }'}, 400, "User metadata must be valid JSON"),
-            ("metadata", {"app_metadata": "[1]"}, 400, "App metadata must be a JSON object"),
             ("metadata", {"app_metadata": '{"a": 1, "a": 2}'}, 400, "must not repeat a member"),
-            ("metadata", {"user_metadata": f'{{"a": "{"x" * 9000}"}}'}, 400, "User metadata is too large"),
-            ("addresses", {"email": "ada@"}, 400, "Enter an email address, such as"),
             ("addresses", {"email": "bob@example.com"}, 409, "Another user has this email address."),
             ("addresses", {"email": ""}, 422, "This would remove the last way to sign in"),
         ],
@@ -205,12 +153,8 @@ class TestRefusals:
         self, armed, codes, alice, client, service_role, database
     ):
         _authenticator, passkey = register_passkey(alice.open_session())
-        assert (
-            client.put(f"/admin/users/{alice.id}", json={"email": None}, headers=service_role).status_code
-            == 200
-        )
-        shown = armed.visit(f"/console/users/{alice.id}/factors/{passkey['id']}/remove")
-        assert shown.status == 200, words(shown)
+        client.put(f"/admin/users/{alice.id}", json={"email": None}, headers=service_role)
+        armed.visit(f"/console/users/{alice.id}/factors/{passkey['id']}/remove")
         page = armed.press("/remove", factor_code=codes.code(1))
         assert (page.status, "This would remove the last way to sign in" in page.text) == (422, True)
         assert database.count("factors", "factor_type = 'passkey'") == 1
@@ -230,18 +174,6 @@ class TestRefusals:
         found = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
         assert found == {"note": "mine"}
 
-    def test_act_that_is_not_needed_or_of_a_user_who_is_gone_is_refused(
-        self, armed, codes, go, alice, database
-    ):
-        go(alice, "recover")
-        database.run("UPDATE users SET banned_until = 'infinity' WHERE id = %(id)s", id=alice.id)
-        page = armed.press("recover")
-        assert (page.status, "needed: the address is confirmed" in page.text) == (409, True)
-        assert database.count("outbox", "kind = 'recovery'") == 0
-        go(alice, "delete")
-        database.run("DELETE FROM users WHERE id = %(id)s", id=alice.id)
-        assert armed.press("delete", factor_code=codes.code(1)).status == 404
-
     def test_other_administrators_and_oneself_are_refused(self, armed, codes, carol, alice, database):
         for name in USER_ACTS:
             database.run("UPDATE users SET role = 'authenticated' WHERE id = %(id)s", id=alice.id)
@@ -255,9 +187,8 @@ class TestRefusals:
             assert database.everything() == before
         clear_history(database)
         assert armed.visit(f"/console/users/{alice.id}/ban").status == 403
-        refusal = database.one("SELECT * FROM audit_log WHERE reason IS NOT NULL")
-        assert (refusal.action, refusal.reason) == ("admin_refused", "insufficient_permissions")
-        assert (refusal.actor_id, refusal.user_id) == (carol.id, alice.id)
+        refusal = database.one("SELECT action, actor_id, user_id FROM audit_log WHERE reason IS NOT NULL")
+        assert refusal == ("admin_refused", carol.id, alice.id)
 
 
 class TestRaces:
@@ -276,26 +207,4 @@ class TestRaces:
             banned = lock.start(lambda: operator.press("ban", ban_duration="1h"))
             database.run(end, id=carol.id)
         assert (banned.result().status, operator.page.url.endswith("/ban")) == (200, False)
-        assert not is_banned(database, alice)
-
-    @pytest.mark.parametrize("first", ["delete", "ban"])
-    def test_deletion_and_ban_follow_each_other(
-        self, armed, codes, app, client, service_role, alice, database, first
-    ):
-        dora = register(client, service_role, "dora@example.com", role="admin")
-        banning = Visitor(app).signed_in_as(dora)
-        banning.visit(f"/console/users/{alice.id}/ban")
-        armed.visit(f"/console/users/{alice.id}/delete")
-        code = codes.code(1)
-        acts = {
-            "ban": lambda: banning.press("ban", ban_duration="1h").status,
-            "delete": lambda: armed.press("delete", factor_code=code).status,
-        }
-        clear_history(database)
-        with database.locked("users", alice.id) as lock:
-            answers = [lock.start(acts.pop(first)), lock.start(acts.popitem()[1])]
-        is_deletion = first == "delete"
-        assert [answer.result() for answer in answers] == ([200, 404] if is_deletion else [200, 200])
-        names = [row[0] for row in acts_of(database, alice) if row[0] != "signed_out"]
-        assert names == (["user_deleted"] if is_deletion else ["banned", "user_deleted"])
-        assert database.count("users", "id = %(id)s", id=alice.id) == 0
+        assert database.count("users", "banned_until IS NOT NULL") == 0

@@ -6,11 +6,10 @@ from html import unescape
 from itertools import chain
 from urllib.parse import quote
 
-import psycopg2
 import pytest
 
 from auth.extensions.console import users
-from tests.support.pages import Visitor, words
+from tests.support.pages import Visitor
 from tests.support.query_plans import analyze, estimated, plan_of
 from tests.support.users import register
 
@@ -59,33 +58,20 @@ class TestSearch:
         for text, names in {
             "ada": ["ada@example.com", "adam@sample.org"],
             "neumann": ["adam@sample.org"],
-            "bri zoë": ["adam@sample.org"],
             "neumann sample adam": ["adam@sample.org"],
             "zoë ada@": [],
             "eumann": [],
             "y_z": ["x%y_z@example.com"],
-            "y_z@exam": ["x%y_z@example.com"],
             " ADA@ ": ["ada@example.com"],
-            "ada@example.com": ["ada@example.com"],
             "+49170": ["ada@example.com"],
             "0049 170-12": ["ada@example.com"],
-            "4917": ["ada@example.com"],
             "aaaaaaaa-00": ["adam@sample.org"],
-            "AAAAAAAA-0000-4000-8000-000000000002": ["adam@sample.org"],
             "@sample": ["adam@sample.org"],
-            "sample.org": ["adam@sample.org"],
-            "x%": ["x%y_z@example.com"],
-            "_": [],
             "%": [],
-            "da@": [],
-            "+": [],
-            "-": [],
             "a" * 2000: [],
             "' OR true --": [],
             "\U0010ffff": [],
-            "@@": [],
             "@a@b": [],
-            "@example.com@": [],
         }.items():
             assert (text, sorted(listed(find(f"?q={quote(text)}")))) == (text, names)
         assert "No users match <strong>Nemo</strong>" in find("?q=Nemo").text
@@ -119,87 +105,32 @@ class TestFilters:
             "INSERT INTO factors (id, user_id, factor_type, verified_at, secret)"
             " SELECT gen_random_uuid(), id, 'totp', now(), '' FROM users WHERE email = 'factor@example.com'"
         )
-        # As many wrong ones as are allowed, also from one network; one less; as many, until a minute ago.
-        database.run(
-            "INSERT INTO failure_counts (key, count, expires_at, kind, subject, network)"
-            " SELECT concat_ws(' ', kind, subject, network), count, now() + ends * interval '1 minute', kind, subject, network"
-            "   FROM (VALUES ('code', 'banned@example.com', '10.0.0.1', 20, 1),"
-            "                ('totp', (SELECT id::text FROM users WHERE email = 'factor@example.com'), NULL, 20, 1),"
-            "                ('account', 'google@example.com', NULL, 99, 1),"
-            "                ('code', 'unconfirmed@example.com', '10.0.0.1', 19, 1),"
-            "                ('code', 'was-banned@example.com', '10.0.0.1', 20, -1))"
-            "     AS counted (kind, subject, network, count, ends)"
-        )
 
     def test_each_filter_admits_its_users(self, find):
         for query, names in {
             "status=banned": {"banned"},
-            "status=locked": {"banned", "factor"},
-            "status=locked&factor=yes": {"factor"},
-            "q=b&status=locked": {"banned"},
             "status=unconfirmed": {"unconfirmed"},
             "status=anonymous": {"Anonymous"},
             "status=administrator": {"carol"},
             "provider=google": {"google"},
-            "provider=unknown": set(),
             "factor=yes": {"factor"},
             "factor=no": {"banned", "was-banned", "unconfirmed", "Anonymous", "google", "carol"},
             "signed_in=day": {"carol"},
-            "signed_in=week": {"carol", "was-banned"},
-            "signed_in=not_month": {"banned", "unconfirmed", "Anonymous", "google", "factor"},
             "signed_in=not_year": {"banned", "unconfirmed", "google"},
             "signed_in=never": {"banned", "unconfirmed"},
             "signed_in=never&status=banned": {"banned"},
-            "provider=google&factor=yes": set(),
-            "provider=google&signed_in=not_year": {"google"},
             "factor=yes&signed_in=not_month": {"factor"},
-            "factor=yes&signed_in=week": set(),
-            "factor=no&signed_in=day": {"carol"},
             "q=b&status=banned": {"banned"},
-            "q=was&status=banned": set(),
             "q=example.com&signed_in=never&status=&provider=&sort=newest": {"banned", "unconfirmed"},
         }.items():
             names_found = {name.partition("@")[0] for name in listed(find(f"?{query}"))}
             assert (query, names_found) == (query, names)
-        badges = re.findall(r'"badge \w*">([^<]+)</span>', find().text)
-        assert {*badges} == {
-            *("Banned", "Locked", "Confirmed", "Not confirmed", "Two-step", "Administrator", "Anonymous")
-        }
-
-    def test_filters_that_are_not_set_say_of_what(self, find):
-        said = words(find())
-        for text in ("Status: any", "Two-step: any", "Last sign-in: any"):
-            assert text in said
-        assert "Status must be one of locked, banned" in words(find("?status=x"))
-
-    def test_acts_on_many_users_are_offered_where_one_can_be_chosen(self, find):
-        assert "Chosen users:" in words(find())
-        assert "Chosen users:" not in words(find("?status=administrator"))
-
-    def test_phone_has_the_filters_folded_and_says_how_many_are_set(self, find):
-        assert '<details class="fold"><summary>Filters</summary></details>' in find("?q=a&sort=newest").text
-        folded = '<details class="fold"><summary>Filters (2 on)</summary></details>'
-        assert folded in find("?q=a&status=locked&factor=yes&provider=").text
-
-    def test_last_sign_in_first_lists_users_without_one_last(self, find, database):
-        names = [name.partition("@")[0] for name in listed(find("?sort=last_sign_in"))]
-        assert names[:5] == ["carol", "was-banned", "Anonymous", "factor", "google"]
-        assert set(names[5:]) == {"banned", "unconfirmed"}
-        database.run("UPDATE users SET last_sign_in_at = now() WHERE email = 'banned@example.com'")
-        assert listed(find("?sort=last_sign_in"))[0] == "banned@example.com"
 
     def test_unknown_values_of_filters_are_400(self, find):
-        id = "11111111-1111-1111-1111-111111111111"
-        for query, status in {
-            **dict.fromkeys(("status=x", "factor=x", "signed_in=x", "sort=x", "by=x", "q=a&q=b"), 400),
-            **dict.fromkeys(("after=x", "before=2026~x"), 400),
-            # Times in forms that Postgres does not read, and in odd ones that it does.
-            f"after=2024-01-01T00:00:00~{id}": 400,
-            f"after=0001-01-01T00:00:00%2B23:59~{id}": 400,
-            f"after=2024-01-01T00:00:00%2B23:59~{id}": 200,
-            f"after=2024-W01-1T00:00:00%2B00:00~{id}": 200,
-        }.items():
-            assert (query, find(f"?{query}").status) == (query, status)
+        # A time in a form that Postgres does not read.
+        place = "after=2024-01-01T00:00:00~11111111-1111-1111-1111-111111111111"
+        for query in ("status=x", "factor=x", "signed_in=x", "sort=x", "by=x", "q=a&q=b", "after=x", place):
+            assert (query, find(f"?{query}").status) == (query, 400)
 
 
 class TestPages:
@@ -228,19 +159,6 @@ class TestPages:
             back.append(listed(operator.visit(previous)))
         assert back[1:] == pages[::-1]
         assert operator.link("First") is None
-
-    def test_search_is_in_the_order_of_the_address(self, find, many, database):
-        database.run("UPDATE users SET created_at = now() WHERE email = '4@example.com'")
-        insert(database, 3, email="'x@' || (4 - number) || '.example.com'")
-        assert listed(find("?q=x@")) == ["x@1.example.com", "x@2.example.com", "x@3.example.com"]
-
-    def test_place_of_a_deleted_user_leads_on_and_an_emptied_page_back(self, find, operator, many, database):
-        first = listed(find())
-        database.run("DELETE FROM users WHERE email = %(email)s", email=first[-1])
-        assert len(listed(operator.visit(operator.link("Next")))) == 3
-        database.run("DELETE FROM users WHERE role <> 'admin'")
-        assert listed(operator.visit(operator.page.url)) == []
-        assert listed(operator.visit(operator.link("First"))) == ["carol@example.com"]
 
 
 @pytest.fixture(scope="class")
@@ -359,20 +277,10 @@ class TestManyRows:
                 assert listed(operator.visit(f"/console/users?{query}")) == names, query
         assert counted(operator.page) == "More than 25 users with"
 
-    def test_page_is_shown_without_a_count_if_counting_takes_too_long(self, operator, monkeypatch):
-        monkeypatch.setattr(users, "_COUNTING", 0.001)
-        monkeypatch.setattr(users, "FEW", 10**6)
-        page = operator.visit("/console/users?q=user")
-        assert (counted(page).partition(" with")[0], len(listed(page))) == ("More than 25 users", 25)
 
-
-def test_search_that_takes_too_long_asks_to_narrow_it(find, database, database_url, monkeypatch):
+def test_search_that_takes_too_long_asks_to_narrow_it(find, database, monkeypatch):
     monkeypatch.setattr(users, "_COUNTING", 0.1)
     monkeypatch.setattr(users, "_LISTING", 0.3)
-    blocker = psycopg2.connect(database_url)
-    with blocker.cursor() as cursor:
-        cursor.execute("LOCK TABLE identities IN ACCESS EXCLUSIVE MODE")
+    with database.locked("identities", "", "LOCK TABLE identities IN ACCESS EXCLUSIVE MODE; SELECT %s::text"):
         page = find("?provider=google")
-    blocker.close()
-    assert page.status == 422
-    assert "Type more of the name" in page.text
+    assert (page.status, "Type more of the name" in page.text) == (422, True)

@@ -2,17 +2,14 @@
 
 import json
 import re
-import uuid
 
 import pytest
 
 from auth.core.addresses import spaced_phone
-from auth.web.html.page import LANGUAGE
 from tests.support.answers import assert_error
-from tests.support.api_keys import make_key, use
+from tests.support.api_keys import insert_key, use
 from tests.support.cases import cases
-from tests.support.factors import set_up
-from tests.support.links import OTHER_PHONE, PHONE, SITE, type_in
+from tests.support.links import OTHER_PHONE, PHONE, SITE
 from tests.support.openid import allow, insert_public_client
 from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import NEW_EMAIL, PASSWORD
@@ -36,42 +33,19 @@ def with_phone(visitor, outbox) -> Visitor:
 
 
 class TestItems:
-    def test_account_shows_email_and_devices_and_a_changed_name(self, app, alice):
-        visitor = Visitor(app).signed_in_as(alice)
-        for shown in (alice.email, "Firefox on Linux", "This device"):
-            assert shown in visitor.visit("/account").text
-        visitor.visit("/account/name")
-        page = visitor.submit(name="Alice <Liddell>")
-        assert unsigned(page) == f"{SITE}/account?done=name"
-        assert "Alice &lt;Liddell&gt;" in page.text
-        assert "Your name has been saved." in page.text
-        assert 'class="success"' not in visitor.visit("/account?done=call-555-0100").text
-
-    def test_last_used_devices_are_shown_first_the_sixth_behind_a_click_and_programs_by_name(
-        self, visitor, alice, database
-    ):
-        agents = ["Firefox/120.0 (X11; Linux)", "curl/8.5.0", "python-requests/2.32", "made-up/1", None, None]
-        for hours, agent in enumerate(agents):
+    def test_last_used_devices_are_shown_first_and_the_sixth_behind_a_click(self, visitor, alice, database):
+        for hours, agent in enumerate(
+            ["Firefox/120.0 (X11; Linux)", "curl/8.5.0", "made-up/1", None, None, None]
+        ):
             used = "UPDATE sessions SET user_agent = %(agent)s, refreshed_at = now() - %(hours)s * interval '1 hour'"
             id = alice.sign_in().claims["session_id"]
             database.run(f"{used} WHERE id = %(id)s", agent=agent, hours=hours, id=id)
         page = visitor.visit("/account")
         devices = page.text.partition('<section id="devices"')[2].partition("</section>")[0]
         said = re.findall(r"<strong>([^<]+)", devices)
-        assert said[:3] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux"]
-        assert said[3:] == ["curl", "Python", *["Unknown device"] * 3]
+        assert said[:4] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux", "curl"]
         seen, _, behind = devices.partition("<summary>2 more</summary>")
         assert (seen.count('account/sessions/end"'), behind.count('account/sessions/end"')) == (4, 2)
-
-    def test_user_can_remove_the_name_below_the_prefix_of_the_dialect(self, app, alice, database):
-        visitor = Visitor(app).with_session_of(alice)
-        for name in ("Al", ""):
-            visitor.visit("/auth/v1/account/name")
-            assert visitor.press("account/name", name=name).status == 200
-            known = database.value(
-                "SELECT user_metadata ->> 'name' FROM users WHERE id = %(id)s", id=alice.id
-            )
-            assert (known or "") == name
 
     def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
         for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
@@ -83,36 +57,12 @@ class TestItems:
         response = client.get("/account", headers=alice.open_session().authorization)
         assert_error(response, 401, "session_not_found", "Your session has ended. Please sign in again.")
 
-    def test_email_is_changed_by_the_code_and_the_session_stays(self, visitor, outbox, bob, database):
-        visitor.visit("/account/email")
-        assert "This email belongs to another account." in visitor.submit(email=bob.email).text
-        visitor.submit(email=NEW_EMAIL)
-        assert unsigned(visitor.submit(code=outbox.last(NEW_EMAIL).code)) == f"{SITE}/account?done=email"
-        assert NEW_EMAIL in visitor.page.text
-        assert database.count("users", "email = 'new@example.com'") == 1
-
-    @pytest.mark.parametrize(
-        ("language", "email", "phone"),
-        [
-            ("en", "Your email address stays {}", "Your phone number stays {}"),
-            ("de", "Ihre E\N{NON-BREAKING HYPHEN}Mail-Adresse bleibt {}", "Ihre Telefonnummer bleibt {}"),
-            ("es", "Su dirección de correo sigue siendo {}", "Su número de teléfono sigue siendo {}"),
-            (
-                "fr",
-                "Votre adresse e\N{NON-BREAKING HYPHEN}mail reste {}",
-                "Votre numéro de téléphone reste {}",
-            ),
-            ("zh", "您的邮箱仍是 {}", "您的手机号仍是 {}"),
-        ],
-    )
     def test_present_address_withdraws_the_pending_change_and_the_page_says_what_stays(
-        self, with_phone, alice, client, outbox, database, language, email, phone
+        self, with_phone, alice, outbox
     ):
-        with_phone.plant(LANGUAGE, language)
-        notices = len(outbox.sent())
         for kind, present, new, said in (
-            ("email", alice.email, NEW_EMAIL, email),
-            ("phone", PHONE, OTHER_PHONE, phone),
+            ("email", alice.email, NEW_EMAIL, "Your email address stays {}"),
+            ("phone", PHONE, OTHER_PHONE, "Your phone number stays {}"),
         ):
             with_phone.visit(f"/account/{kind}")
             with_phone.submit(**{kind: new})
@@ -121,58 +71,10 @@ class TestItems:
             with_phone.visit(f"/account/{kind}")
             page = with_phone.submit(**{kind: present.upper()})
             assert unsigned(page) == f"{SITE}/account?done={kind}_stays"
-            assert said.format(spaced_phone(present)) in words(page)
-            assert new not in words(page)
+            assert (said.format(spaced_phone(present)) in words(page), new in words(page)) == (True, False)
             # The page that waits for the code is still open.
             with_phone.visit(waits)
             assert with_phone.submit(code=code).status == 403
-            assert_error(type_in(client, f"{kind}_change", new, code), 403, "otp_expired")
-        assert database.one("SELECT email, phone, new_email, new_phone FROM users") == (
-            alice.email,
-            PHONE,
-            None,
-            None,
-        )
-        assert len(outbox.sent()) == notices + 2
-
-    @pytest.mark.parametrize("kind", ["email", "phone"])
-    def test_present_address_without_a_pending_change_is_not_called_changed(
-        self, with_phone, alice, outbox, kind
-    ):
-        before = outbox.kinds()
-        with_phone.visit(f"/account/{kind}")
-        page = with_phone.submit(**{kind: alice.email if kind == "email" else PHONE})
-        assert unsigned(page) == f"{SITE}/account?done={kind}_stays"
-        assert "has been changed" not in words(page)
-        assert outbox.kinds() == before
-
-    @pytest.mark.parametrize(
-        ("path", "left"), [("email", (None, PHONE)), ("phone", ("alice@example.com", None))]
-    )
-    def test_address_is_removed_after_a_proof(self, with_phone, alice, outbox, database, path, left):
-        laptop = alice.open_session()
-        with_phone.visit(f"/account/{path}")
-        database.run(LATER)
-        asked = f"{SITE}/account/remove?kind={path}"
-        confirm = f"{SITE}/account/confirm?next=account%2Fremove%3Fkind%3D{path}"
-        assert with_phone.visit(with_phone.link_to(f"account/remove?kind={path}")).url == confirm
-        assert with_phone.submit(current_password=PASSWORD).url == asked
-        # Nothing is removed before the button, also if the page was open for too long.
-        assert database.one("SELECT email, phone FROM users") == ("alice@example.com", PHONE)
-        database.run(LATER + ", reauthenticated_at = NULL")
-        assert with_phone.press("account/remove").url == confirm
-        with_phone.submit(current_password=PASSWORD)
-        assert unsigned(with_phone.press("account/remove")) == f"{SITE}/account?done={path}_removed"
-        assert database.one("SELECT email, phone FROM users") == left
-        assert laptop.get("/user").status_code == 401
-        assert path == "phone" or outbox.last(alice.email, "email_changed").token
-
-    def test_deletion_needs_a_tick_and_is_for_good(self, visitor, database):
-        visitor.visit("/account/delete")
-        assert "Select the checkbox" in visitor.submit().text
-        assert "Your account has been deleted" in visitor.submit(confirmed="yes").text
-        assert database.count("users") == 0
-        assert visitor.session_cookie is None
 
 
 class TestProof:
@@ -184,74 +86,35 @@ class TestProof:
             assert visitor.visit(f"/{path}").url == confirm
             assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/{path}"
 
-    @pytest.mark.parametrize(("age", "minutes"), [("always", 6), ("900", 16)])
     @pytest.mark.parametrize(
         ("path", "fields", "said"),
         [
             ("email", {"email": NEW_EMAIL}, "new@example.com"),
-            ("two-step", {}, "<svg"),
-            ("api-keys", {"name": "CI"}, "lk_"),
             ("delete", {"confirmed": "yes"}, "Your account has been deleted"),
         ],
     )
     def test_form_that_was_open_for_too_long_asks_for_it_and_comes_back_empty(
-        self, make_app, alice, database, path, fields, said, age, minutes
+        self, make_app, alice, database, path, fields, said
     ):
-        settings = {"AUTH_REAUTHENTICATION_AGE": age, "AUTH_API_KEYS": "true"}
-        visitor = Visitor(make_app(**settings)).signed_in_as(alice)
+        visitor = Visitor(make_app(AUTH_REAUTHENTICATION_AGE="always")).signed_in_as(alice)
         visitor.visit(f"/account/{path}")
-        aged = "UPDATE sessions SET created_at = created_at - make_interval(mins => %(minutes)s)"
-        database.run(aged, minutes=minutes)
+        database.run("UPDATE sessions SET created_at = created_at - interval '6 minutes'")
         assert visitor.submit(**fields).url == f"{SITE}/account/confirm?next={path}"
         assert visitor.submit(current_password=PASSWORD).url == f"{SITE}/account/{path}"
         assert said not in visitor.page.text
         assert said in visitor.submit(**fields).text
 
 
-class TestDevices:
-    def test_sessions_of_applications_stand_below_their_browser(self, visitor, alice, database):
-        laptop, opened, phone, orphan = (alice.open_session() for _ in range(4))
-        for session, opener in ((opened, laptop.id), (orphan, uuid.uuid4())):
-            database.run(
-                "UPDATE sessions SET opened_by = %(by)s WHERE id = %(id)s", by=str(opener), id=session.id
-            )
-        shown = visitor.visit("/account").text
-        below = shown.partition('<li class="opened">')[2].partition("</li>")[0]
-        assert shown.count('class="opened"') == 1
-        assert ("Application" in below, f'value="{opened.id}"' in below) == (True, True)
-        above = shown.partition('<li class="opened">')[0]
-        assert above.rindex(laptop.id) > max(above.rindex(each.id) for each in (phone, orphan))
-
-    def test_only_sessions_of_the_user_are_ended(self, visitor, alice, bob):
-        laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
-        visitor.visit("/account")
-        for session in (laptop, bobs):
-            visitor.send("/account/sessions/end", id=session.id)
-            assert unsigned(visitor.page).startswith(f"{SITE}/account?done=device")
-        assert (laptop.get("/user").status_code, tablet.get("/user").status_code) == (401, 200)
-        visitor.send("/account/sessions/end-others")
-        assert unsigned(visitor.page).startswith(f"{SITE}/account?done=devices")
-        assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
-
-    @pytest.mark.parametrize("by_page", [True, False])
-    def test_browser_ends_with_the_sessions_that_it_opened_for_applications(
-        self, app, visitor, alice, database, by_page
-    ):
-        """Otherwise the sessions opened by a thief's browser would continue."""
-        thief = Visitor(app).signed_in_as(alice)
-        browser = database.value("SELECT session_id FROM browser_sessions ORDER BY created_at DESC LIMIT 1")
-        to = f"redirect_to={SITE}/app"
-        thief.visit(f"/sign-in?{to}")
-        thief.press("sign-in/continue")
-        opened = "opened_by = %(browser)s AND ended_at IS NULL"
-        assert database.count("sessions", opened, browser=browser) == 1
-        if by_page:
-            visitor.visit("/account")
-            visitor.send("/account/sessions/end", id=browser)
-        else:
-            assert alice.open_session().delete(f"/sessions/{browser}").status_code == 200
-        assert database.count("sessions", opened, browser=browser) == 0
-        assert visitor.visit("/account").status == 200
+def test_only_sessions_of_the_user_are_ended(visitor, alice, bob):
+    laptop, tablet, bobs = alice.open_session(), alice.open_session(), bob.open_session()
+    visitor.visit("/account")
+    for session in (laptop, bobs):
+        visitor.send("/account/sessions/end", id=session.id)
+        assert unsigned(visitor.page).startswith(f"{SITE}/account?done=device")
+    assert (laptop.get("/user").status_code, tablet.get("/user").status_code) == (401, 200)
+    visitor.send("/account/sessions/end-others")
+    assert unsigned(visitor.page).startswith(f"{SITE}/account?done=devices")
+    assert (tablet.get("/user").status_code, bobs.get("/user").status_code) == (401, 200)
 
 
 class TestApplications:
@@ -272,32 +135,14 @@ class TestApplications:
         assert "The application has been removed." in page.text
         assert database.count("oauth_grants") == database.count("sessions", "id = %(id)s", id=opened) == 0
 
-    @pytest.mark.parametrize(
-        ("name", "shown"),
-        [
-            ("<script>\u202e\n x</script>", "&lt;script&gt; x&lt;/script&gt;"),
-            ("x" * 1024, "x" * 79 + "…"),
-            ("\u200b\u202e", None),
-        ],
-    )
-    def test_name_is_escaped_isolated_and_short(self, visitor, alice, database, name, shown):
+    @pytest.mark.parametrize("path", ["/account", "/account/changes"])
+    def test_name_is_escaped_isolated_and_short(self, visitor, alice, database, path):
+        name, shown = "<script>\u202e\n x</script>" + "x" * 1024, "&lt;script&gt; x&lt;/script&gt;xxx"
         allow(database, alice.id, insert_public_client(database, name=name, is_dynamic=True))
-        isolated = f'<bdi translate="no">{shown}</bdi>' if shown else "Unnamed application"
-        for path in ("/account", "/account/changes"):
-            assert isolated in visitor.visit(path).text
-
-    def test_only_grants_of_the_user_are_removed(self, visitor, bob, database):
-        client_id = insert_public_client(database)
-        allow(database, bob.id, client_id)
-        for id in (client_id, "x"):
-            visitor.visit("/account")
-            assert visitor.send("/account/remove", kind="application", id=id).status == 404
-        assert database.count("oauth_grants") == 1
-
-    def test_without_the_openid_provider_there_is_nothing_to_remove(self, make_app, alice, database):
-        allow(database, alice.id, client_id := insert_public_client(database))
-        visitor = Visitor(make_app(AUTH_OAUTH_SERVER="false")).with_session_of(alice)
-        assert visitor.visit(f"/account/remove?kind=application&id={client_id}").status == 404
+        allow(database, alice.id, insert_public_client(database, name="\u200b\u202e", is_dynamic=True))
+        text = visitor.visit(path).text
+        assert re.search(f'<bdi translate="no">{shown}x+…</bdi>', text)
+        assert "Unnamed application" in text
 
 
 class TestApiKeys:
@@ -306,67 +151,39 @@ class TestApiKeys:
         return make_app(AUTH_API_KEYS="true")
 
     def test_key_is_made_shown_once_used_and_removed(self, visitor, client, database, outbox, alice):
-        assert "API keys" in visitor.visit("/account").text
+        visitor.visit("/account")
         visitor.visit(visitor.link_to("account/api-keys"))
-        assert "at most 20 different words" in visitor.submit(name="CI", scopes='"').text
-        assert "Use at most 80 characters." in visitor.submit(name=" ").text
         shown = visitor.submit(name=" <b>CI</b> ", days="", scopes="b a").text
         (key,) = re.findall(r">(lk_\w+)</code>", shown)
-        assert database.one("SELECT name, scopes, expires_at FROM api_keys") == (
-            "<b>CI</b>",
-            ["b", "a"],
-            None,
-        )
+        kept = database.one("SELECT name, scopes, expires_at FROM api_keys")
+        assert kept == ("<b>CI</b>", ["b", "a"], None)
         assert use(client, key).status_code == 200
         page = visitor.visit("/account")
         assert '<bdi translate="no">&lt;b&gt;CI&lt;/b&gt;</bdi>' in page.text
-        assert "used today" in page.text
-        assert key not in page.text
+        assert ("used today" in page.text, key in page.text) == (True, False)
         assert json.loads(visitor.visit("/account/data").text)["api_keys"][0]["prefix"] == key[:11]
-        visitor.visit("/account/changes")
-        assert "&lt;b&gt;CI&lt;/b&gt;" in visitor.page.text
         visitor.visit("/account")
         assert unsigned(visitor.remove("api_key")) == f"{SITE}/account?done=api_key_removed#api_keys"
-        assert database.count("api_keys") == 0
         assert [sent.kind for sent in outbox.sent(alice.email)] == ["api_key_added", "api_key_removed"]
 
-    def test_page_is_written_in_the_language_of_the_reader(self, visitor, database):
-        visitor.visit("/account/api-keys")
-        visitor.submit(name="CI")
-        database.run("UPDATE api_keys SET expires_at = '2031-02-21 12:00Z'")
-        visitor.plant("latchkey_language", "zh")
-        assert "2031 年 2 月 21 日到期" in visitor.visit("/account").text
-        # Not 姓名, the name of a person.
-        assert ">名称</label>" in visitor.visit("/account/api-keys").text
 
-    def test_key_is_removed_among_the_recent_changes(self, visitor, database):
-        visitor.visit("/account/api-keys")
-        visitor.submit(name="CI")
-        assert database.value("SELECT expires_at - created_at FROM api_keys").days == 90
+@cases("kind", ["application", "api_key", "change"])
+def test_thing_of_another_user_is_not_removed(make_app, client, alice, bob, database, kind):
+    visitor = Visitor(make_app(AUTH_API_KEYS="true")).with_session_of(alice)
+    client_id = insert_public_client(database)
+    allow(database, bob.id, client_id)
+    insert_key(database, bob.id)
+    things = {
+        "application": [client_id],
+        "api_key": [row.id for row in database.all("SELECT id FROM api_keys")],
+        # Neither is her own address, which is no recent change.
+        "change": [row.id for row in database.all("SELECT id FROM identities")],
+    }
+    before = database.everything("oauth_grants", "api_keys", "identities")
+    for id in (*things[kind], "x"):
         visitor.visit("/account/changes")
-        assert "/account/changes?done=api_key_removed." in visitor.remove("change").url
-        assert "Programs that use it no longer have access." in visitor.page.text
-        assert database.count("api_keys") == 0
-
-    def test_undo_page_names_the_key(self, visitor, outbox, alice):
-        visitor.visit("/account/api-keys")
-        visitor.submit(name="CI")
-        undo = outbox.last(alice.email, "api_key_added").token
-        assert (
-            'The API key <bdi translate="no">CI</bdi>'
-            in visitor.visit(f"/verify?type=undo&token={undo}").text
-        )
-
-    def test_only_keys_of_the_user_are_removed(self, visitor, client, bob, database):
-        theirs, _ = make_key(bob.open_session(client))
-        visitor.visit("/account")
-        assert visitor.send("/account/remove", kind="api_key", id=theirs).status == 404
-        assert database.count("api_keys") == 1
-
-    def test_without_the_setting_there_are_none(self, make_app, alice):
-        visitor = Visitor(make_app()).with_session_of(alice)
-        assert "API keys" not in visitor.visit("/account").text
-        assert visitor.visit("/account/api-keys").status == 404
+        assert visitor.send("/account/remove", kind=kind, id=str(id)).status == 404
+    assert database.everything("oauth_grants", "api_keys", "identities") == before
 
 
 def test_download_has_no_secrets_and_no_places_of_administrators(app, alice, client, service_role):
@@ -386,62 +203,26 @@ def test_download_has_no_secrets_and_no_places_of_administrators(app, alice, cli
     assert "password" not in page.text.replace('"method": "password"', "")
 
 
-class TestChanges:
-    def test_addition_is_shown_and_removed_with_other_sessions_after_a_proof(
-        self, with_phone, alice, database
-    ):
-        thief = alice.open_session()
-        assert "1 recent change" in with_phone.visit("/account").text
-        assert spaced_phone(PHONE) in with_phone.visit("/account/changes").text
-        database.run(LATER)
-        removal = with_phone.link_to("account/remove?kind=change")
-        assert with_phone.visit(removal).url.startswith(f"{SITE}/account/confirm?next=account%2Fremove")
-        assert with_phone.submit(current_password=PASSWORD).url == removal
-        assert database.value("SELECT phone FROM users") == PHONE
-        page = with_phone.press("account/remove")
-        assert unsigned(page) == f"{SITE}/account/changes?done=removed"
-        assert "All other devices have been signed out" in page.text
-        assert database.value("SELECT phone FROM users") is None
-        assert thief.get("/user").status_code == 401
-
-    def test_ids_of_other_users_and_of_older_ways_are_refused(self, visitor, bob, database):
-        assert "No recent changes" in visitor.visit("/account").text
-        assert "Nothing was added" in visitor.visit("/account/changes").text
-        for identity in database.all("SELECT id FROM identities"):
-            assert visitor.send("/account/remove", kind="change", id=str(identity.id)).status == 404
-            visitor.visit("/account/changes")
-        assert visitor.send("/account/remove", kind="change", id="x").status == 404
-        assert database.count("identities") == 2
-
-    def test_owner_removes_the_new_factor_of_a_thief_by_a_recovery_alone(self, app, alice, outbox, database):
-        set_up(alice.sign_in(), "Mallory's")
-        owner = Visitor(app).signed_in_as(alice)
-        assert owner.link("Forgot your password?") == f"{SITE}/forgot-password"
-        owner.visit("/account/changes")
-        removal = owner.link_to("account/remove?kind=change")
-        assert owner.visit(removal).url.startswith(f"{SITE}/second-step")
-        assert database.count("factors") == 1
-        owner = Visitor(app)
-        owner.visit("/forgot-password")
-        owner.submit(email=alice.email)
-        owner.submit(code=outbox.last(alice.email, "recovery").code)
-        assert "Didn’t set this up?" in owner.page.text
-        # One that is older is not offered for removal.
-        for days in (8, -8):
-            aged = "UPDATE factors SET verified_at = verified_at - make_interval(days => %(days)s)"
-            database.run(aged, days=days)
-            assert ("Didn’t set this up?" in owner.visit("/second-step").text) is (days < 0)
-        assert "Mallory&#39;s" in owner.visit("/account/changes").text
-        owner.remove("change")
-        assert database.count("factors") == 0
-        assert owner.visit("/new-password").url == f"{SITE}/new-password"
+def test_addition_is_shown_and_removed_with_other_sessions_after_a_proof(with_phone, alice, database):
+    thief = alice.open_session()
+    assert "1 recent change" in with_phone.visit("/account").text
+    assert spaced_phone(PHONE) in with_phone.visit("/account/changes").text
+    database.run(LATER)
+    removal = with_phone.link_to("account/remove?kind=change")
+    assert with_phone.visit(removal).url.startswith(f"{SITE}/account/confirm?next=account%2Fremove")
+    assert with_phone.submit(current_password=PASSWORD).url == removal
+    assert database.value("SELECT phone FROM users") == PHONE
+    page = with_phone.press("account/remove")
+    assert unsigned(page) == f"{SITE}/account/changes?done=removed"
+    assert "All other devices have been signed out" in page.text
+    assert database.value("SELECT phone FROM users") is None
+    assert thief.get("/user").status_code == 401
 
 
-class TestForms:
-    @cases(("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)])
-    def test_form_with_a_wrong_token_comes_back_without_foreign_values(self, app, visitor, site, is_kept):
-        headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
-        headers |= {"Sec-Fetch-Site": site} if site else {}
-        form = {"name": "Mallory", "form_token": "old"}
-        page = app.test_client(use_cookies=False).post("/account/name", data=form, headers=headers)
-        assert (page.status_code, "Mallory" in page.text) == (403, is_kept)
+@cases(("site", "is_kept"), [("same-site", False), (None, False), ("same-origin", True)])
+def test_form_with_a_wrong_token_comes_back_without_foreign_values(app, visitor, site, is_kept):
+    headers = {"Cookie": f"latchkey={visitor.session_cookie.value}", "Accept": "text/html"}
+    headers |= {"Sec-Fetch-Site": site} if site else {}
+    form = {"name": "Mallory", "form_token": "old"}
+    page = app.test_client(use_cookies=False).post("/account/name", data=form, headers=headers)
+    assert (page.status_code, "Mallory" in page.text) == (403, is_kept)

@@ -61,9 +61,8 @@ def test_application_with_an_expired_id_token_signs_the_browser_out(app, alice, 
     assert visitor.visit(path(id_token_hint=hint(), state=None)).url == BACK
 
 
-@pytest.mark.parametrize("way", ["button", "ID token"])
 def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
-    app, client, alice, hint, database, way
+    app, client, alice, hint, database
 ):
     visitor, grafana = Visitor(app).with_session_of(alice), make_client(database)
     browser = database.value("SELECT session_id FROM browser_sessions")
@@ -75,23 +74,11 @@ def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
     given = session_of(client, client.post("/token?grant_type=pkce", json=proof))
     assert given.get("/user").status_code == 200
 
-    if way == "button":
-        visitor.visit("/sign-out")
-        visitor.press("sign-out")
-    else:
-        visitor.visit(path(id_token_hint=hint(aud=grafana.id), post_logout_redirect_uri=None))
+    visitor.visit(path(id_token_hint=hint(aud=grafana.id), post_logout_redirect_uri=None))
     assert not is_signed_in(visitor)
     assert given.get("/user").status_code == 401
     assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
     assert database.count("oauth_grants") == 1
-
-
-def test_form_of_an_application_signs_the_browser_out(app, alice, hint, client_id):
-    visitor = Visitor(app).with_session_of(alice)
-    visitor.be_at(APP)
-    sent = {"id_token_hint": hint(), "client_id": client_id, "post_logout_redirect_uri": BACK}
-    assert visitor.post(f"{SITE}/oauth/logout", sent).url == BACK
-    assert not is_signed_in(visitor)
 
 
 def test_form_with_an_id_token_that_fits_in_no_url_signs_the_browser_out(app, alice, hint, client_id):
@@ -107,21 +94,6 @@ def test_form_with_an_id_token_that_fits_in_no_url_signs_the_browser_out(app, al
     (short,) = parse_qs(urlsplit(led[0]).query)["id_token_hint"]
     assert short.count(".") == 0
     assert not is_signed_in(visitor)
-
-
-@cases("hint_of", ["another user", "another application", "nobody"])
-def test_form_with_an_id_token_that_does_not_count_asks(app, alice, bob, hint, client_id, hint_of):
-    hints = {
-        "another user": lambda: hint(sub=bob.id),
-        "another application": lambda: hint(aud=str(uuid.uuid4())),
-        "nobody": lambda: hint()[:-9] + "AAAAAAAAA",
-    }
-    visitor = Visitor(app).with_session_of(alice)
-    visitor.be_at(APP)
-    page = visitor.post(f"{SITE}/oauth/logout", {"id_token_hint": hints[hint_of](), "client_id": client_id})
-    assert page.url.startswith(f"{SITE}/oauth/logout?")
-    assert "asks to sign you out" in words(page)
-    assert is_signed_in(visitor)
 
 
 def test_reference_to_an_id_token_counts_for_ten_minutes(app, parts, alice, client_id):
@@ -177,6 +149,10 @@ class TestRefusedHints:
             assert visitor.page.url.startswith(f"{SITE}/oauth/logout?"), name
             assert is_signed_in(visitor), name
             visitor.be_at("https://evil.example")
+            page = visitor.post(f"{SITE}/oauth/logout", parameters)
+            assert page.url.partition("?")[0] == f"{SITE}/oauth/logout", name
+            assert is_signed_in(visitor), name
+            visitor.be_at("https://evil.example")
             assert visitor.post(f"{SITE}/oauth/logout/confirm", parameters).status in (403, 200), name
             assert is_signed_in(visitor), name
 
@@ -192,15 +168,8 @@ class TestRedirects:
     @cases(
         "uri",
         [
-            *(
-                "https://evil.example/",
-                f"{BACK}#x",
-                f"{BACK}/",
-                BACK.upper(),
-                f"{APP}/",
-                f"{APP}@evil.example",
-            ),
-            *("//evil.example", "javascript:alert(1)", f"{BACK} ", "x" * 2048, None),
+            *("https://evil.example/", f"{BACK}/", BACK.upper(), f"{APP}@evil.example"),
+            *("//evil.example", "javascript:alert(1)", "x" * 2048, None),
         ],
     )
     def test_other_uri_than_a_registered_one_gets_nobody(self, app, alice, hint, client_id, uri):
@@ -216,12 +185,6 @@ class TestRedirects:
             assert "You’re signed out" in words(visitor.page)
             assert not is_signed_in(visitor)
             visitor.with_session_of(alice)
-
-    def test_signed_out_browser_is_told_of_an_unregistered_uri(self, visitor, hint, client_id):
-        hints = {"id_token_hint": hint(), "client_id": client_id}
-        page = visitor.visit(path(post_logout_redirect_uri=f"{APP}/x", **hints))
-        assert ("You’re signed out" in words(page), UNREGISTERED in words(page)) == (True, True)
-        assert page.url.startswith(f"{SITE}/oauth/logout?")
 
     def test_uri_in_the_form_is_checked_again(self, app, alice, client_id):
         visitor = Visitor(app).with_session_of(alice)
@@ -241,15 +204,6 @@ class TestRedirects:
         assert visitor.press("oauth/logout/confirm").url.startswith(SITE)
         visitor.with_session_of(alice)
         assert visitor.visit(path(id_token_hint=hint(aud=client_id))).url.startswith(BACK)
-
-
-def test_head_changes_nothing(client, alice, hint, app):
-    visitor = Visitor(app).with_session_of(alice)
-    cookie = visitor.session_cookie
-    assert cookie
-    headers = {"Cookie": f"{cookie.name}={cookie.value}"}
-    assert client.head(path(id_token_hint=hint()), headers=headers).status_code == 200
-    assert is_signed_in(visitor)
 
 
 def test_repeated_parameter_is_refused(visitor, client_id):
@@ -282,12 +236,6 @@ class TestLinkToSignOut:
         # The browser is signed out already.
         assert visitor.visit(self.LINK).url == self.BACK
 
-    def test_page_named_after_the_application_says_its_name_once(self, make_app, alice):
-        app = make_app(AUTH_SITE_URL="https://app.example.com")
-        visitor = Visitor(app).with_session_of(alice)
-        assert "asks to sign you out" not in words(visitor.visit(self.LINK))
-        assert visitor.press("sign-out").url == self.BACK
-
     def test_signed_out_browser_has_no_session_and_no_page_kept(self, app, alice):
         visitor = Visitor(app).with_session_of(alice)
         account = visitor.visit("/account")
@@ -299,14 +247,6 @@ class TestLinkToSignOut:
         assert alice.email not in visitor.page.text
         # The browser's cookie no longer opens any page of the account.
         assert alice.email not in visitor.visit("/account").text
-
-    def test_without_an_application_it_leads_to_our_page(self, app, alice):
-        visitor = Visitor(app).with_session_of(alice)
-        visitor.visit("/sign-out")
-        assert "asks to sign you out" not in words(visitor.page)
-        assert visitor.press("sign-out").url == f"{SITE}/sign-out"
-        assert "You’re signed out" in words(visitor.page)
-        assert "You’re signed out" in words(visitor.visit("/sign-out"))
 
     @cases("url", ["https://evil.example/", "//evil.example", "javascript:alert(1)", f"{SITE}/account", ""])
     def test_other_url_gets_nobody(self, app, alice, url):
@@ -347,13 +287,3 @@ class TestCounts:
                 visitor.visit(path(client_id=client_id))
                 assert visitor.press("oauth/logout/confirm").url == f"{BACK}&state=a%20state%20%26%20more"
             assert not is_signed_in(visitor)
-
-    def test_page_counts_for_the_user_who_is_signed_in(self, app, alice, bob, client_id):
-        visitor, other = (Visitor(app).with_session_of(person) for person in (alice, bob))
-        statuses = [visitor.visit(path(client_id=client_id)).status for _ in range(3)]
-        assert statuses == [200, 200, 429]
-        assert other.visit(path(client_id=client_id)).status == 200
-        # The user leaves by our page.
-        visitor.visit("/sign-out")
-        visitor.press("sign-out")
-        assert not is_signed_in(visitor)

@@ -34,9 +34,6 @@ def test_unknown_path_of_a_form_is_a_page_and_of_a_json_body_the_envelope(client
     ("path", "leads_to"),
     [
         ("/sign-in/verify", "/sign-in"),
-        ("/sign-up/code", "/sign-up"),
-        ("/forgot-password/verify", "/forgot-password"),
-        ("/waiting/state", "/sign-in"),
         ("/preferences", "/sign-in"),
         ("/account/email/verify", "/account/email"),
         ("/account/passkeys", "/account"),
@@ -64,17 +61,6 @@ def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
     assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
 
 
-@cases("path", ["/dev/inbox", "/dev/inbox/nonsense"])
-def test_inbox_that_is_off_or_opened_without_its_key_is_a_page_for_a_browser(make_app, path):
-    off = make_app().test_client().get(path, headers=GERMAN)
-    assert (off.status_code, "Seite nicht gefunden" in off.text) == (404, True)
-    client = make_app(AUTH_DEV_INBOX="true").test_client()
-    refused = client.get(path, headers=GERMAN)
-    assert (refused.status_code, refused.mimetype) == (403, "text/html")
-    assert "dem Link, den der Dienst beim Start ausgegeben hat" in refused.text
-    assert not [name for name, _ in refused.headers if name.startswith("Access-Control-")]
-
-
 def test_address_for_password_managers_leads_to_the_form_by_the_sign_in(visitor, alice):
     visitor.visit("/.well-known/change-password")
     assert "sign-in?next=new-password" in visitor.page.url
@@ -86,3 +72,25 @@ def test_without_pages_there_are_none(make_app):
     client = make_app(AUTH_PAGES="false").test_client()
     for url in ("/.well-known/change-password", "/sign-in", "/account", "/new-password"):
         assert_error(client.get(url, headers=BROWSER), 404, "not_found")
+
+
+class TestLastSlash:
+    """A URL was typed or pasted with a slash at its end."""
+
+    @cases("path", ["/sign-in/", "/account/email/", "/console/users/", "/docs/"])
+    def test_browser_is_led_to_the_page_without_the_slash_with_its_query(self, client, path):
+        answer = client.get(f"{path}?a=b%20c&d", headers=BROWSER)
+        expected = "../" * (path.count("/") - 1) + path.strip("/") + "?a=b%20c&d"
+        assert (answer.status_code, answer.headers["Location"]) == (303, expected)
+
+    @cases(
+        ("method", "path"),
+        [("GET", "/health/"), ("GET", "/sign-in//"), ("GET", "/verify%0d%0a/"), ("POST", "/sign-up/")],
+    )
+    def test_only_an_opened_page_is_redirected(self, client, method, path):
+        answer = client.open(path, method=method, headers=BROWSER)
+        assert (answer.status_code, "Location" in answer.headers) == (404, False)
+
+    def test_program_is_told_the_path(self, client):
+        hint = "Path not found. Leave out the last slash: /health"
+        assert_error(client.get("/health/"), 404, "not_found", hint)

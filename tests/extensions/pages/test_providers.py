@@ -7,8 +7,8 @@ import pytest
 from auth.core.settings import SettingsError
 from auth.ops.processes.start_checks import check_files
 from auth.web.context import EXTENSION
-from tests.support.links import CHALLENGE, SITE, path
-from tests.support.oauth import APPLICATION
+from tests.support.cases import cases
+from tests.support.links import SITE
 from tests.support.pages import Visitor, unsigned
 from tests.support.users import PASSWORD
 
@@ -53,57 +53,14 @@ def test_other_site_does_not_sign_the_browser_in_by_a_provider(visitor, acme, al
     assert database.count("sessions") == 1
 
 
-def test_title_of_the_settings_is_on_buttons_and_in_the_account(make_service, alice):
-    visitor = Visitor(make_service(AUTH_PROVIDER_ACME_TITLE="Acme & Sons").app)
-    assert "Continue with Acme &amp; Sons" in visitor.visit("/sign-in").text
-    assert "Acme &amp; Sons" in visitor.signed_in_as(alice).visit("/account").text
-
-
-def test_application_gets_a_code_after_the_provider(visitor, acme):
-    visitor.visit(f"/sign-in?{urlencode({'redirect_to': APPLICATION, 'code_challenge': CHALLENGE})}")
-    assert visitor.click(link_of(visitor, "acme")).url.startswith(f"{APPLICATION}?code=")
-
-
-def test_refusal_of_the_provider_comes_back_to_the_page(visitor, acme):
-    acme.person = {}
-    visitor.visit("/sign-in")
-    page = visitor.click(link_of(visitor, "acme"))
-    assert page.url.startswith(f"{SITE}/sign-in?")
-    assert "The provider didn’t sign you in." in page.text
-
-
-@pytest.mark.parametrize("base_url", [SITE, "https://auth.example.com"])
-def test_refusal_of_a_provider_is_told_to_a_browser_that_came_without_cookies(
-    make_service, acme, fakes, base_url
-):
-    acme.person = {}
-    changes = {"AUTH_BASE_URL": base_url}
-    visitor = Visitor(make_service(**changes).app, base_url)
+def test_refusal_of_a_provider_is_told_to_a_browser_that_came_without_cookies(make_service, acme):
+    acme.person, base_url = {}, "https://auth.example.com"
+    visitor = Visitor(make_service(AUTH_BASE_URL=base_url).app, base_url)
     page = visitor.visit(
         f"/authorize?{urlencode({'provider': 'acme', 'redirect_to': f'{base_url}/sign-in'})}"
     )
     assert "The provider didn’t sign you in." in page.text
     assert visitor.visit(page.url).text.count("The provider didn’t sign you in.") == 1
-
-
-def test_refusal_of_a_provider_that_posts_a_form_is_told(make_service, fakes):
-    fakes.apple.response = {"code": None, "error": "access_denied"}
-    base_url = "https://auth.example.com"
-    visitor = Visitor(make_service(AUTH_BASE_URL=base_url).app, base_url)
-    visitor.visit("/sign-in")
-    visitor.click(link_of(visitor, "apple"))
-    page = visitor.submit()
-    assert page.url.startswith(f"{base_url}/sign-in?error_code=bad_oauth_callback.")
-    assert "The provider didn’t sign you in." in page.text
-
-
-def test_account_is_connected_and_disconnected(visitor, acme, alice):
-    visitor.signed_in_as(alice).visit("/account")
-    visitor.send("/account/connect", provider="acme")
-    page = visitor.submit()
-    assert unsigned(page) == f"{SITE}/account?done=identity_linked"
-    visitor.remove("identity")
-    assert unsigned(visitor.page).startswith(f"{SITE}/account?done=disconnected")
 
 
 def test_account_is_connected_after_the_proof_that_interrupted_it(visitor, acme, alice, database):
@@ -112,9 +69,10 @@ def test_account_is_connected_after_the_proof_that_interrupted_it(visitor, acme,
     page = visitor.send("/account/connect", provider="acme")
     assert page.url == f"{SITE}/account/confirm?next=account%2Fconnect%3Fprovider%3Dacme"
     assert database.count("oauth_flows") == 0
-    assert visitor.press("account/confirm", current_password=PASSWORD).url.startswith(
-        f"{SITE}/link-identity?"
-    )
+    page = visitor.press("account/confirm", current_password=PASSWORD)
+    assert page.url.startswith(f"{SITE}/link-identity?")
+    # An attacker may have started the flow.
+    assert ("a…@example.com" in page.text, alice.email in page.text) == (True, False)
     assert unsigned(visitor.submit()) == f"{SITE}/account?done=identity_linked"
 
 
@@ -144,7 +102,7 @@ def settings_of(*names: str, **more: str) -> dict[str, str]:
     )
 
 
-@pytest.mark.parametrize("page", ["/sign-in", "/sign-up"])
+@cases("page", ["/sign-in", "/sign-up"])
 def test_providers_are_on_both_pages_and_from_three_on_in_a_row(make_app, page):
     two = Visitor(make_app(**settings_of("GOOGLE", "OKTA"))).visit(page).text
     assert ("Continue with Google</a>" in two, "Continue with okta</a>" in two) == (True, True)
@@ -154,7 +112,7 @@ def test_providers_are_on_both_pages_and_from_three_on_in_a_row(make_app, page):
     assert "Continue with GitHub</a>" not in three
 
 
-def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice, outbox):
+def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice):
     visitor = Visitor(service.app)
 
     def marked() -> str:
@@ -169,17 +127,7 @@ def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice
     assert marked() == "Continue with acme"
     visitor.press("sign-in", email=alice.email, password=PASSWORD)
     assert marked() == "Password"
-    visitor.press("sign-in/code", email=alice.email)
-    visitor.press("sign-in/verify", code=outbox.last(alice.email).code)
-    assert marked() == "Send me a code instead"
-    visitor.press("sign-in", email=alice.email, password=PASSWORD)
-    marked()
-    visitor.press("sign-in/code", email=alice.email)
-    visitor.visit(path("magiclink", outbox.last().token, redirect_to=f"{SITE}/sign-in"))
-    visitor.press("verify")
-    assert marked() == "Send me a code instead"
     stranger = Visitor(service.app)
-    assert "Last used" not in stranger.visit("/sign-in").text
     stranger.plant("latchkey_last_used", '"><script>')
     assert "Last used" not in stranger.visit("/sign-in").text
 
@@ -201,8 +149,5 @@ def test_logo_of_a_provider_is_shown_and_served_without_scripts(make_app, tmp_pa
     for name in ("github", "nobody"):
         assert app.test_client().get(f"/brand/logo/{name}").status_code == 404
     (tmp_path / "okta.svg").unlink()
-    with pytest.raises(
-        SettingsError,
-        match=r"AUTH_PROVIDER_OKTA_LOGO: .* cannot be read: No such file or directory\. Correct the path",
-    ):
+    with pytest.raises(SettingsError, match=r"AUTH_PROVIDER_OKTA_LOGO: .* cannot be read"):
         check_files(app.extensions[EXTENSION].settings)

@@ -4,15 +4,8 @@ import re
 
 import pytest
 
-from auth.web.declarations import Level, route_of
-from tests.source.test_contract import guard_of, is_limited, layers
+from tests.source.test_contract import is_limited, layers
 from tests.support.contract import OPENAPI, page_routes
-
-
-def test_guard_of_a_page_fits_its_level(app):
-    for _method, path, view in page_routes(app):
-        is_public = route_of(view).level is Level.ANYONE
-        assert guard_of(view) == (None if is_public else "signed_in"), path
 
 
 def test_every_form_is_bound_to_the_browser_before_a_limit_counts_it(app):
@@ -31,10 +24,6 @@ def test_secrets_in_a_query_are_not_repeated(client, path):
     page = client.get(f"{path}?token=secret-of-a-link&password=Correct-Horse-1").text
     assert "secret-of-a-link" not in page
     assert "Correct-Horse-1" not in page
-
-
-def test_style_sheet_stays_small(client):
-    assert len(client.get("/static/page.css").data) < 17_500
 
 
 # HTML or code made from text, storage in the browser, messages of other windows, members set by a computed name.

@@ -216,19 +216,9 @@ def test_sentence_of_each_error_has_no_markup_route_or_setting(language):
     assert {name: text for name, text in shown.items() if NO_SENTENCE.search(text)} == {}
 
 
-def test_unknown_provider_is_refused_by_a_sentence(make_app):
-    visitor = Visitor(make_app(AUTH_BASE_URL="http://auth.example.com"))
-    page = visitor.visit("/authorize?provider=nowhere")
-    check_sentences("unknown provider", page)
-    assert page.status == 400
-    assert "You can’t sign in here with this provider." in words(page)
-    assert "external_providers" not in page.text
-
-
 @cases(
     ("settings", "links"),
     [
-        ({}, ["sign-in"]),
         ({"AUTH_SITE_URL": "https://app.example.com/start"}, ["sign-in", "https://app.example.com/start"]),
         ({"AUTH_SITE_URL": "https://app.example.com/", "AUTH_PAGES": "false"}, ["https://app.example.com/"]),
     ],
