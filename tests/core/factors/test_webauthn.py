@@ -99,13 +99,14 @@ def test_security_key_needs_presence_only(relying_party):
 
 MISSING = r"Credential( response)? missing required \w+"
 OF_KEY = {"id": "YQ", "rawId": "YQ", "type": "public-key"}
+INCOMPLETE: list[dict[str, Any]] = [{}, {"id": 1}, OF_KEY | {"response": {}}]
 MALFORMED = {"clientDataJSON": "_w", "authenticatorData": "YQ", "signature": "", "userHandle": "a"}
 
 
 @cases(
     ("response", "creation", "assertion"),
     [
-        *((response, MISSING, MISSING) for response in ({}, {"id": 1}, OF_KEY | {"response": {}})),
+        *((response, MISSING, MISSING) for response in INCOMPLETE),
         (OF_KEY | {"response": MALFORMED}, MISSING, "it is malformed"),
         (
             OF_KEY | {"response": MALFORMED | {"attestationObject": "YQ"}},
