@@ -44,6 +44,7 @@ pytest.register_assert_rewrite(
 )
 
 import sql
+from auth.core import settings
 from auth.core.logs import ThrottledLog
 from auth.core.passwords import bcrypt_hash
 from auth.core.settings.state import of_requests
@@ -57,7 +58,7 @@ from tests.support import bounds, catalog, checked_rows, contract, oldest_releas
 from tests.support.apps import Apps, KeptRule, mail_environment, new_app
 from tests.support.contract import CheckedClient
 from tests.support.databases import emptied, new_databases
-from tests.support.environment import CLOCK, ENVIRONMENT, SERVICE_ROLE_KEY, make_keys
+from tests.support.environment import CLOCK, ENVIRONMENT, SERVICE_ROLE_KEY, clear_settings, make_keys
 from tests.support.extensions import EVERY_EXTENSION
 from tests.support.hooks import Hooks
 from tests.support.http_target import HttpTarget
@@ -272,6 +273,22 @@ def requests_url(database_url: str) -> str:
 @pytest.fixture(scope="session")
 def environment(requests_url: str, state_dir: Path) -> dict[str, str]:
     return {**ENVIRONMENT, "DATABASE_URL": requests_url, "AUTH_STATE_DIR": str(state_dir)}
+
+
+@pytest.fixture
+def load(monkeypatch, tmp_path) -> Callable[..., settings.Settings]:
+    """Load the settings of an environment with these variables only."""
+    clear_settings(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    make_keys(tmp_path / "var")
+    # Loading adds the variables of .env to it.
+    without = os.environ.copy()
+
+    def load(**environment: str) -> settings.Settings:
+        monkeypatch.setattr(os, "environ", without | {"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
+        return settings.load()
+
+    return load
 
 
 @pytest.fixture(scope="session")

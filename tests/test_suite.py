@@ -1,13 +1,12 @@
 """The independence of the tests."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from auth.web.context import EXTENSION
 from tests.support.apps import Apps
-from tests.support.order import SLOW, STORY, shuffled
+from tests.support.order import SLOW, STORY
 
 
 @pytest.fixture
@@ -37,13 +36,3 @@ def test_unchanged_application_serves_later_tests(own_apps, alice):
 def test_each_slow_file_exists():
     files = {f"{path.parent.name}/{path.name}" for path in Path(__file__).parent.rglob("test_*.py")}
     assert {STORY, *SLOW} <= files
-
-
-def test_shuffled_tests_stay_in_their_files_and_a_seed_gives_their_order_again():
-    tests = [SimpleNamespace(path=number // 10, name=number) for number in range(100)]
-    first = shuffled(tests, "1")
-    assert sorted(test.name for test in first) == list(range(100))
-    assert first == shuffled(tests, "1") != shuffled(tests, "2")
-    files = [test.path for test in first]
-    assert [files[place] for place in range(0, 100, 10)] != sorted(set(files))
-    assert files == [path for path in files[::10] for _ in range(10)]

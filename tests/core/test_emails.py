@@ -19,21 +19,13 @@ from tests.support.users import PASSWORD, sign_in
 @cases(
     ("sent", "canonical"),
     [
-        ("alice@example.com", "alice@example.com"),
         ("Alice@Example.COM", "alice@example.com"),
-        ("a.l.i.c.e+tag@example.com", "a.l.i.c.e+tag@example.com"),
-        ("alice@sub.example.co.uk", "alice@sub.example.co.uk"),
+        ("a.l.i.c.e+tag@sub.example.co.uk", "a.l.i.c.e+tag@sub.example.co.uk"),
         ("o'brien!#$%&*/=?^_`{|}~-@example.com", "o'brien!#$%&*/=?^_`{|}~-@example.com"),
-        ("alice@bücher.example", "alice@xn--bcher-kva.example"),
         ("alice@BÜCHER.example", "alice@xn--bcher-kva.example"),
-        ("alice@xn--bcher-kva.example", "alice@xn--bcher-kva.example"),
         ("ÄLICE@example.com", "älice@example.com"),
         ("用户@例子.广告", "用户@xn--fsqu00a.xn--4rr70v"),
-        ("alice@example.test", "alice@example.test"),
-        ("alice@printer.local", "alice@printer.local"),
-        ("alice@example.invalid", "alice@example.invalid"),
-        ("alice@app.localhost", "alice@app.localhost"),
-        ("1@example.com", "1@example.com"),
+        ("1@printer.local", "1@printer.local"),
     ],
 )
 def test_email_has_one_canonical_form(sent, canonical):
@@ -69,17 +61,10 @@ def test_invalid_or_confusable_email_is_refused(sent):
 @cases(
     ("sent", "canonical"),
     [
-        ("+491701234567", "+491701234567"),
-        ("+49 170 1234567", "+491701234567"),
         ("+1 (555) 010-0000", "+15550100000"),
         ("+49.170.123.45.67", "+491701234567"),
-        ("+44 (0)7418 123456", "+447418123456"),
-        ("+49 (0) 170 1234567", "+491701234567"),
-        ("+44 07418 123456", "+447418123456"),
         ("+44 007418 223344", "+447418223344"),
-        ("+33 00 612345678", "+33612345678"),
         ("+49 (0) 0170 1234567", "+491701234567"),
-        ("+39 06 12345678", "+390612345678"),
         ("+39 (06) 12345678", "+390612345678"),
         ("+225 07 01 23 45 67", "+2250701234567"),
         ("+[1]5550100000", "+15550100000"),
@@ -97,15 +82,15 @@ ODD_NUMBERS = ("", "+49 170 CALL-ME", "+49\t1701234567", "+491701234567\n")
 ARABIC_DIGITS = "+\u0664\u0669\u0661\u0667\u0660\u0661\u0662\u0663\u0664"
 
 
-@cases("number", ["+999000000000", "+123456789012345", "+1234567", "+1005550100000", "+5215512345678"])
-def test_number_that_no_country_has_is_impossible(number):
-    assert canonical_phone(number) == number
-    assert not is_possible_phone(number)
-
-
-@cases("number", ["+491701234567", "+15550100000", "+525512345678", "+390612345678"])
-def test_number_as_long_as_those_of_its_country_is_possible(number):
-    assert is_possible_phone(number)
+@cases(
+    ("numbers", "is_possible"),
+    [
+        ("+999000000000 +123456789012345 +1234567 +1005550100000 +5215512345678", False),
+        ("+491701234567 +15550100000 +525512345678 +390612345678", True),
+    ],
+)
+def test_number_that_no_country_has_is_impossible(numbers, is_possible):
+    assert {is_possible_phone(number) for number in numbers.split()} == {is_possible}
 
 
 @cases("sent", [*NUMBERS.split(), *ODD_NUMBERS, ARABIC_DIGITS])
@@ -129,19 +114,11 @@ def test_other_spellings_are_the_same_user(client, service_role, monkeypatch):
         assert sign_in(client, spelling).json["user"]["email"] == "dave@xn--bcher-kva.example"
 
 
-def test_mail_goes_to_the_stored_spelling(client, mailbox):
-    client.post("/signup", json={"email": "Dave@BÜCHER.example", "password": PASSWORD})
-    assert [letter.to for letter in mailbox.messages()] == ["dave@xn--bcher-kva.example"]
-
-
 @cases(
     ("number", "spaced"),
     [
-        ("+15555550100", "+1 555 555 0100"),
         ("+491701234567", "+49 170 123 4567"),
-        ("+33612345678", "+33 612 345 678"),
         ("+35312345678", "+353 123 456 78"),
-        ("+8613800138000", "+86 138 001 380 00"),
         ("+1abc", "+1abc"),
         ("a@example.com", "a@example.com"),
     ],

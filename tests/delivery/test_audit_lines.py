@@ -17,11 +17,6 @@ DUE = (
 MARK = "SELECT at FROM last_done WHERE task = 'audit_lines'"
 
 
-@pytest.fixture
-def parts(app):
-    return app.extensions["latchkey"]
-
-
 def lines(parts):
     with capture_logs() as logged:
         janitor.log_entries(parts.db)
@@ -42,11 +37,6 @@ def test_each_entry_is_a_line_once_the_same_as_in_the_api(parts, client, alice, 
     assert written == sorted(entries, key=lambda entry: (entry["at"], entry["id"]))
     assert [(each["action"], each["count"]) for each in written if each["reason"]] == [("sign_in_refused", 2)]
     assert lines(parts) == []
-
-
-def test_entries_of_the_time_without_a_delivery_process_get_their_lines(parts, alice, database):
-    database.run(DUE)
-    assert {line["user_id"] for line in lines(parts)} == {alice.id}
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])

@@ -1,16 +1,12 @@
 """The deliverer: notified at commit, not delayed by slow targets, alive after every failure, stopped in time."""
 
 import re
-import sys
 import threading
 from functools import partial
-from pathlib import Path
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
-from auth.core import logs
 from auth.core.settings.constants import statement_constants
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
@@ -21,7 +17,6 @@ from tests.support.deliverers import RunningDeliverer
 from tests.support.forwarder import Forwarder
 from tests.support.outbox import Outbox
 from tests.support.processes import wait_until
-from tests.support.smtp_server import BadMailServer, sender
 from tests.support.timeouts import LONGEST_DELAY
 from tests.support.users import PASSWORD
 
@@ -128,16 +123,6 @@ class TestWaking:
         assert client.post("/otp", json={"email": "alice@example.com"}).status_code == 200
         target.await_sent("alice")
 
-    def test_next_look_finds_a_message_whose_notification_was_lost(self, outbox, deliver, listens, database):
-        target = Target()
-        deliver(email=target)
-        wait_until(listens)
-        # As if the worker had died between the commit and the notification.
-        database.run("SET latchkey.notifies_after_commit = on")
-        id = outbox.write()
-        database.run("RESET latchkey.notifies_after_commit")
-        wait_until(partial(is_sent, outbox, id))
-
     def test_strangers_message_is_due_within_a_second(self, client, alice, deliver, database, monkeypatch):
         monkeypatch.setattr(deliverer_module, "POLL_INTERVAL", 600)
         monkeypatch.setattr(outgoing, "_LONGEST_DELAY", LONGEST_DELAY)
@@ -164,31 +149,19 @@ class TestWaking:
         assert listens() == []
 
 
-class TestSlowTargets:
-    def test_hanging_mail_server_does_not_delay_sms(self, outbox, deliver):
-        sms = Target()
-        with BadMailServer("GREETING", "hang") as server:
-            deliver(email=sender(server.url), sms=sms)
-            for number in range(10):
-                outbox.write(recipient=f"user{number}@example.com")
-            assert server.reached.wait(60)
-            outbox.sms()
-            wait_until(lambda: sms.sent == ["+4915112345678"])
-            server.recover()
-
-    def test_slow_mail_host_does_not_delay_other_hosts_until_it_is_quick_again(self, outbox, deliver):
-        target = Target(held="@slow.example")
-        slow = [outbox.write(recipient=f"user{number}@slow.example") for number in range(6)]
-        for number in range(20):
-            outbox.write(recipient=f"user{number}@example.com")
-        deliver(email=target)
-        wait_until(lambda: len([to for to in target.sent if to.endswith("@example.com")]) == 20)
-        # The slow host still has the others then.
-        assert [outbox.outcome(id) for id in slow].count("sent") <= 2
-        target.released.set()
-        wait_until(lambda: all(outbox.outcome(id) == "sent" for id in slow))
-        outbox.write(recipient="last@slow.example")
-        wait_until(lambda: "last@slow.example" in target.sent)
+def test_slow_mail_host_does_not_delay_other_hosts_until_it_is_quick_again(outbox, deliver):
+    target = Target(held="@slow.example")
+    slow = [outbox.write(recipient=f"user{number}@slow.example") for number in range(6)]
+    for number in range(20):
+        outbox.write(recipient=f"user{number}@example.com")
+    deliver(email=target)
+    wait_until(lambda: len([to for to in target.sent if to.endswith("@example.com")]) == 20)
+    # The slow host still has the others then.
+    assert [outbox.outcome(id) for id in slow].count("sent") <= 2
+    target.released.set()
+    wait_until(lambda: all(outbox.outcome(id) == "sent" for id in slow))
+    outbox.write(recipient="last@slow.example")
+    wait_until(lambda: "last@slow.example" in target.sent)
 
 
 class TestFailures:
@@ -206,18 +179,6 @@ class TestFailures:
             (entry,) = [entry for entry in logs if entry["event"] == "delivery_fails"]
             assert entry["reason"] == "unexpected: RuntimeError"
         target.fails = None
-        outbox.write(recipient="bob@example.com")
-        target.await_sent("bob")
-
-    def test_lack_of_threads_leaves_the_message_to_its_next_attempt(self, outbox, deliver, monkeypatch):
-        target = Target()
-        deliver(email=target)
-        wait_until(delivery_threads)
-        with monkeypatch.context() as patch, capture_logs() as logs:
-            patch.setattr(threading.Thread, "start", out_of_threads)
-            id = outbox.write()
-            wait_until(lambda: "delivery_has_no_threads" in [entry["event"] for entry in logs])
-        assert outbox.outcome(id) is None
         outbox.write(recipient="bob@example.com")
         target.await_sent("bob")
 
@@ -247,27 +208,6 @@ class TestFailures:
         assert told == ("delivery_fails", "email", "connection refused")
         assert not re.search("user|123456", str(logs))
 
-    def test_log_that_cannot_be_written_stops_nothing(self, outbox, deliver, database, parts, monkeypatch):
-        target = Target()
-        before = structlog.get_config()
-        with Path("/dev/full").open("w") as full_disk:
-            monkeypatch.setattr(sys, "stderr", full_disk)
-            logs.configure(parts.settings)
-            for number in range(3):
-                outbox.write(recipient=f"user{number}@example.com")
-            deliverer = deliver(email=target)
-            wait_until(lambda: len(target.sent) == 3)
-            target.fails = TryLater("closed", is_down=True)
-            outbox.write(recipient="last@example.com")
-            wait_until(lambda: database.count("outbox", "last_error = 'closed'") == 1)
-            target.fails = None
-            outbox.end_pauses()
-            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 4)
-            deliverer.stop()
-            structlog.configure(**before)
-            monkeypatch.undo()
-        assert len(target.sent) == 4
-
     def test_message_is_not_sent_twice_when_the_database_is_lost_after_it(self, outbox, deliver, cut_off):
         target, (db, way) = Target(held="@example.com", holds=2), cut_off
         id = outbox.write()
@@ -282,10 +222,6 @@ class TestFailures:
         wait_until(partial(is_sent, outbox, id))
         deliverer.stop()
         assert sorted(target.sent) == ["alice@example.com", "bob@example.com"]
-
-
-def out_of_threads(_thread):
-    raise RuntimeError("can't start new thread")
 
 
 class TestStopping:
@@ -303,13 +239,6 @@ class TestStopping:
         late = outbox.write()
         wait_until(lambda: not delivery_threads())
         assert outbox.row(late).attempts == 0
-
-    def test_deliverer_that_is_stopped_before_it_runs_takes_no_message(self, outbox, parts):
-        deliverer = Deliverer(parts.settings, parts.db, parts.sealer, {"email": Target()})
-        id = outbox.write()
-        deliverer.end()
-        deliverer.run()
-        assert outbox.row(id).attempts == 0
 
     def test_stop_leaves_a_message_that_takes_longer_than_the_grace(self, outbox, deliver):
         target = Target(held="@example.com", holds=2)

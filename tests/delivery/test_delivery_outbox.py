@@ -8,7 +8,7 @@ from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders.sender import ConsoleSender, Refused, TryLater
+from auth.delivery.senders.sender import Refused, TryLater
 from tests.support.answers import DAY
 from tests.support.environment import secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
@@ -54,16 +54,6 @@ class TestSending:
         row = outbox.row(id)
         assert (row.outcome, row.attempts, row.response, row.last_error) == ("sent", 1, "250 taken", None)
         assert (row.secret, row.finished_at is not None) == (None, True)
-
-    def test_messages_that_are_due_are_sent_the_oldest_first(self, outbox, deliverer, mail, database):
-        outbox.write(recipient="later@example.com")
-        database.run("UPDATE outbox SET next_attempt_at = now() + interval '1 minute'")
-        for name in ("first", "second"):
-            outbox.write(recipient=f"{name}@example.com")
-        assert deliverer.deliver_due() == 2
-        outbox.let_time_pass(60)
-        assert deliverer.deliver_due() == 1
-        assert mail.recipients == ["first@example.com", "second@example.com", "later@example.com"]
 
     def test_each_channel_uses_its_own_sender_or_waits(self, outbox, deliverer, make_deliverer, mail, sms):
         id = outbox.sms()
@@ -112,16 +102,6 @@ class TestRetries:
             deliverer.deliver_due()
             assert least <= outbox.waits_for(id, began)
             assert outbox.waits_for(id) <= most
-
-    def test_failing_message_does_not_stop_the_others(self, outbox, deliverer, mail):
-        def fail_once():
-            mail.fails = TryLater("no") if mail.fails is None and not mail.sent else None
-
-        mail.meanwhile = fail_once
-        outbox.write(recipient="first@example.com")
-        outbox.write(recipient="second@example.com")
-        deliverer.deliver_due()
-        assert mail.recipients == ["second@example.com"]
 
     def test_refused_message_is_not_retried_and_one_that_cannot_be_rendered_is(self, outbox, deliverer, mail):
         refused, unknown = outbox.write(), outbox.write("no_such_kind")
@@ -225,14 +205,6 @@ class TestSecrets:
 
 
 class TestLeases:
-    def test_message_in_flight_is_not_claimed_again(self, outbox, deliverer, make_deliverer, mail):
-        id = outbox.write()
-        other = Recorder()
-        mail.meanwhile = lambda: make_deliverer(email=other).deliver_due()
-        deliverer.deliver_due()
-        assert (mail.recipients, other.sent) == (["alice@example.com"], [])
-        assert outbox.row(id).attempts == 1
-
     def test_message_of_a_dead_deliverer_is_sent_after_a_lease(self, outbox, deliverer, make_deliverer, mail):
         id = outbox.write()
         mail.fails = SystemExit()
@@ -278,18 +250,3 @@ def test_message_is_left_to_processes_that_have_the_key_of_its_secret(make_app, 
         Deliverer(parts.settings, parts.db, parts.sealer, {"email": mail}).deliver_due()
         assert database.one("SELECT outcome, last_error FROM outbox") == (outcome, error)
     assert mail.recipients == [DAVE["email"]]
-
-
-def test_console_sender_prints_a_link_that_works_and_does_not_log_it(client, make_deliverer, capsys):
-    client.post("/signup", json=DAVE)
-    make_deliverer(email=ConsoleSender()).deliver_due()
-    printed = capsys.readouterr()
-    rule = "=" * 72
-    assert printed.out.startswith(f"\n{rule}\nTo: dave@example.com\n")
-    assert printed.out.endswith(f"\n{rule}\n\n")
-    assert "To: dave@example.com\nSubject: Confirm your email address\n" in printed.out
-    (link,) = re.findall(r"^http://localhost:8000/verify\S+$", printed.out, re.MULTILINE)
-    assert link not in printed.err
-    response = client.get(link)
-    assert response.status_code == 303
-    assert "access_token=" in response.location

@@ -2,34 +2,13 @@
 
 import pytest
 
-from tests.support import passkeys
+from tests.support import links, openid, passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.api_keys import make_key, use
 from tests.support.authenticator import Authenticator
 from tests.support.contract import routes
 from tests.support.effects import EFFECTS, Scenario, effect
 from tests.support.factors import challenge, enrol, set_up
-from tests.support.links import (
-    CHALLENGE,
-    OTHER_PHONE,
-    PHONE,
-    VERIFIER,
-    WITH_CHALLENGE,
-    follow,
-    hand_in,
-    press,
-    type_in,
-)
-from tests.support.links import query as query_of
-from tests.support.openid import (
-    allow,
-    authorize_path,
-    granted_code,
-    insert_client,
-    insert_public_client,
-    make_client,
-    tokens_of,
-)
 from tests.support.users import PASSWORD, register
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -64,12 +43,6 @@ def by_alice(scenario):
     return scenario.session().authorization, ids
 
 
-def by_alice_after_two_days(scenario):
-    caller = by_alice(scenario)
-    scenario.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
-    return caller
-
-
 def by_alice_with_an_app(scenario):
     app, session = set_up(scenario.session())
     return session.authorization, {"factor_id": app.id}
@@ -94,8 +67,8 @@ def by_alice_with_google(scenario):
 
 
 def by_alice_with_an_application(scenario):
-    client_id = insert_public_client(scenario.database)
-    allow(scenario.database, scenario.alice.id, client_id)
+    client_id = openid.insert_public_client(scenario.database)
+    openid.allow(scenario.database, scenario.alice.id, client_id)
     return scenario.session().authorization, {"client_id": client_id}
 
 
@@ -104,7 +77,7 @@ def by_alice_with_a_key(scenario):
 
 
 def by_alice_for_an_application(scenario):
-    session, path = scenario.session(), authorize_path(insert_client(scenario.database))
+    session, path = scenario.session(), openid.authorize_path(openid.insert_client(scenario.database))
     url = scenario.client.get(path).headers["Location"]
     authorization_id = url.partition("authorization_id=")[2]
     assert session.get(f"/oauth/authorizations/{authorization_id}").status_code == 200
@@ -115,21 +88,15 @@ def by_the_service_role(scenario):
     return scenario.service_role, {}
 
 
-def by_the_service_role_about_an_app(scenario):
-    return scenario.service_role, by_alice_with_an_app(scenario)[1]
-
-
-def by_the_service_role_about_a_passkey(scenario):
-    return scenario.service_role, by_alice_with_a_passkey(scenario)[1]
+def by_the_service_role_about_factors(scenario):
+    app, session = set_up(scenario.session())
+    _, passkey = passkeys.register(session)
+    return scenario.service_role, {"factor_id": app.id, "passkey_id": passkey["id"]}
 
 
 def by_the_service_role_about_a_client(scenario):
     made = scenario.administer("POST", "/admin/oauth/clients", CLIENT).json
     return scenario.service_role, {"client_id": made["client_id"]}
-
-
-def by_the_service_role_to_nobody(scenario):
-    return scenario.service_role, {"user_id": "00000000-0000-0000-0000-000000000000"}
 
 
 def requests(caller, *rows):
@@ -155,7 +122,7 @@ def requests(caller, *rows):
 requests(
     by_anyone,
     ("post /signup", {"email": DAVE, "password": PASSWORD}, "user.created", "user_created"),
-    ("post /signup", {"phone": PHONE, "password": PASSWORD}, "user.created", "user_created"),
+    ("post /signup", {"phone": links.PHONE, "password": PASSWORD}, "user.created", "user_created"),
     ("post /signup", {"email": ALICE, "password": PASSWORD}, "", ""),
     ("post /token?grant_type=password", {"email": ALICE, "password": PASSWORD}, "auth.login", "signed_in"),
     ("post /token?grant_type=password", {"email": ALICE, "password": "Wrong-Horse-1"}, "", ""),
@@ -164,7 +131,7 @@ requests(
     ("post /magiclink", {"email": DAVE}, "user.created", "user_created message_requested"),
     ("post /magiclink", {"email": ALICE}, "", "message_requested"),
     ("post /magiclink", {"email": DAVE, "create_user": False}, "", "message_requested"),
-    ("post /otp", {"phone": PHONE}, "user.created", "user_created message_requested"),
+    ("post /otp", {"phone": links.PHONE}, "user.created", "user_created message_requested"),
     ("post /recover", {"email": ALICE}, "", "message_requested"),
     ("post /passkeys/authentication/options", {}, "", ""),
 )
@@ -175,7 +142,7 @@ requests(
     ("put /user", {"data": {"name": "Alice"}}, "user.updated", "user_changed"),
     (
         "put /user",
-        {"data": {}, "password": NEW_PASSWORD, "email": NEW, "phone": PHONE},
+        {"data": {}, "password": NEW_PASSWORD, "email": NEW, "phone": links.PHONE},
         "user.updated",
         "password_changed email_change_requested phone_change_requested user_changed",
     ),
@@ -185,15 +152,13 @@ requests(
     ("delete /sessions/{session_id}", None, "auth.logout", "session_ended"),
     ("post /factors", {"factor_type": "totp"}, "", ""),
     ("post /passkeys/registration/options", {}, "", ""),
+    ("post /user/api_keys", {"name": "CI"}, "", "api_key_added"),
 )
 requests(
     by_alice_with_an_application,
     ("delete /user/oauth/grants?client_id={client_id}", None, "", "grant_removed"),
 )
-requests(by_alice, ("post /user/api_keys", {"name": "CI"}, "", "api_key_added"))
 requests(by_alice_with_a_key, ("delete /user/api_keys/{api_key_id}", None, "", "api_key_removed"))
-requests(by_alice_after_two_days, ("post /user/api_keys", {"name": "CI"}, "", ""))
-requests(by_alice_after_two_days, ("put /user", {"password": NEW_PASSWORD}, "", ""))
 requests(
     by_alice_with_an_app,
     ("post /factors/{factor_id}/challenge", {}, "", ""),
@@ -222,7 +187,7 @@ requests(
     ("put /admin/users/{user_id}", {"app_metadata": {"plan": "gold"}}, "user.updated", "user_changed"),
     (
         "put /admin/users/{user_id}",
-        {"password": NEW_PASSWORD, "email": NEW, "phone": OTHER_PHONE}
+        {"password": NEW_PASSWORD, "email": NEW, "phone": links.OTHER_PHONE}
         | {"phone_confirm": True, "role": "admin", "ban_duration": "1h"},
         "user.updated",
         "password_changed email_changed email_unconfirmed phone_changed phone_confirmed role_changed banned",
@@ -248,18 +213,11 @@ requests(
     ("delete /admin/webhooks/{webhook_id}", {}, "", "webhook_deleted"),
     ("post /admin/webhooks/{webhook_id}/test", {}, "user.updated", "webhook_tested"),
 )
+FACTOR, WORK = "/admin/users/{user_id}/factors/{factor_id}", {"friendly_name": "Work"}
 requests(
-    by_the_service_role_about_an_app,
-    (
-        "put /admin/users/{user_id}/factors/{factor_id}",
-        {"friendly_name": "Work"},
-        "user.updated",
-        "factor_renamed",
-    ),
-    ("delete /admin/users/{user_id}/factors/{factor_id}", {}, "user.updated", "factor_removed"),
-)
-requests(
-    by_the_service_role_about_a_passkey,
+    by_the_service_role_about_factors,
+    (f"put {FACTOR}", WORK, "user.updated", "factor_renamed"),
+    (f"delete {FACTOR}", {}, "user.updated", "factor_removed"),
     ("delete /admin/users/{user_id}/passkeys/{passkey_id}", {}, "user.updated", "passkey_removed"),
 )
 requests(
@@ -276,55 +234,46 @@ requests(
     ("delete /admin/oauth/clients/{client_id}", None, "", "client_deleted"),
     ("post /oauth/clients/register", CLIENT, "", ""),
 )
-requests(
-    by_the_service_role_to_nobody,
-    ("put /admin/users/{user_id}", {"role": "admin"}, "", ""),
-    ("delete /admin/users/{user_id}", {}, "", ""),
-)
 
 
-def messages(route, use, *rows):
-    """Register stories of links and codes: kind of the message, events and acts of each."""
-
-    def tell(kind, events, acts):
-        @effect(route, events, acts)
-        def send(scenario):
-            sent = scenario.sent(kind)
-            return lambda: use(scenario.client, sent)
-
-        send.__name__ = f"{route} of {kind}"
-
-    for row in rows:
-        tell(*row)
+def by_link(client, sent):
+    return links.follow(client, sent.kind, sent.token)
 
 
-messages(
-    "get /verify",
-    lambda client, sent: follow(client, sent.kind, sent.token),
-    ("signup", "user.updated auth.login", "email_confirmed signed_in"),
-    ("email_change", "user.updated", "email_changed"),
-)
-messages(
-    "post /verify",
-    lambda client, sent: type_in(client, sent.kind, sent.to, sent.code),
-    ("sms", "user.updated auth.login", "phone_confirmed signed_in"),
-    ("phone_change", "user.updated auth.login", "phone_changed signed_in"),
-)
-messages(
-    "post /verify",
-    lambda client, sent: hand_in(client, sent.kind, sent.token),
-    ("invite", "user.updated auth.login", "email_confirmed signed_in"),
-)
-messages(
-    "post /verify",
-    lambda client, sent: press(client, sent.kind, sent.token, action="decline"),
-    ("signup", "user.deleted", "user_deleted"),
-)
-messages(
-    "post /verify",
-    lambda client, sent: type_in(client, sent.kind, sent.to, sent.wrong_code),
-    ("magiclink", "", ""),
-)
+def by_code(client, sent):
+    return links.type_in(client, sent.kind, sent.to, sent.code)
+
+
+def by_wrong_code(client, sent):
+    return links.type_in(client, sent.kind, sent.to, sent.wrong_code)
+
+
+def by_hash(client, sent):
+    return links.hand_in(client, sent.kind, sent.token)
+
+
+def by_declining(client, sent):
+    return links.press(client, sent.kind, sent.token, action="decline")
+
+
+def message(route, use, kind, events, acts):
+    """Register the story of a link or code."""
+
+    @effect(route, events, acts)
+    def send(scenario):
+        sent = scenario.sent(kind)
+        return lambda: use(scenario.client, sent)
+
+    send.__name__ = f"{use.__name__} of {kind}"
+
+
+message("get /verify", by_link, "signup", "user.updated auth.login", "email_confirmed signed_in")
+message("get /verify", by_link, "email_change", "user.updated", "email_changed")
+message("post /verify", by_code, "sms", "user.updated auth.login", "phone_confirmed signed_in")
+message("post /verify", by_code, "phone_change", "user.updated auth.login", "phone_changed signed_in")
+message("post /verify", by_hash, "invite", "user.updated auth.login", "email_confirmed signed_in")
+message("post /verify", by_declining, "signup", "user.deleted", "user_deleted")
+message("post /verify", by_wrong_code, "magiclink", "", "")
 
 
 def told_twice(route, events, acts, repeated):
@@ -346,7 +295,7 @@ def told_twice(route, events, acts, repeated):
 
 @told_twice("post /signup", "user.created", "user_created", "message_requested")
 def signing_up_with_a_challenge(scenario):
-    body = {"email": DAVE, "password": PASSWORD, **WITH_CHALLENGE}
+    body = {"email": DAVE, "password": PASSWORD, **links.WITH_CHALLENGE}
     return lambda: scenario.client.post("/signup", json=body)
 
 
@@ -357,30 +306,30 @@ def refreshing(scenario):
 
 @told_twice("post /token", "auth.login", "signed_in", "authorization_code_reused")
 def exchanging_a_code(scenario):
-    scenario.client.post("/magiclink", json={"email": scenario.alice.email, **WITH_CHALLENGE})
-    opened = follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token)
-    body = {"auth_code": query_of(opened)["code"], "code_verifier": VERIFIER}
+    scenario.client.post("/magiclink", json={"email": scenario.alice.email, **links.WITH_CHALLENGE})
+    opened = links.follow(scenario.client, "magiclink", scenario.outbox.last(kind="magiclink").token)
+    body = {"auth_code": links.query(opened)["code"], "code_verifier": links.VERIFIER}
     return lambda: scenario.client.post("/token?grant_type=pkce", json=body)
 
 
 @told_twice("post /oauth/token", "auth.login", "signed_in", "authorization_code_reused")
 def redeeming_the_code_of_an_application(scenario):
-    application = make_client(scenario.database)
-    code = granted_code(scenario.database, application, scenario.session())
+    application = openid.make_client(scenario.database)
+    code = openid.granted_code(scenario.database, application, scenario.session())
     return lambda: application.redeem(scenario.client, code)
 
 
 @told_twice("post /oauth/token", "", "", "")
 def refreshing_the_session_of_an_application(scenario):
-    application = make_client(scenario.database)
-    tokens = tokens_of(scenario.client, scenario.database, application, scenario.alice)
+    application = openid.make_client(scenario.database)
+    tokens = openid.tokens_of(scenario.client, scenario.database, application, scenario.alice)
     return lambda: application.refresh(scenario.client, tokens["refresh_token"])
 
 
 @told_twice("post /oauth/revoke", "auth.logout", "session_ended", "")
 def revoking_the_token_of_an_application(scenario):
-    application = make_client(scenario.database)
-    tokens = tokens_of(scenario.client, scenario.database, application, scenario.alice)
+    application = openid.make_client(scenario.database)
+    tokens = openid.tokens_of(scenario.client, scenario.database, application, scenario.alice)
     return lambda: application.post(scenario.client, "/oauth/revoke", token=tokens["access_token"])
 
 
@@ -392,7 +341,7 @@ def inviting(scenario):
 @told_twice("get /verify", "auth.login", "signed_in", "")
 def following_a_magic_link(scenario):
     token = scenario.sent("magiclink").token
-    return lambda: follow(scenario.client, "magiclink", token)
+    return lambda: links.follow(scenario.client, "magiclink", token)
 
 
 @told_twice("post /logout", "auth.logout", "signed_out", "")
@@ -416,13 +365,6 @@ def signing_in_with_a_provider_again(scenario):
 def requesting_another_link_of_a_sign_up(scenario):
     signing_up_with_a_challenge(scenario)()
     return lambda: scenario.client.post("/resend", json={"type": "signup", "email": DAVE})
-
-
-@effect("get /verify", "user.updated", "email_confirmed")
-def following_a_link_for_a_code(scenario):
-    signing_up_with_a_challenge(scenario)()
-    token = scenario.outbox.last(DAVE, "signup").token
-    return lambda: follow(scenario.client, "signup", token)
 
 
 @effect("put /admin/webhooks/{webhook_id}", "", "webhook_enabled")
@@ -460,42 +402,18 @@ def using_a_stolen_refresh_token(scenario):
     return session.refresh
 
 
-@effect("post /reauthenticate", "", "reauthenticated")
-def reauthenticating_with_a_code(scenario):
-    session = scenario.session()
-    session.get("/reauthenticate")
-    nonce = scenario.outbox.last("alice@example.com", "reauthentication").code
-    return lambda: session.post("/reauthenticate", json={"nonce": nonce})
-
-
 @effect("get /verify", "user.updated", "change_undone")
 def following_the_undo_link(scenario):
-    hand_in(scenario.client, "email_change", scenario.sent("email_change").token)
+    links.hand_in(scenario.client, "email_change", scenario.sent("email_change").token)
     token = scenario.outbox.last("erin@example.com", "email_changed").token
-    return lambda: follow(scenario.client, "undo", token)
+    return lambda: links.follow(scenario.client, "undo", token)
 
 
 @effect("post /verify", "user.updated auth.login", "password_changed signed_in")
 def recovering_with_a_password_chosen_by_an_administrator(scenario):
     body = {"type": "recovery", "email": scenario.alice.email, "password": NEW_PASSWORD}
     token = scenario.administer("POST", "/admin/generate_link", body).json["hashed_token"]
-    return lambda: hand_in(scenario.client, "recovery", token)
-
-
-@effect("put /user", "user.updated", "reauthenticated password_changed")
-def changing_the_password_with_a_code(scenario):
-    session = scenario.session()
-    scenario.database.run("UPDATE sessions SET created_at = created_at - interval '2 days'")
-    session.get("/reauthenticate")
-    nonce = scenario.outbox.last("alice@example.com", "reauthentication").code
-    return lambda: session.put("/user", json={"password": NEW_PASSWORD, "nonce": nonce})
-
-
-@effect("delete /sessions/{session_id}", "", "")
-def ending_a_session_of_another_user(scenario):
-    session = scenario.session()
-    other = register(scenario.client, scenario.service_role, "bob@example.com").sign_in()
-    return lambda: session.delete(f"/sessions/{other.id}")
+    return lambda: links.hand_in(scenario.client, "recovery", token)
 
 
 @effect("put /admin/users/{user_id}", "user.updated", "unbanned")
@@ -531,17 +449,6 @@ def signing_in_with_a_provider_that_knows_the_address(scenario):
 @effect("get /callback", "user.updated auth.login", "email_confirmed identity_linked signed_in")
 def signing_in_with_a_provider_that_proves_the_address(scenario):
     scenario.client.post("/signup", json={"email": "alice@example.com", "password": PASSWORD})
-    return coming_back(scenario)
-
-
-@effect("get /callback", "user.created", "user_created")
-def signing_in_with_a_provider_for_a_code(scenario):
-    return coming_back(scenario, code_challenge=CHALLENGE, code_challenge_method="s256")
-
-
-@effect("get /callback", "", "")
-def signing_in_with_a_provider_as_a_banned_user(scenario):
-    scenario.change_alice(ban_duration="1h")()
     return coming_back(scenario)
 
 

@@ -14,7 +14,7 @@ from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.sender import ConsoleSender, TryLater
 from auth.delivery.senders.sms import TwilioSender
-from auth.delivery.senders.smtp import SmtpSender, hostname_for
+from auth.delivery.senders.smtp import SmtpSender
 from auth.extensions.hooks.message_hooks import HookSender
 from tests.support.cases import cases
 from tests.support.outbox import message
@@ -51,15 +51,9 @@ class TestSmtpUrl:
         ("url", "expected"),
         [
             ("smtp://a.example", ("a.example", 587, "", "", False, "required")),
-            ("smtp://a.example:25?starttls=offered", ("a.example", 25, "", "", False, "offered")),
-            ("smtp://10.0.0.7?starttls=never", ("10.0.0.7", 587, "", "", False, "never")),
             ("smtp://localhost", ("localhost", 587, "", "", False, "offered")),
-            ("smtp://u:p@a.example:587?starttls=required", ("a.example", 587, "u", "p", False, "required")),
             ("smtp://localhost:25/?starttls=never", ("localhost", 25, "", "", False, "never")),
-            (
-                "smtps://u%40b.c:p%2F%3A%40%23@a.example",
-                ("a.example", 465, "u@b.c", "p/:@#", True, "required"),
-            ),
+            ("smtps://u%40b.c:p%2F%40@a.example", ("a.example", 465, "u@b.c", "p/@", True, "required")),
             ("smtp://u:p@x@a.example", ("a.example", 587, "u", "p@x", False, "required")),
             ("smtp://[::1]:2525", ("::1", 2525, "", "", False, "offered")),
         ],
@@ -70,13 +64,7 @@ class TestSmtpUrl:
     @cases(
         "url",
         [
-            *(
-                "mail.example.com",
-                "mail.example.com:587",
-                "http://mail.example.com",
-                "smtp://",
-                "smtp://:587",
-            ),
+            *("mail.example.com", "mail.example.com:587", "http://mail.example.com", "smtp://"),
             *(f"smtp://u:hunter2@mail.example.com:{port}" for port in ("port", "99999", "0")),
             *("smtp://u:hunter2/x@mail.example.com", "smtp://u:hunter2#x@mail.example.com"),
             "smtp://u:hunter2@mail.example.com/path",
@@ -96,26 +84,9 @@ class TestSmtpUrl:
 
 class TestMailFrom:
     @cases(
-        "text",
-        [
-            "a@example.com",
-            "A <a@example.com>",
-            "Latchkey <a@localhost>",
-            '"A, Inc." <a@example.com>',
-            "Lä <a@lä.de>",
-        ],
-    )
-    def test_valid_sender_is_accepted(self, load, text):
-        header = text.replace("@lä", "@xn--l-0fa")
-        assert str(urls.mail_address(load(AUTH_MAIL_FROM=text).mail_from)) == header
-
-    @cases(
         ("text", "name"),
         [
-            *(
-                (f"{name} <a@b.c>", name)
-                for name in ("Acme, Inc.", "Acme: Login", "A; B", "Acme (EU) [x]", "A.B")
-            ),
+            *((f"{name} <a@b.c>", name) for name in ("Acme, Inc.", "Acme: Login", "Acme (EU) [x]", "A.B")),
             ('"Acme: Login" <a@b.c>', "Acme: Login"),
             ("  Acme, Inc.  <a@b.c> ", "Acme, Inc."),
             ("Müller, Söhne<a@b.c>", "Müller, Söhne"),
@@ -152,16 +123,10 @@ class TestSms:
         problem = "Must be set when AUTH_SMS_PROVIDER is twilio."
         assert str(error.value).splitlines() == [f"{name}: {problem}" for name in list(TWILIO)[1:]]
 
-    def test_refusal_of_a_webhook_as_provider_names_the_hook(self, load):
-        with pytest.raises(SettingsError) as error:
-            load(AUTH_SMS_PROVIDER="webhook")
-        problem = "Must be none, console or twilio. For a webhook, set AUTH_HOOK_SEND_SMS."
-        assert str(error.value) == f"AUTH_SMS_PROVIDER: {problem}"
-
     @pytest.mark.parametrize(
         ("name", "values"),
         [
-            ("AUTH_SMS_PROVIDER", ["pigeon"]),
+            ("AUTH_SMS_PROVIDER", ["pigeon", "webhook"]),
             ("AUTH_SMS_COUNTRIES", ["49", "+1,DE", "+0"]),
             ("AUTH_TWILIO_ACCOUNT_SID", ["AC1/../x"]),
             ("AUTH_TWILIO_API_URL", ["api.twilio.com", "https://u:p@api.twilio.com"]),
@@ -177,23 +142,22 @@ class TestSms:
         assert load(AUTH_SMS_COUNTRIES="+1,+49").sms_countries == ("+1", "+49")
 
 
-class TestSenders:
-    @pytest.mark.parametrize(
-        ("given", "expected", "missing"),
-        [
-            ({}, {"email": ConsoleSender, "sms": ConsoleSender}, []),
-            (ELSEWHERE, {}, ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]),
-            (ELSEWHERE | MAIL | TWILIO, {"email": SmtpSender, "sms": TwilioSender}, []),
-            (ELSEWHERE | CONSOLE, {"email": ConsoleSender, "sms": ConsoleSender}, []),
-            (ELSEWHERE | HOOKS | CONSOLE, {"email": HookSender, "sms": HookSender}, []),
-        ],
-        ids=["localhost", "elsewhere", "twilio", "console", "hooks"],
-    )
-    def test_settings_decide_the_senders_and_a_warning_names_what_waits(self, load, given, expected, missing):
-        loaded = load(**given)
-        senders = channels.senders(loaded)
-        assert {channel: type(found) for channel, found in senders.items()} == expected
-        assert [notice.split()[0] for notice in channels.notices(loaded)] == missing
+@pytest.mark.parametrize(
+    ("given", "expected", "missing"),
+    [
+        ({}, {"email": ConsoleSender, "sms": ConsoleSender}, []),
+        (ELSEWHERE, {}, ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]),
+        (ELSEWHERE | MAIL | TWILIO, {"email": SmtpSender, "sms": TwilioSender}, []),
+        (ELSEWHERE | CONSOLE, {"email": ConsoleSender, "sms": ConsoleSender}, []),
+        (ELSEWHERE | HOOKS | CONSOLE, {"email": HookSender, "sms": HookSender}, []),
+    ],
+    ids=["localhost", "elsewhere", "twilio", "console", "hooks"],
+)
+def test_settings_decide_the_senders_and_a_warning_names_what_waits(load, given, expected, missing):
+    loaded = load(**given)
+    senders = channels.senders(loaded)
+    assert {channel: type(found) for channel, found in senders.items()} == expected
+    assert [notice.split()[0] for notice in channels.notices(loaded)] == missing
 
 
 class TestTemplates:
@@ -214,24 +178,13 @@ class TestTemplates:
     def test_faulty_or_unreadable_template_is_refused_with_its_file_and_error(self, load, tmp_path):
         (tmp_path / "en").mkdir()
         (tmp_path / "en" / "signup.txt").write_text("{{ lnik }}")
-        assert self.refused(load, tmp_path) == (
-            "AUTH_MAIL_TEMPLATES: Has a template that cannot be rendered. Fix it: en/signup: UndefinedError:"
-            " 'lnik' is undefined."
-        )
+        assert "Fix it: en/signup: UndefinedError: 'lnik' is undefined." in self.refused(load, tmp_path)
         (tmp_path / "de.toml").write_text("[email.signup")
         assert "de.toml: Expected" in self.refused(load, tmp_path)
         (tmp_path / "de.toml").unlink()
         (tmp_path / "en" / "signup.txt").unlink()
         (tmp_path / "en" / "signup.txt").symlink_to("/proc/self/mem")  # which root cannot read either
         assert "Input/output error" in self.refused(load, tmp_path)
-
-
-@cases(
-    ("host", "name"),
-    [("auth.example.com", "auth.example.com"), ("10.1.2.3", "[10.1.2.3]"), ("::1", "[IPv6:::1]")],
-)
-def test_hostname_for_ehlo(host, name):
-    assert hostname_for(host) == name
 
 
 def test_nothing_is_sent_unencrypted_to_another_machine_unless_the_url_says_so():

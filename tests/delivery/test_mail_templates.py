@@ -160,45 +160,20 @@ class TestMails:
         shown = RenderedHtml(mail.html.partition("<body")[2]).text.partition(">")[2].strip()
         assert shown.partition("\u034f")[0] == mail.text.splitlines()[0]
 
-    def test_code_is_on_its_own_line_and_without_a_link_not_called_an_alternative(self):
-        assert f"Or enter this code:\n\n{CODE}\n" in render("magiclink").text
-        assert "Your code:" in render("reauthentication", secrets={"code": CODE}).text
-        assert "code" not in render("magiclink", secrets={"token": TOKEN}).text
-
     @cases(
-        ("inviter", "told"),
-        [
-            ("Ada Lovelace", "Ada Lovelace has invited you to join app.example.com"),
-            ("ada@example.com", "ada@example.com has invited you"),
-            (None, "You’ve been invited"),
-        ],
+        ("inviter", "told"), [("ada@example.com", "ada@example.com has invited you"), (None, "been invited")]
     )
     def test_invitation_names_the_administrator(self, inviter, told):
         mail = render("invite", inviter=inviter)
         assert (told in mail.text, told in mail.html) == (True, True)
-
-    def test_link_contains_the_redirect_target(self):
-        target = "https://app.example.com/a?b=c&d=é"
-        link = render(redirect_to=target).link
-        assert parse_qs(urlsplit(link).query)["redirect_to"] == [target]
-        assert link.count("https://") == 1
 
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
         assert "Signed up on May 6, 2026, 06:30 UTC with Firefox on Linux." in text
         assert "Expires in 1 hour (May 6, 2026, 08:08 UTC). Can be used once." in text
 
-    @cases(
-        ("language", "time"),
-        [
-            ("de", "Gültig für 1 Stunde (bis zum 6. Mai 2026, 08:08 Uhr UTC)"),
-            ("fr", "au 6 mai 2026, 08:08 UTC)"),
-            ("es", "durante 1 hora (hasta el 6 de mayo de 2026, 08:08 UTC)"),
-            ("zh", "2026 年 5 月 6 日 08:08 UTC"),
-        ],
-    )
-    def test_times_are_written_as_in_the_language_of_the_reader(self, language, time):
-        mail = render("signup", locale=language)
+    def test_times_are_written_as_in_the_language_of_the_reader(self):
+        mail, time = render("signup", locale="de"), "Gültig für 1 Stunde (bis zum 6. Mai 2026, 08:08 Uhr UTC)"
         assert (time in mail.text, time in mail.html) == (True, True)
 
     @cases(
@@ -212,10 +187,6 @@ class TestMails:
         text = render(f"{channel}_changed", **{f"new_{channel}": address}).text
         assert (told in text, hidden in text) == (True, False)
 
-    @cases(("name", "shown"), [("github", "GitHub"), ("azure", "Microsoft"), ("my-company", "my-company")])
-    def test_provider_has_its_display_name(self, name, shown):
-        assert f"with {shown}." in render("identity_linked", provider=name).text
-
     def test_provider_has_the_title_of_the_settings(self):
         fields: dict[str, Any] = {field.name: "" for field in dataclasses.fields(ProviderSettings)}
         acme = ProviderSettings(**(fields | {"title": "Acme ID"}))
@@ -226,30 +197,17 @@ class TestMails:
 class TestGathered:
     """A notice of several changes of a kind."""
 
-    OTHERS = ({"at": "2026-01-02T03:09:05.000000Z", "user_agent": FIREFOX, "provider": "github"},
-              {"at": "2026-01-02T03:10:05.000000Z", "user_agent": None, "provider": "google"})  # fmt: skip
-
     @each_language
     def test_mail_lists_each_change_with_what_differs(self, language):
-        known = {"times": 3, "others": self.OTHERS, "provider": "google", "locale": language}
+        others = [("2026-01-02T03:09:05.000000Z", "github"), ("2026-01-02T03:10:05.000000Z", "google")]
+        listed = [{"at": at, "user_agent": None, "provider": provider} for at, provider in others]
+        known = {"times": 3, "others": listed, "provider": "google", "locale": language}
         mail = render("identity_linked", **known)
         for text in (mail.text, RenderedHtml(mail.html).text):
             assert "3" in text
             # The first is in the opening, as is the last, which is the same.
             assert (text.count("GitHub"), text.count("03:09"), text.count("03:10")) == (1, 1, 1)
         assert not re.search(r"None|\{\{|\n\n\n", mail.text)
-
-    @each_language
-    @cases("kind", WITH_UNDO)
-    def test_sms_says_how_often_before_it_announces_the_link(self, language, kind):
-        sms = render(kind, "sms", {"token": TOKEN}, locale=language, times=3, others=self.OTHERS).text
-        often = CATALOGUES[language]["sms.common.times"].replace("{{ times }}", "3")
-        announced = CATALOGUES[language][f"sms.{kind}.undo"].partition("{% endif %}")[2]
-        assert re.search(f"{often} ?{re.escape(announced)}$", sms.splitlines()[0])
-        assert sms.splitlines()[1:] == [
-            "",
-            f"https://auth.example.com/verify?token={TOKEN}&type=undo",
-        ]
 
     def test_hostile_values_of_further_changes_do_not_appear(self):
         evil = "https://evil.example/<script>alert(1)</script>{{ 7*7 }}\r\nBcc: eve@example.com"
@@ -277,6 +235,7 @@ class TestSms:
         link = f"https://auth.example.com/verify?token={TOKEN}&type=undo"
         assert sms.text.splitlines()[-2:] == ["", link]
         assert "None" not in sms.text
+        assert language in ("es", "zh") or set(sms.text) <= GSM_7
 
     @each_language
     @each_sms
@@ -287,12 +246,6 @@ class TestSms:
             assert len(text) <= 70, len(text)
         else:
             assert (set(text) - GSM_7, len(text) <= 160) == (set(), True), len(text)
-
-    @cases("language", ["de", "en", "fr"])
-    @cases("kind", WITH_UNDO)
-    def test_sms_about_a_change_has_only_characters_of_gsm_7(self, language, kind):
-        sms = render(kind, "sms", {"token": TOKEN}, locale=language, times=3, others=[]).text
-        assert set(sms) - GSM_7 == set()
 
     @each_language
     def test_sms_that_confirms_a_sign_up_says_so(self, language):
@@ -333,12 +286,8 @@ class TestHostileValues:
         [
             (FIREFOX, "Firefox on Linux"),
             ("(Windows NT 10.0; Win64; x64) Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
-            ("(Macintosh; Intel Mac OS X 10_15_7) Version/18.0 Safari/605.1.15", "Safari on macOS"),
             ("(iPhone; CPU iPhone OS 18_0 like Mac OS X) CriOS/140.0 Mobile Safari/604.1", "Chrome on iOS"),
-            ("(Linux; Android 15) AppleWebKit/537.36 Chrome/140.0 Mobile Safari/537.36", "Chrome on Android"),
-            ("(Linux; Android 15) SamsungBrowser/28.0 Chrome/140.0 Mobile", "Samsung Internet on Android"),
-            ("(X11; CrOS x86_64) Chrome/140.0 Safari/537.36 OPR/120.0", "Opera on ChromeOS"),
-            *((unknown, None) for unknown in ("python-requests/2.32", "", "curl/8")),
+            *((unknown, None) for unknown in ("python-requests/2.32", "")),
         ],
     )
     def test_browser_is_named_by_family_only(self, user_agent, shown):
@@ -351,22 +300,14 @@ class TestLanguage:
         ("locale", "accept_language", "language"),
         [
             (None, None, "en"),
-            ("de", None, "de"),
-            ("de-CH", "fr", "de"),
-            ("de_AT", "fr", "de"),
-            ("DE", "fr", "de"),
+            *((locale, "fr", "de") for locale in ("de", "de-CH", "de_AT", "DE")),
             ("zh-Hans-CN", None, "zh"),
             ("nl", "fr", "fr"),
             ("nl", "pt-BR, pt;q=0.9", "en"),
-            (None, "fr-CA,fr;q=0.9,en;q=0.8", "fr"),
-            (None, "en;q=0.5, de;q=0.9", "de"),
-            (None, "pt, es-MX;q=0.7, de;q=0.6", "es"),
+            (None, "pt, en;q=0.5, es-MX;q=0.7, de;q=0.6", "es"),
             (None, "de;q=0, es", "es"),
-            (None, "*", "en"),
-            (None, "x" * 1000, "en"),
-            (5, ["de"], "en"),
-            ("common", "../../etc", "en"),
-            ("", "", "en"),
+            *((None, header, "en") for header in ("*", "x" * 1000)),
+            *((5, ["de"], "en"), ("common", "../../etc", "en"), ("", "", "en")),
         ],
     )
     def test_language_is_the_users_then_the_browsers_then_english(self, locale, accept_language, language):
@@ -418,8 +359,7 @@ class TestCustomTemplates:
         assert mail.html is None
 
     def test_custom_sms_template_is_used(self, make):
-        templates = make({"en/sms.txt": "{{ code }}!\n", "en/sms_reauthentication.txt": "{{ code }}?\n"})
-        assert render("sms", "sms", templates=templates).text == f"{CODE}!\n"
+        templates = make({"en/sms_reauthentication.txt": "{{ code }}?\n"})
         assert render("reauthentication", "sms", templates=templates).text == f"{CODE}?\n"
         assert render("reauthentication", templates=templates).subject == "Your app.example.com code"
 
@@ -441,7 +381,6 @@ class TestCustomTemplates:
             ("sv.toml", "email.signup.subject = 'Hej'", "sv.toml: the string email.address_added.action is"),
             ("en.toml", "email.signup.subjetc = 'Hello'", "en.toml: there is no string email.signup.subjetc"),
             ("en.toml", "email.signup.subject = 5", "en.toml: must contain strings in tables [channel.kind]"),
-            ("en.toml", "subject = 'Hello'", "en.toml: must contain strings in tables [channel.kind]"),
             ("en.toml", "[", "en.toml: "),
         ],
     )
@@ -457,9 +396,7 @@ class TestBrand:
         [
             ("/etc/latchkey/logo.png", f"{BASE}/brand/logo"),
             ("https://cdn.example.com/logo.png?v=2", "https://cdn.example.com/logo.png?v=2"),
-            ("/etc/latchkey/logo.svg", None),
-            ("https://cdn.example.com/logo.SVG?v=2", None),
-            (None, None),
+            *((None, None), ("https://cdn.example.com/logo.SVG?v=2", None)),
         ],
     )
     def test_logo_that_mail_programs_can_show_stands_for_the_name(self, logo, url):
@@ -470,12 +407,6 @@ class TestBrand:
         assert (">Acme &amp; Sons</p>" in mail.html) == (url is None)
         assert "Your Acme & Sons account".lower() in mail.text.lower()
         assert mail.text.endswith("-- \nAcme & Sons\napp.example.com\n")
-
-    def test_mark_has_the_name_beside_it(self, tmp_path):
-        mark = tmp_path / "mark.png"
-        mark.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes((0, 0, 0, 64)) * 2)
-        mail = render(templates=templates_of(brand_name="Acme & Sons", brand_logo=str(mark)))
-        assert re.search(rf'<img src="{BASE}/brand/logo" alt="" [^>]+>Acme &amp; Sons</p>', mail.html)
 
     def test_company_is_at_the_end_of_each_mail(self):
         templates = templates_of(brand_company="Acme <GmbH>, 10115 Berlin")
@@ -495,21 +426,6 @@ class TestDocumentation:
 
     def test_documentation_lists_every_kind(self):
         assert self.table("What is sent") == {kind for _, kind in TEMPLATES.kinds}
-
-    def test_samples_carry_what_the_documentation_says(self):
-        rows = re.findall(r"^\| (`.+?) \| (.*?) \|(.*?)\|", self.PAGE, re.M)
-        carried = {
-            kind: ("link" in what, "code" in what)
-            for kinds, to, what in rows
-            if "email" in to
-            for kind in re.findall("`(.+?)`", kinds)
-        }
-        samples = {message.kind: message for message in TEMPLATES.samples("alice@example.com", "en")}
-        assert set(samples) == set(MAILS)
-        for kind, message in samples.items():
-            found = "/verify?token=" in message.text, bool(re.search(r"^\d{6}$", message.text, re.M))
-            assert (kind, found) == (kind, carried[kind])
-        assert "Expires in 1 week" in samples["invite"].text
 
     def test_documentation_lists_every_variable(self):
         texts = [path.read_text() for path in LAYOUTS.glob("layout*")]

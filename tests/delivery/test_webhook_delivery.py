@@ -3,13 +3,11 @@
 import contextlib
 import dataclasses
 import json
-import re
 import time
 from datetime import datetime
 
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
-from structlog.testing import capture_logs
 
 from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.delivery.deliverer import Deliverer
@@ -17,12 +15,10 @@ from auth.delivery.senders.sender import Refused, TryLater
 from auth.extensions.webhooks.events import EventSender, as_message
 from sql import queries
 from tests.support.answers import A_TIMESTAMP
-from tests.support.deliverers import deliver_due
 from tests.support.elapsed import assert_left
 from tests.support.environment import secret
 from tests.support.hooks import ALICE, DAY, Hooks, events_at, verified
 from tests.support.http_target import HttpTarget
-from tests.support.processes import free_port
 from tests.support.users import register
 
 OLD, NEW = secret("old"), secret("new")
@@ -82,12 +78,6 @@ class TestBody:
         assert queries.finish_stale_events(parts.db, batch=500) == 1
         assert sorted(statuses(hooks, made)) == ["failed", "sent"]
 
-    def test_event_keeps_the_data_of_its_time(self, hooks, made, database):
-        hooks.emit("user.deleted")
-        row = database.one("SELECT * FROM outbox WHERE channel = 'webhook'")
-        event = {"event": "user.deleted", "timestamp": row.variables["timestamp"], "data": {"user": ALICE}}
-        assert as_message(row).text == json.dumps(event)
-
 
 class TestSignature:
     def test_signature_fits_its_webhook_and_its_body_only(self, hooks, made, target):
@@ -125,12 +115,6 @@ class TestSignature:
             verified(one, made["secret"])
         assert hooks.show(made)["previous_secret_expires_at"] is None
 
-    def test_new_secret_works_when_the_key_of_the_previous_one_is_lost(self, hooks, made, target, database):
-        database.run("UPDATE webhooks SET secret = 'sealed by a lost key'")
-        rotated = hooks.change(made, rotate_secret=True)
-        assert deliver_event(hooks) == 1
-        assert verified(target.requests[0], rotated["secret"])
-
     def test_housekeeping_encrypts_secrets_by_the_new_secret(self, target, make_app, service_role, database):
         def hooks_with(keys):
             app = make_app(AUTH_SECRET_KEY=keys)
@@ -147,23 +131,8 @@ class TestSignature:
         for posted in target.requests:
             assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
 
-    def test_event_is_left_to_others_when_the_root_secret_is_missing(self, hooks, made, make_app):
-        hooks.emit()
-        deliver_due(make_app(AUTH_SECRET_KEY=OLD).extensions["latchkey"])
-        (waiting,) = hooks.deliveries(made)
-        error = "its secret can't be opened: its key is not among AUTH_SECRET_KEY"
-        assert (waiting["status"], waiting["last_error"]) == ("waiting", error)
-        assert hooks.show(made)["failing_since"] is None
-
 
 class TestResponses:
-    def test_any_2xx_is_a_success(self, hooks, made, target):
-        for status in (200, 299):
-            target.status, target.body = status, b"x" * 2000
-            deliver_event(hooks)
-            sent = hooks.deliveries(made)[0]
-            assert (sent["status"], sent["response"][:3], len(sent["response"])) == ("sent", str(status), 300)
-
     @pytest.mark.parametrize("status", [301, 308, 400, 404, 429, 503])
     def test_other_statuses_fail_and_redirects_are_not_followed(self, hooks, made, target, status):
         with HttpTarget() as other:
@@ -189,12 +158,7 @@ class TestRetries:
         target.status = 500
         hooks.emit()
         first = database.now()
-        for attempt, failing, longest in (
-            (1, 0, FIRST_PAUSE),
-            (2, 30, 30),
-            (3, 100, 130),
-            (4, DAY, LONGEST_PAUSE),
-        ):
+        for attempt, failing, longest in ((1, 0, FIRST_PAUSE), (2, 100, 100), (3, DAY, LONGEST_PAUSE)):
             hooks.let_time_pass(failing)
             began = database.now()
             assert deliver_again(hooks) == 1
@@ -204,12 +168,6 @@ class TestRetries:
         target.status = 200
         deliver_again(hooks)
         assert (statuses(hooks, made), hooks.show(made)["failing_since"]) == (["sent"], None)
-
-    def test_pauses_have_jitter(self, hooks, target):
-        target.status = 500
-        made = [hooks.register(target) for _ in range(10)]
-        deliver_event(hooks)
-        assert len({round(hooks.pause(one), 1) for one in made}) > 3
 
     def test_failing_webhook_gets_one_event_a_pause_until_it_works(self, hooks, made, target, database):
         target.status = 500
@@ -233,16 +191,6 @@ class TestRetries:
         assert least <= hooks.pause(made, began)
         assert hooks.pause(made) <= most
 
-    def test_event_that_fails_does_not_stop_the_others(self, hooks, made, target, database):
-        target.status = 500
-        deliver_event(hooks, "user.created")
-        target.status = 200
-        for _ in range(3):
-            hooks.emit()
-        database.run("UPDATE webhooks SET retry_at = now()")
-        assert hooks.deliver() == 3
-        assert statuses(hooks, made) == ["sent"] * 3 + ["waiting"]
-
     def test_event_is_given_up_after_three_days(self, hooks, made, target):
         hooks.emit()
         hooks.let_time_pass(GIVE_UP)
@@ -250,10 +198,8 @@ class TestRetries:
         assert (statuses(hooks, made), target.requests) == (["failed"], [])
 
     def test_new_url_and_test_event_end_the_pause(self, hooks, made, target):
-        for ask in (
-            lambda: hooks.change(made, url=target.url + "/other"),
-            lambda: hooks.ask("post", f"/{made['id']}/test"),
-        ):
+        change, test = lambda: hooks.change(made, url=f"{target.url}/x"), f"/{made['id']}/test"
+        for ask in (change, lambda: hooks.ask("post", test)):
             target.status = 500
             deliver_event(hooks)
             assert hooks.pause(made) > 0
@@ -286,12 +232,8 @@ class TestDisabling:
     def test_webhook_that_fails_for_three_days_is_disabled_with_a_mail(
         self, hooks, target, database, client, service_role, carol
     ):
-        for name, change in (
-            ("dave", 'user_metadata = \'{"locale": "de"}\''),
-            ("erin", "banned_until = 'infinity'"),
-        ):
-            admin = register(client, service_role, f"{name}@example.com", "admin")
-            database.run(f"UPDATE users SET {change} WHERE id = %(id)s", id=admin.id)
+        register(client, service_role, "erin@example.com", "admin")
+        database.run("UPDATE users SET banned_until = 'infinity' WHERE email = 'erin@example.com'")
         made = hooks.register(target)
         target.status = 500
         deliver_event(hooks)
@@ -308,10 +250,8 @@ class TestDisabling:
         assert (off["disabled_at"], off["disabled_reason"]) == (A_TIMESTAMP, "failing")
         details = {"webhook_id": made["id"], "url": target.url, "reason": "failing"}
         assert hooks.acts() == [("webhook_disabled", "service", details)]
-        sent = (
-            "SELECT recipient, variables ->> 'locale' FROM outbox WHERE kind = 'webhook_disabled' ORDER BY 1"
-        )
-        assert database.all(sent) == [("carol@example.com", None), ("dave@example.com", "de")]
+        told = database.all("SELECT recipient FROM outbox WHERE kind = 'webhook_disabled'")
+        assert told == [("carol@example.com",)]
 
     def test_mail_names_the_host_of_the_webhook_only(self, hooks, target, mailbox, database, parts, carol):
         hooks.register(target.url.replace("127.0.0.1", "localhost") + "/hooks?token=s3cret")
@@ -342,27 +282,3 @@ class TestDisabling:
             with contextlib.suppress(Refused, TryLater):
                 EventSender(parts.db, parts.sealer, True).send(made["id"], event)
         assert (len(target.requests), hooks.show(made)) == (3, off)
-
-    def test_webhook_that_works_now_and_then_is_not_disabled(self, hooks, made, target):
-        for status in (500, 200, 500):
-            target.status = status
-            hooks.emit()
-            deliver_again(hooks)
-            hooks.let_time_pass(2 * DAY)
-        assert hooks.show(made)["disabled"] is False
-
-
-def test_failure_and_recovery_of_a_webhook_are_logged_once_without_secrets(hooks, target):
-    made = hooks.register(f"http://127.0.0.1:{free_port()}/?token=s3cret")
-    with capture_logs() as logs:
-        for _ in range(3):
-            hooks.emit()
-            deliver_again(hooks)
-        hooks.change(made, url=target.url + "/?token=s3cret")
-        for status in (500, 200):
-            target.status = status
-            deliver_again(hooks)
-    told = [(entry["event"], entry["webhook_id"]) for entry in logs if entry["log_level"] == "warning"]
-    events = ["webhook_fails", "webhook_fails", "webhook_works_again"]
-    assert told == [(event, made["id"]) for event in events]
-    assert not re.search("s3cret|alice", str(logs))

@@ -41,41 +41,18 @@ def test_act_cannot_lock_out_of_order(db, first, second):
             second(act)
 
 
-def test_act_locks_in_the_whole_order(db, alice):
-    with acts.begin(db) as act:
-        record(act)
-        act.share_provider(None)
-        act.share_client(None)
-        act.lock_users([alice.id, None])
-        act.lock_administrators()
-
-
-def test_act_cannot_begin_within_another_one(db):
-    with acts.begin(db), pytest.raises(RuntimeError, match="within another one"), acts.begin(db):
-        pass
-    with acts.begin(db):
-        pass
-
-
-def test_refusal_raised_after_a_verdict_is_reported_as_a_programming_error(db, database):
+@cases(("is_dropped", "error"), [(False, RuntimeError), (True, LookupError)])
+def test_refusal_after_a_verdict_is_a_programming_error_unless_nobody_may_learn_it(
+    db, database, is_dropped, error
+):
     def refuse():
         with acts.begin(db) as act:
             record(act)
+            if is_dropped:
+                act.drop_verdict()
             raise LookupError
 
-    with pytest.raises(RuntimeError, match="must not raise after a verdict"):
-        refuse()
-    assert database.count("failure_counts") == 0
-
-
-def test_verdict_that_nobody_may_learn_can_be_rolled_back(db, database):
-    def refuse():
-        with acts.begin(db) as act:
-            record(act)
-            act.drop_verdict()
-            raise LookupError
-
-    with pytest.raises(LookupError):
+    with pytest.raises(error):
         refuse()
     assert database.count("failure_counts") == 0
 
@@ -109,29 +86,6 @@ def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
     with pytest.raises(NotInTime), acts.on_found(db, lambda _: next(owners)):
         pass
     assert next(owners, None) is None
-
-
-def test_time_of_an_act_is_that_of_its_first_facts(db, alice):
-    with acts.on(db, alice.id) as act:
-        assert act.read(queries.select_person, user_id=str(uuid.uuid4()), session_id=None) is None
-        first = found(act.read(queries.select_person, user_id=alice.id, session_id=None), "user_not_found")
-        act.read(queries.select_person, user_id=alice.id, session_id=None)
-        assert act.acted_at == first.now
-
-
-def test_act_that_reads_nothing_has_the_time_of_its_lock_else_that_of_its_first_write(db, database, alice):
-    def lock():
-        with acts.on(db, alice.id) as act:
-            return act.acted_at
-
-    with database.locked("users", alice.id) as row:
-        waiting = row.start(lock)
-        before_commit = database.now()
-    assert waiting.result() > before_commit
-    with acts.begin(db) as act:
-        before = database.now()
-        assert act.acted_at > before
-        assert act.acted_at == act.acted_at
 
 
 def test_statement_of_an_act_does_not_run_without_one(db):

@@ -34,23 +34,19 @@ def waiting(url):
     return f"{url}{'&' if '?' in url else '?'}options={quote('-csynchronous_commit=on')}"
 
 
-def test_counts_of_a_message_do_not_wait_for_the_disk_but_the_message_does(
-    make_app, requests_url, alice, seen
-):
-    client = make_app(
-        fresh=True, AUTH_RATE_LIMITS_ENABLED="true", DATABASE_URL=waiting(requests_url)
-    ).test_client()
+@pytest.fixture
+def client(make_app, requests_url):
+    limited = {"AUTH_RATE_LIMITS_ENABLED": "true", "DATABASE_URL": waiting(requests_url)}
+    return make_app(fresh=True, **limited).test_client()
+
+
+def test_counts_of_a_message_do_not_wait_for_the_disk_but_the_message_does(client, alice, seen):
     assert client.post("/otp", json={"email": "alice@example.com"}).status_code == 200
     written = ("audit_log", "one_time_tokens", "outbox")
     assert seen() == {("failure_counts", "off"), *((name, "on") for name in written)}
 
 
-def test_record_of_a_refusal_does_not_wait_for_the_disk_but_the_verdict_does(
-    make_app, requests_url, alice, seen
-):
-    client = make_app(
-        fresh=True, AUTH_RATE_LIMITS_ENABLED="true", DATABASE_URL=waiting(requests_url)
-    ).test_client()
+def test_record_of_a_refusal_does_not_wait_for_the_disk_but_the_verdict_does(client, alice, seen):
     wrong = {"email": "alice@example.com", "password": "Wrong-Horse-1"}
     assert client.post("/token?grant_type=password", json=wrong).status_code == 401
     assert seen() == {("failure_counts", "on"), ("audit_log", "off")}

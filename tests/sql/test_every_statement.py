@@ -1,19 +1,16 @@
 """Rules of all statements."""
 
 import contextlib
-import re
 
 import psycopg2
 import pytest
 from psycopg2.extras import NamedTupleCursor
 
 from auth.core import settings
-from auth.core.promises import WRONG_CODES_A_DAY
-from auth.flows.counts import KINDS
 from auth.rules.tokens import refusal_of_session
 from auth.web import callers
 from auth.web.context import policy_of
-from tests.source.test_structure import SOURCES, STATEMENTS, bodies, calls, string_of
+from tests.source.test_structure import STATEMENTS
 
 
 @pytest.mark.parametrize(
@@ -36,27 +33,3 @@ def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bo
 def _refusal(row):
     policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
     return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy, row.now)
-
-
-def test_kinds_of_counts_are_named_in_one_file(database):
-    (row,) = database.all("SELECT verdict_kinds() AS verdicts, message_kinds() AS messages")
-    kinds = {*row.verdicts, *row.messages}
-    counted = set(
-        re.findall(
-            r"'(\w+)'",
-            " ".join(
-                found
-                for _, body in bodies()
-                for found in re.findall(r"limits_of\('[^)]*|\('\w+'[^;]*?::failure_limit", body)
-            ),
-        )
-    )
-    assert {"login", "try", "code", "api_key"} <= counted
-    windows = {
-        string_of(call.args[0])
-        for source in SOURCES
-        for call in calls(source, "window")
-        if len(call.args) > 1
-    }
-    assert {"message", "invite"} <= windows
-    assert (counted | windows | set(KINDS) | set(WRONG_CODES_A_DAY)) - kinds == set()

@@ -40,15 +40,10 @@ def notifications(database_url):
 
 
 def write(act):
-    message = {"message_id": str(uuid.uuid4()), "user_id": None, "kind": "test", "recipient": "a@example.com"}
-    rest: dict[str, Any] = {
-        "message_variables": {},
-        "message_secret": None,
-        "token_id": None,
-        "lifetime": 60,
-        "longest_delay": 0.0,
-    }
-    act.later(queries.write_message, **message, **rest, is_notice=False)
+    message: dict[str, Any] = {"message_id": str(uuid.uuid4()), "kind": "test", "recipient": "a@example.com"}
+    message |= dict.fromkeys(("user_id", "message_secret", "token_id"))
+    message |= {"message_variables": {}, "lifetime": 60, "longest_delay": 0.0, "is_notice": False}
+    act.later(queries.write_message, **message)
 
 
 def test_act_notifies_of_its_messages_once_it_is_committed(db, database, notifications):

@@ -8,7 +8,6 @@ import pytest
 
 from sql import schema
 from tests.support import catalog
-from tests.support.databases import new_databases
 from tests.support.server import at_once
 
 NEW = ["schema.sql", "functions"]
@@ -136,48 +135,20 @@ class TestMigrations:
         execute(url, "UPDATE schema_version SET functions_digest = 'another'")
         assert schema.pending(url) == schema.apply(url) == []
 
-    def test_schema_is_usable_from_the_newest_migration_that_names_no_other(self, migrations):
-        before = schema.NEWEST
-        migrations(
-            f"-- Usable from {before:04}\n", "SELECT 1; -- Usable from 0001", f"-- Usable from {before:04}\n"
-        )
-        assert schema.usable_from() == before + 2
-
     @pytest.mark.parametrize(
         ("statement", "message"),
         [
             (f"INSERT INTO schema_version (version) VALUES ({NEWER})", f"{NEWER}, but this release knows"),
             (f"UPDATE schema_version SET version = {schema.OLDEST - 1}", UPGRADE_FIRST),
-            # The releases from before versions.
-            ("DROP TABLE schema_version; CREATE TABLE latchkey_schema (digest text)", UPGRADE_FIRST),
         ],
-        ids=["newer", "older", "oldest"],
+        ids=["newer", "older"],
     )
     def test_schema_of_another_release_is_refused(self, url, statement, message):
         execute(url, statement)
         assert_refused(url, f"^the schema has version {message}")
 
 
-@pytest.fixture(scope="module")
-def make_database(all_rows, database_url):
-    with new_databases(all_rows, database_url) as make:
-        yield make
-
-
-@pytest.fixture(scope="module")
-def created(make_database):
-    """The URL of a database that this release created, with the same rows."""
-    url = make_database()
-    schema.apply(url)
-    execute(url, ROWS_OF_0_2_0)
-    return url
-
-
-class TestNodesOfTwoReleases:
-    """Nodes of 0.4.0 serve until they are restarted: docs/deployment.md."""
-
-    def test_user_object_reads_one_snapshot(self, created):
-        """Else the copies that an upgrade writes could join old columns with identities of a moment later."""
-        with closing(psycopg2.connect(created)) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT provolatile FROM pg_proc WHERE proname = 'user_object' AND pronargs = 1")
-            assert cursor.fetchall() == [("s",)]
+def test_user_object_reads_one_snapshot(database):
+    """Else the copies that an upgrade writes could join old columns with identities of a moment later."""
+    volatility = "SELECT provolatile FROM pg_proc WHERE proname = 'user_object' AND pronargs = 1"
+    assert database.value(volatility) == "s"

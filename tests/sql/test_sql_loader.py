@@ -1,6 +1,5 @@
 """The data-access module: statements named in files, prepared on each connection, run with named parameters."""
 
-import threading
 from collections.abc import Callable
 from contextlib import closing
 
@@ -10,8 +9,6 @@ import pytest
 from sql import Database, InvalidStatement, load_statements, queries
 from tests.support.answers import NO_ID, assert_error
 from tests.support.cases import cases
-from tests.support.checked_rows import statements_run
-from tests.support.server import at_once
 from tests.support.timeouts import SERVICE_TIMEOUTS
 from tests.support.users import PASSWORD, session_of, sign_in
 
@@ -59,13 +56,6 @@ class TestFiles:
         assert add.prepare({"right"}) == "PREPARE add (integer) AS SELECT $1 + %(right)s::integer AS sum"
         assert add.execute({"right"}) == "EXECUTE add (%(left)s)"
 
-    def test_header_may_take_several_lines_without_a_comment_and_several_statements_a_file(self, statements):
-        other = "-- name: sum_up(left integer,\n--           right double precision)\nSELECT :left + :right AS sum;"
-        loaded = statements(GOOD + other)
-        assert list(loaded) == ["add", "sum_up"]
-        assert dict(loaded["sum_up"].parameters) == {"left": "integer", "right": "double precision"}
-        assert loaded["add"].text == loaded["sum_up"].text == "SELECT :left + :right AS sum"
-
     def test_casts_strings_and_comments_contain_no_parameters(self, statements):
         text = "SELECT ':no', 'it''s :no', x::text, 5 {} 2 -- :no\n FROM y WHERE id = {}"
         get = statements(f"-- name: get(id uuid)\n-- Gets.\n{text.format('%', ':id')};")["get"]
@@ -103,13 +93,11 @@ class TestFiles:
 class TestRunning:
     @pytest.mark.parametrize("prepare", [True, False])
     def test_results_are_the_same_with_and_without_preparing(self, db, prepare):
-        run = statements_run()
         database = db(prepare=prepare)
         assert queries.ping(database).answer == 1
         assert queries.list_user_ids(database, filters={}, after=None, most=1) == []
         assert queries.select_addresses(database, id=NO_ID) is None
         assert queries.mark_password_leaked(database, user_id=NO_ID) == 0
-        assert statements_run() - run == 4
 
     @pytest.mark.parametrize("prepare", [True, False])
     def test_argument_cannot_override_a_constant(self, db, database, prepare):
@@ -123,20 +111,6 @@ class TestRunning:
         other = db(prepare=prepare, constants={"audit_retention": 1})
         assert queries.delete_old_audit_rows(other, batch=2) == 2
 
-    def test_missing_parameter_is_an_error(self, db):
-        delete: Callable[..., object] = queries.mark_password_leaked
-        with pytest.raises(KeyError):
-            delete(db())
-
-    def test_connection_prepares_only_statements_that_it_runs(self, db):
-        opened = db(size=1)
-        for _ in range(2):
-            queries.ping(opened)
-            queries.mark_password_leaked(opened, user_id=NO_ID)
-        with opened.pool.connection() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT name FROM pg_prepared_statements")
-            assert {name for (name,) in cursor.fetchall()} == {"ping", "mark_password_leaked"}
-
     def test_value_cannot_inject_sql_and_its_error_leaves_the_connection_usable(self, db, database, alice):
         opened = db()
         for _ in range(5):
@@ -145,9 +119,6 @@ class TestRunning:
             assert queries.ping(opened).answer == 1
         assert database.count("users") == 1
 
-    def test_connections_are_opened_on_demand(self, database_url):
-        Database("postgresql://localhost:1/nowhere", size=4)
-
     def test_statement_that_waits_for_a_lock_times_out(self, db, database, alice, monkeypatch):
         monkeypatch.setattr("sql.pool._TIMEOUTS", SERVICE_TIMEOUTS)
         with database.locked("users", alice.id), pytest.raises(psycopg2.errors.LockNotAvailable):
@@ -155,30 +126,14 @@ class TestRunning:
         assert database.count("users") == 1
 
 
-class TestBehindAPooler:
-    """AUTH_DB_PREPARE=false: a pooler may run each statement on another connection, so nothing is prepared."""
-
-    def test_requests_work_without_prepared_statements(self, make_app, mailbox):
-        client = make_app(AUTH_DB_PREPARE="false").test_client()
-        dave = {"email": "dave@example.com", "password": PASSWORD, "data": {"100%": "%s"}}
-        assert client.post("/signup", json=dave).status_code == 201
-        assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
-        session = session_of(client, sign_in(client, "dave@example.com")).refreshed()
-        changed = session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json
-        assert changed["user_metadata"] == {"100%": "%s", "x": 1}
-        assert session.get("/sessions").json["pagination"]["total"] == 1
-        assert session.delete("/user").status_code == 200
-        assert_error(session.get("/user"), 401, "user_not_found")
-
-
-def test_closed_database_connects_again_when_used(db):
-    opened = db(size=4)
-    barrier = threading.Barrier(3)
-
-    def ask(_):
-        barrier.wait()
-        return queries.ping(opened)
-
-    at_once(3, ask)
-    opened.close()
-    assert queries.ping(opened).answer == 1
+def test_requests_work_without_prepared_statements(make_app, mailbox):
+    client = make_app(AUTH_DB_PREPARE="false").test_client()
+    dave = {"email": "dave@example.com", "password": PASSWORD, "data": {"100%": "%s"}}
+    assert client.post("/signup", json=dave).status_code == 201
+    assert "access_token=" in client.get(mailbox.link_for("dave@example.com")).location
+    session = session_of(client, sign_in(client, "dave@example.com")).refreshed()
+    changed = session.put("/user", json={"data": {"x": 1}, "password": "Another-Horse-1"}).json
+    assert changed["user_metadata"] == {"100%": "%s", "x": 1}
+    assert session.get("/sessions").json["pagination"]["total"] == 1
+    assert session.delete("/user").status_code == 200
+    assert_error(session.get("/user"), 401, "user_not_found")

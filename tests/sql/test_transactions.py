@@ -26,16 +26,6 @@ def banned(database):
     return database.value("SELECT count(*) FROM users WHERE banned_until IS NOT NULL")
 
 
-def test_statements_take_effect_together_at_commit(db, database, alice, bob):
-    run = statements_run()
-    with db.transaction() as tx:
-        assert ban(tx, alice.id) == 1
-        assert found(queries.select_person(tx, user_id=alice.id, session_id=None), "").banned_until
-        assert banned(database) == 0
-    assert banned(database) == 1
-    assert statements_run() - run == 2
-
-
 def ban_nonsense(tx, _database):
     ban(tx, "nonsense")
 
@@ -50,30 +40,6 @@ def lose_the_connection(tx, database):
     ended = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}"
     assert database.value(ended) == 1
     queries.ping(tx)
-
-
-@cases(
-    ("what", "error", "message"),
-    [
-        (lambda *_: 1 / 0, ZeroDivisionError, "by zero"),
-        (ban_nonsense, psycopg2.DataError, "nonsense"),
-        # The commit raises.
-        (swallow_an_error, psycopg2.InternalError, "rolled back"),
-        (lose_the_connection, psycopg2.OperationalError, "connection"),
-    ],
-)
-def test_failed_transaction_is_rolled_back_and_leaves_the_pool_usable(
-    db, database, alice, what, error, message
-):
-    def fail():
-        with db.transaction() as tx:
-            ban(tx, alice.id)
-            what(tx, database)
-
-    with pytest.raises(error, match=message):
-        fail()
-    assert queries.ping(db).answer == 1
-    assert banned(database) == 0
 
 
 def test_transaction_begins_with_its_first_statement_and_commits_with_effects_that_are_held(

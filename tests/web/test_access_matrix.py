@@ -21,7 +21,7 @@ from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.extensions import EVERY_EXTENSION
 from tests.support.openid import bearer, make_client, tokens_of
 from tests.support.server import ServerClient, at_once
-from tests.support.users import PASSWORD, Session, issue_token, register, session_of, sign_in
+from tests.support.users import PASSWORD, Session, issue_token, register
 
 # The codes of a credential that is not let in. A route may refuse others: an empty body, or an unknown id.
 REFUSALS = {"no_authorization", "bad_jwt", "session_not_found", "not_admin", "insufficient_permissions"}
@@ -171,9 +171,7 @@ def credentials(app, database, open_session, make_admitted, applications) -> dic
         "a refresh token": bearer(open_session("admin").refresh_token),
         "a longer key": bearer(SERVICE_ROLE_KEY + "x"),
         "a shorter key": bearer(SERVICE_ROLE_KEY[:-1]),
-        "a key in upper case": bearer(SERVICE_ROLE_KEY.upper()),
-        "an expired token": issued(open_session(), app, age=3601),
-        "an expired token of an administrator": issued(open_session("admin"), app, age=3601),
+        "an expired token": issued(open_session("admin"), app, age=3601),
     }
     refused: dict[str, tuple[dict[str, str], int, str]] = {
         **applications,
@@ -327,12 +325,10 @@ class TestChangedRightsApplyToTheNextRequest:
 # Fields with which an attacker might try to gain rights.
 FIELDS = {
     **dict.fromkeys(("role", "aud"), "admin"),
-    "roles": ["admin"],
-    **dict.fromkeys(("is_admin", "is_super_admin", "service_role"), True),
-    **dict.fromkeys(("email_confirm", "phone_confirm", "email_proved"), True),
-    **dict.fromkeys(("admin_since", "confirmed_at"), "2020-01-01T00:00:00Z"),
-    **dict.fromkeys(("email_confirmed_at", "phone_confirmed_at"), "2020-01-01T00:00:00Z"),
-    "admin_details": {"is_admin": True},
+    **dict.fromkeys(
+        ("is_super_admin", "service_role", "email_confirm", "phone_confirm", "email_proved"), True
+    ),
+    **dict.fromkeys(("admin_since", "email_confirmed_at", "phone_confirmed_at"), "2020-01-01T00:00:00Z"),
     "app_metadata": {"role": "admin", "roles": ["admin"], "is_admin": True, "provider": "google"},
     **{name: {"role": "admin"} for name in ("user_metadata", "raw_app_meta_data", "claims")},
     **dict.fromkeys(("banned_until", "ban_duration")),
@@ -364,31 +360,11 @@ class TestUserCannotBecomeAdministrator:
         assert session.put("/user", json={"data": FIELDS}).status_code == 200
         self.assert_no_administrator(session.refreshed())
 
-    def test_by_signing_up(self, make_app):
-        client = make_app(AUTH_AUTOCONFIRM="true").test_client()
-        body = {"email": "mallory@example.com", "password": PASSWORD, "data": FIELDS}
-        made = client.post("/signup", json=FIELDS | body)
-        assert (made.status_code, made.json["role"], made.json["app_metadata"]) == (201, "authenticated", {})
-        assert made.json["id"] != NO_ID
-        self.assert_no_administrator(session_of(client, made, 201))
-
-    def test_by_signing_in(self, client, mallory):
-        for path in ("/token?grant_type=password", "/login-admin"):
-            response = client.post(path, json=FIELDS | {"email": mallory.email, "password": PASSWORD})
-            assert response.status_code == (200 if path.startswith("/token") else 403)
-        self.assert_no_administrator(session_of(client, sign_in(client, mallory.email)))
-
     def test_by_sending_a_header(self, client, mallory):
         authorization = mallory.open_session().authorization
-        for name, value in {
-            "X-Role": "admin",
-            "X-User-Role": "service_role",
-            "Remote-User": "admin",
-            "X-Forwarded-User": "carol@example.com",
-            "X-HTTP-Method-Override": "GET",
-            "X-Original-URL": "/health",
-            "X-Rewrite-URL": "/health",
-        }.items():
+        forged = dict.fromkeys(("X-Role", "X-User-Role", "Remote-User", "X-Forwarded-User"), "admin")
+        forged |= dict.fromkeys(("X-Original-URL", "X-Rewrite-URL"), "/health")
+        for name, value in forged.items():
             assert client.get("/admin/users", headers=authorization | {name: value}).status_code == 403
 
 
@@ -412,22 +388,6 @@ class TestAdministratorCannotMakeAdministrators:
         assert database.count("users", "role = 'admin' OR admin_since IS NOT NULL") == 1
         assert_error(client.post("/login-admin", json=credentials), 403, "not_admin")
 
-    def test_by_creating_or_changing_an_existing_user(self, carol, alice):
-        session, body = carol.open_session(), {"email": alice.email, "app_metadata": {"role": "admin"}}
-        assert_error(session.post("/admin/users", json=body), 409, "email_exists")
-        response = session.put(f"/admin/users/{alice.id}", json={"role": "admin"})
-        assert_error(response, 403, "insufficient_permissions")
-        assert alice.sign_in().user["role"] == "authenticated"
-
-    def test_by_generating_a_link(self, carol, alice, database):
-        session = carol.open_session()
-        for path, body in (
-            ("/admin/generate_link", {"type": "recovery", "email": alice.email}),
-            ("/admin/invite", {"email": "dave@example.com", "options": {"data": {"role": "admin"}}}),
-        ):
-            assert_error(session.post(path, json=body), 403, "insufficient_permissions")
-        assert (database.count("users"), database.count("one_time_tokens")) == (2, 0)
-
 
 @pytest.mark.parametrize("role", ["service_role", "admin", "supabase_admin"])
 def test_access_token_that_claims_a_role_is_refused(client, app, mallory, role):
@@ -436,13 +396,3 @@ def test_access_token_that_claims_a_role_is_refused(client, app, mallory, role):
     for sent in (headers, {"apikey": headers["Authorization"].removeprefix("Bearer ")}):
         response = client.put(f"/admin/users/{mallory.id}", json={"role": "admin"}, headers=sent)
         assert response.status_code in (401, 403)
-
-
-def test_access_token_configured_as_the_key_is_compared_as_a_whole(make_app, mallory, client):
-    # Other services use a JWT as this key, so an operator may keep it.
-    key = mallory.sign_in().access_token
-    admin = make_app(AUTH_SERVICE_ROLE_KEY=key).test_client()
-    other = key[:-1] + ("A" if key[-1] != "A" else "B")
-    for sent, status in ((key, 200), (other, 401)):
-        assert admin.get("/admin/users", headers=bearer(sent)).status_code == status
-    assert_error(client.get("/admin/users", headers=bearer(key)), 403, "not_admin")

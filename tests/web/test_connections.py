@@ -25,13 +25,6 @@ def test_response_without_a_body_is_sent_before_the_next_request(port):
     assert rest.endswith(b"}")
 
 
-def test_response_without_a_body_is_sent_before_the_connection_ends(port):
-    with connect(port, HEAD + b"Connection: close\r\n\r\n") as connection:
-        received = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert received.startswith(b"HTTP/1.1 200 ")
-    assert received.endswith(b"\r\n\r\n")
-
-
 def test_pipelined_requests_get_one_response_each_in_order(port):
     with connect(port, HEAD + b"\r\n" + GET + b"\r\n" + HEAD + b"Connection: close\r\n\r\n") as connection:
         received = b"".join(iter(lambda: connection.recv(65536), b""))

@@ -1,12 +1,9 @@
 """CORS (AUTH_CORS_ORIGINS)."""
 
-import json
-
 import pytest
 
 from auth.web.declarations import route_of
 from tests.support.cases import cases
-from tests.support.openid import insert_public_client
 
 ALLOWED = {"authorization", "apikey", "content-type", "x-request-id"}
 ALLOWED |= {"x-client-info", "x-supabase-api-version"}
@@ -72,9 +69,7 @@ def test_preflight_allows_the_methods_of_any_path(listing, path, method):
     response = preflight(listing, path, method, ", ".join(sorted(ALLOWED)))
     assert response.status_code == 200
     assert response.headers[ALLOWS] == APP
-    assert method in names(
-        response.headers["Access-Control-Allow-Methods"].upper()
-    ) or method.lower() in names(response.headers["Access-Control-Allow-Methods"])
+    assert method.lower() in names(response.headers["Access-Control-Allow-Methods"])
     assert names(response.headers["Access-Control-Allow-Headers"]) == ALLOWED
     assert int(response.headers["Access-Control-Max-Age"]) > 0
     assert "Access-Control-Allow-Credentials" not in response.headers
@@ -86,16 +81,10 @@ TRACING = "baggage,sentry-trace,traceparent,tracestate,x-datadog-trace-id, x-my_
 def test_preflight_of_a_named_origin_allows_the_headers_that_clients_add(listing, make_app):
     by_default = make_app(AUTH_SITE_URL=f"{APP}/start").test_client()
     for client in (listing, by_default, make_app(AUTH_CORS_ORIGINS="*").test_client()):
-        for path, method in (("/token", "POST"), ("/auth/v1/user", "PUT")):
-            response = preflight(client, path, method, f"authorization,{TRACING}")
-            assert (response.status_code, response.headers[ALLOWS]) == (200, APP)
-            assert response.headers["Access-Control-Allow-Headers"] == f"authorization,{TRACING}"
-            assert "Access-Control-Allow-Credentials" not in response.headers
-
-
-def test_preflight_of_other_origins_allows_no_header(listing):
-    response = preflight(listing, headers=TRACING, origin=EVIL)
-    assert [name for name, _ in response.headers if name.startswith("Access-Control-")] == []
+        response = preflight(client, "/token", "POST", f"authorization,{TRACING}")
+        assert (response.status_code, response.headers[ALLOWS]) == (200, APP)
+        assert response.headers["Access-Control-Allow-Headers"] == f"authorization,{TRACING}"
+        assert "Access-Control-Allow-Credentials" not in response.headers
 
 
 @cases("asked", ["", "*", "x y", "a,,b", "a,", "x: y", "a;b", "a\u00fc", '"a"', "x-" + "a" * 1024, "a\x0bb"])
@@ -104,17 +93,6 @@ def test_preflight_repeats_nothing_but_names_of_headers(listing, asked):
     assert names(response.headers["Access-Control-Allow-Headers"]) == ALLOWED
     public = preflight(listing, "/health", "GET", asked, EVIL)
     assert public.headers["Access-Control-Allow-Headers"] == ""
-
-
-def test_unknown_path_has_no_other_answer_to_options(listing):
-    assert listing.options("/nothing", headers={"Origin": APP}).status_code == 404
-
-
-def test_refused_preflight_names_the_setting_in_the_log(listing, capfd):
-    preflight(listing, origin=EVIL)
-    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-    (line,) = (line for line in lines if line["event"] == "origin_not_allowed")
-    assert (line["origin"], "AUTH_CORS_ORIGINS" in line["reason"]) == (EVIL, True)
 
 
 # With answers of several kinds, also to the wrong method.
@@ -161,16 +139,6 @@ def test_any_origin_may_read_what_is_public(listing, origin):
     assert names(answers[1].headers["Access-Control-Allow-Headers"]) == {unusual}
 
 
-def test_any_origin_may_use_the_token_endpoint_but_not_consent(listing, database):
-    form = {"grant_type": "authorization_code", "client_id": insert_public_client(database), "code": "x"}
-    refused = listing.post("/oauth/token", data=form, headers={"Origin": EVIL})
-    assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
-    for each in (refused, preflight(listing, "/oauth/token", origin=EVIL)):
-        assert each.headers[ALLOWS] == "*"
-    for path in (f"/oauth/authorizations/{'x' * 43}", "/user/oauth/grants"):
-        assert not allows(listing, EVIL, path, "GET")
-
-
 class TestNamedOrigins:
     @pytest.mark.parametrize(
         "origin",
@@ -205,10 +173,6 @@ class TestNamedOrigins:
     def test_default_on_this_machine_names_all_its_origins(self, client, origin):
         assert allows(client, origin)
         assert not allows(client, f"{origin.partition(':8080')[0]}.evil.example")
-
-    def test_empty_list_names_none(self, make_app):
-        client = make_app(AUTH_CORS_ORIGINS="").test_client()
-        assert [allows(client, origin) for origin in (APP, MACHINE)] == [False, False]
 
     @pytest.mark.parametrize("path", ["/admin/users", "/introspect"])
     def test_only_listed_origins_may_read_administrative_routes(self, client, make_app, listing, path):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.support.answers import ANYTHING, assert_error
+from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.links import PHONE
 from tests.support.users import PASSWORD
@@ -92,36 +92,6 @@ def test_taken_address_and_disabled_sign_up(make_app):
     assert_error(response, 403, "signup_disabled", "Signups not allowed for this instance")
 
 
-EACH = "contain at least one character of each"
-
-
-@pytest.mark.parametrize(
-    ("password", "settings", "sentence", "reasons"),
-    [
-        ("Shrtq-1", {}, "be at least 8 characters.", ["length"]),
-        ("shrtq", {}, "be at least 8 characters.", ["length", "characters"]),
-        ("Shrtq-1", {"AUTH_PASSWORD_MIN_LENGTH": "20"}, "be at least 20 characters.", ["length"]),
-        ("correct-horse", {}, f"{EACH}: uppercase, numbers.", ["characters"]),
-        ("Password1!", {}, "not be a common one, even with digits and symbols.", ["common"]),
-    ],
-)
-def test_weak_password(make_app, service_role, password, settings, sentence, reasons):
-    client, body = make_app(**settings).test_client(), DAVE | {"password": password}
-    for path, headers, status in (("/signup", {}, 422), ("/admin/users", service_role, 400)):
-        response = client.post(path, json=body, headers=headers)
-        expected = {"msg": f"Password should {sentence}", "weak_password": {"reasons": reasons}}
-        assert_error(response, status, "weak_password", details=ANYTHING, **expected)
-
-
-def test_access_token(client):
-    sentence = "invalid JWT: unable to parse or verify signature"
-    for token in ("garbage", "a.b.c", an_id_token(sub="alice")):
-        response = client.get("/user", headers={"Authorization": f"Bearer {token}"})
-        assert_error(response, 401, "bad_jwt", sentence)
-    sentence = "This endpoint requires a valid Bearer token"
-    assert_error(client.get("/user"), 401, "no_authorization", sentence, ANYTHING)
-
-
 def test_refresh_token(alice, database):
     ended, session = alice.sign_in(), alice.sign_in()
     ended.post("/logout?scope=local")
@@ -132,26 +102,3 @@ def test_refresh_token(alice, database):
     newer.refresh()
     sentence = "Invalid Refresh Token: Already Used"
     assert_error(session.refresh(), 400, "refresh_token_already_used", sentence)
-
-
-def test_authorization_code(client):
-    known = {"auth_code": "unknown", "code_verifier": "v" * 43}
-    assert_error(client.post("/token?grant_type=pkce", json=known), 404, "flow_state_not_found")
-    for missing in known:
-        response = client.post("/token?grant_type=pkce", json=known | {missing: ""})
-        assert_error(response, 400, "validation_failed", details=ANYTHING)
-
-
-def test_reauthentication_of_a_user_without_a_confirmed_address(alice, database):
-    session = alice.open_session()
-    database.run("UPDATE users SET email_confirmed_at = NULL")
-    sentence = "Reauthentication requires the user to have an email or a phone number"
-    assert_error(session.get("/reauthenticate"), 422, "validation_failed", sentence)
-
-
-def test_manual_linking(make_app, alice):
-    session = alice.sign_in().on(make_app(AUTH_MANUAL_LINKING="false").test_client())
-    path = "/user/identities/authorize?provider=google"
-    assert_error(session.get(path), 404, "manual_linking_disabled", "Manual linking is disabled")
-    session.post("/logout")
-    assert_error(session.get(path), 401, "session_not_found")

@@ -4,9 +4,8 @@ import functools
 
 import pytest
 
-from tests.support.answers import assert_error
 from tests.support.cases import cases
-from tests.support.services import HOME, OFFICE, at
+from tests.support.services import OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, register, sign_in
 
 LOG_IN = "/token?grant_type=password"
@@ -48,35 +47,15 @@ def with_headers(client, headers):
     return statuses(lambda sent: client.post(LOG_IN, json={}, headers=sent), headers)
 
 
-class TestForgedClientAddress:
-    @cases("name", [*CLIENT_HEADERS.split(), "Host"])
-    def test_forged_header_does_not_change_the_network(self, limited, database, name):
-        database.run("DELETE FROM request_counts")
-        values = ["192.0.2.1", "for=192.0.2.2", "::1", "127.0.0.1", "198.51.100.1, 192.0.2.3"]
-        if name == "Origin":
-            values = [f"http://localhost:{number}" for number in range(1, 6)]
-        if name == "Host":
-            values = [f"192.0.2.{number}" for number in range(5)]
-        assert with_headers(limited(), [{name: value} for value in values]) == THREE
-
-    def test_repeated_header_does_not_change_the_network(self, limited):
-        pairs = [(f"192.0.2.{number}", f"192.0.2.{number + 1}") for number in range(5)]
-        repeated = [[("X-Forwarded-For", value) for value in pair] for pair in pairs]
-        assert with_headers(limited(), repeated) == THREE
-
-    @pytest.mark.parametrize(
-        ("proxies", "sent"),
-        [
-            *(("1", f"{forged}, {HOME}") for forged in ("192.0.2.{}", "192.0.2.{}, 10.0.0.1")),
-            *(("1", f"{forged}, {HOME}") for forged in ("unknown, 192.0.2.{}", "for=192.0.2.{}")),
-            *(("1", f"{forged}, {HOME}") for forged in ("192.0.2.{},,", "]\"'{}", "2001:db8:{}::1")),
-            # A client between the two proxies has one entry, and is taken for a client of the last proxy.
-            ("2", "192.0.2.{}"),
-        ],
-    )
-    def test_header_extended_by_a_trusted_proxy_does_not_change_the_network(self, limited, proxies, sent):
-        client = limited(AUTH_TRUSTED_PROXIES=proxies)
-        assert with_headers(client, [{"X-Forwarded-For": sent.format(n)} for n in range(5)]) == THREE
+@cases("name", [*CLIENT_HEADERS.split(), "Host"])
+def test_forged_header_does_not_change_the_network(limited, database, name):
+    database.run("DELETE FROM request_counts")
+    values = ["192.0.2.1", "for=192.0.2.2", "::1", "127.0.0.1", "198.51.100.1, 192.0.2.3"]
+    if name == "Origin":
+        values = [f"http://localhost:{number}" for number in range(1, 6)]
+    if name == "Host":
+        values = [f"192.0.2.{number}" for number in range(5)]
+    assert with_headers(limited(), [{name: value} for value in values]) == THREE
 
 
 class TestAddressesOfOneNetwork:
@@ -110,29 +89,21 @@ class TestAddressesOfOneNetwork:
         for address in addresses.split():
             assert with_headers(client, [{"X-Forwarded-For": address}] * 4) == THREE[:4]
 
-    def test_failed_passwords_count_by_network(self, limited_failures, alice):
-        body = {"email": alice.email, "password": WRONG_PASSWORD}
-        addresses = ["2001:db8::1", "2001:db8::2", "2001:0db8::3", "2001:db8::4"]
-        answers = statuses(lambda address: limited_failures.post(LOG_IN, json=body, **at(address)), addresses)
-        assert answers == THREE_WRONG[:4]
-
 
 class TestSpellingsOfAUser:
     @pytest.mark.parametrize(
         ("field", "spellings"),
         [
-            ("email", ["alice@example.com", "ALICE@EXAMPLE.COM", "Alice@Example.com", "aLiCe@eXaMpLe.CoM"]),
             ("email", ["a@example.com", "a@example\u3002com", "a@EXAMPLE\u3002COM", "A@example.com"]),
             (
                 "email",
                 [
-                    "a@bücher.example",
-                    "a@xn--bcher-kva.example",
-                    "A@BÜCHER.example",
-                    "a@XN--BCHER-KVA.example",
+                    "ä@bücher.example",
+                    "ä@xn--bcher-kva.example",
+                    "Ä@BÜCHER.example",
+                    "Ä@XN--BCHER-KVA.example",
                 ],
             ),
-            ("email", ["älice@example.com", "ÄLICE@example.com", "älice@EXAMPLE.com", "Älice@example.com"]),
             ("phone", ["+491701234567", "+49 170 1234567", "+49-170-1234567", "+49 (170) 123.45.67"]),
         ],
     )
@@ -142,32 +113,12 @@ class TestSpellingsOfAUser:
         assert answers == THREE_WRONG[:4]
         assert database.count("failure_counts", "key LIKE 'account %%'") == 1
 
-    @cases(
-        "email",
-        [
-            *(" alice@example.com", "alice@example.com ", "alice @example.com", "alice@example.com\n"),
-            *("alice@example.com.", "\u200balice@example.com", "alice@\uff45xample.com"),
-            *("\uff41lice@example.com", '"alice"@example.com', "alice(comment)@example.com"),
-            *("Alice <alice@example.com>", "alice@[127.0.0.1]", "alice%40example.com"),
-        ],
-    )
-    def test_invalid_spelling_is_not_an_attempt(self, limited_failures, alice, database, hashes, email):
-        response = sign_in(limited_failures, email, PASSWORD)
-        assert_error(response, 400, "validation_failed", details=response.json["details"])
-        assert (database.count("failure_counts"), database.count("sessions"), hashes.count) == (0, 0, 0)
 
-    def test_messages_count_for_the_same_recipient(self, limited_failures, alice, database):
-        for email in ("alice@example.com", "ALICE@example.com", "Alice@EXAMPLE.com"):
-            assert limited_failures.post("/recover", json={"email": email}).status_code == 200
-        assert [database.count("outbox", f"kind = '{kind}'") for kind in ("recovery", "none")] == [1, 2]
-
-
-class TestWaysOfSending:
-    def test_requests_with_a_refused_body_count(self, limited):
-        client = limited()
-        bodies = [b"", b"{", b"[]", b'{"email": 1}', b'{"email": "a@example.com", "email": "b@example.com"}']
-        kind = {"content_type": "application/json"}
-        assert statuses(lambda body: client.post(LOG_IN, data=body, **kind), bodies) == THREE
+def test_requests_with_a_refused_body_count(limited):
+    client = limited()
+    bodies = [b"", b"{", b"[]", b'{"email": 1}', b'{"email": "a@example.com", "email": "b@example.com"}']
+    kind = {"content_type": "application/json"}
+    assert statuses(lambda body: client.post(LOG_IN, data=body, **kind), bodies) == THREE
 
 
 class TestManyPasswords:
@@ -181,10 +132,6 @@ class TestManyPasswords:
             assert client.post(LOG_IN, json=body, **at(OFFICE)).status_code == 200
             assert number > 1 or sign_in(client, alice.email).status_code == 200
         assert answers == THREE_WRONG
-
-    def test_success_does_not_reset_the_limit_of_log_ins(self, limited, alice):
-        client = limited()
-        assert [sign_in(client, alice.email).status_code for _ in range(4)] == [200, 200, 200, 429]
 
     def test_one_password_for_many_users_is_limited_by_network(self, limited, client, service_role):
         people = [register(client, service_role, f"user{number}@example.com") for number in range(5)]

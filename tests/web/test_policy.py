@@ -36,7 +36,3 @@ def test_policy_is_that_of_the_settings(make_app, age, proof_age, change_age):
         proof_age=proof_age,
         change_age=change_age,
     )
-
-
-def test_sessions_without_a_timebox_have_none(make_app):
-    assert make_app(AUTH_SESSION_TIMEBOX="none").extensions["latchkey"].policy.session_timebox is None

@@ -404,23 +404,3 @@ def test_token_from_before_the_second_step_of_a_recovery_removes_nothing(subject
     database.run("UPDATE sessions SET aal = 'aal1'")
     database.run("UPDATE factors SET verified_at = now() - interval '30 seconds'")
     assert by_body("delete", "/factors/<app>", {})(user) == "insufficient_aal"
-
-
-@pytest.mark.parametrize(
-    ("actor", "role", "age", "expected"),
-    [
-        ("service_role", "admin", OLD, None),
-        ("administrator", "authenticated", OLD, None),
-        ("administrator", "admin", OLD, "target.insufficient_permissions"),
-    ],
-)
-def test_operators_ask_the_same_function(alice, database, actor, role, age, expected):
-    database.run("UPDATE users SET role = %(role)s", role=role)
-    refusal = database.value(
-        """SELECT refusal_of_act(%(actor)s, u, NULL, NULL, 'none', NULL, 900, 86400, 'remove', 'factor',
-                                 now() - %(age)s::interval)
-             FROM users AS u""",
-        actor=actor,
-        age=age,
-    )
-    assert refusal == expected

@@ -1,6 +1,5 @@
 """The addresses of clients behind proxies (AUTH_TRUSTED_PROXIES)."""
 
-import itertools
 import json
 
 import pytest
@@ -12,22 +11,11 @@ from tests.support.users import PASSWORD
 
 PROXY = "10.0.0.1"
 LOG_IN = "/token?grant_type=password"
-FORWARDING = (
-    *("X-Real-IP", "Forwarded", "X-Client-IP", "X-Forwarded", "True-Client-IP", "CF-Connecting-IP"),
-    *("X-Forwarded-Host", "X-Forwarded-Server"),
-)
 GARBAGE = (
     *("unknown", "_hidden", "x", "999.1.1.1", "1.2.3", "0x7f.1", "127.1", "\u0663.1.1.1", "for=192.0.2.1"),
     *("<script>", "a" * 3000, "'; DROP TABLE users; --"),
 )
-INVALID_HOSTS = (
-    *("", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.example", "evil.example:99999", "\u00e9"),
-    *("*", "..", "x\ty"),
-)
-
-
-def forwarded_by(header: str) -> dict[str, str]:
-    return {header: f"for={OFFICE}" if header == "Forwarded" else OFFICE}
+INVALID_HOSTS = ("", "a b", "evil.example/x", "[::1", "a" * 5000, "user@evil.example", "evil.example:99999")
 
 
 @pytest.fixture
@@ -35,11 +23,11 @@ def seen(make_app, alice, database):
     """Return the address that a log-in recorded: `seen(1, peer, "192.0.2.1, 10.0.0.2")`."""
     clients = {}
 
-    def sign_in(proxies, peer, forwarded=None, headers=None):
+    def sign_in(proxies, peer, forwarded=None):
         if proxies not in clients:
             clients[proxies] = make_app(AUTH_TRUSTED_PROXIES=str(proxies)).test_client()
         body = {"email": alice.email, "password": PASSWORD}
-        sent = (headers or {}) | ({} if forwarded is None else {"X-Forwarded-For": forwarded})
+        sent = {} if forwarded is None else {"X-Forwarded-For": forwarded}
         response = clients[proxies].post(LOG_IN, json=body, headers=sent, **at(peer))
         assert response.status_code == 200
         return database.value("SELECT host(ip) FROM sessions ORDER BY created_at DESC LIMIT 1")
@@ -53,19 +41,13 @@ def test_peer_is_the_client_without_a_proxy(seen, peer):
     assert seen(0, peer, OFFICE) == peer
 
 
-@cases(("proxies", "header"), list(itertools.product((0, 1), FORWARDING)))
-def test_other_forwarding_headers_are_ignored(seen, proxies, header):
-    assert seen(proxies, HOME, HOME if proxies else None, forwarded_by(header)) == HOME
-
-
 @cases(
     ("proxies", "forwarded", "expected"),
     [
         (1, HOME, HOME),
         (1, f"{OFFICE}, {HOME}", HOME),
         (1, f"{OFFICE},{HOME}", HOME),
-        (1, f"unknown, {HOME}", HOME),
-        (2, f"{HOME}, 10.0.0.2", HOME),
+        *((1, f"{forged}, {HOME}", HOME) for forged in ("unknown", "for=192.0.2.1", "192.0.2.1,,")),
         (2, f"{OFFICE}, {HOME}, 10.0.0.2", HOME),
         (3, f"{OFFICE}, {HOME}, 10.0.0.3, 10.0.0.2", HOME),
         (1, "2001:DB8:0::1", "2001:db8::1"),
@@ -115,12 +97,6 @@ class TestAddressesInResponses:
             if response.status_code == 400:
                 assert (response.json or {}).get("error_code") == "validation_failed"
 
-    def test_invalid_scheme_is_not_a_500(self, make_app):
-        client = make_app(AUTH_TRUSTED_PROXIES="1").test_client()
-        for proto in ("", "javascript", "https, http", "HTTPS", "a b", "x" * 3000):
-            headers = {"X-Forwarded-Proto": proto, "X-Forwarded-For": HOME}
-            assert client.get("/health", headers=headers).status_code == 200
-
 
 class TestWarningAboutAProxy:
     """Behind a proxy that is not configured, all clients would share one address. The log warns once."""
@@ -143,29 +119,13 @@ class TestWarningAboutAProxy:
         yield ask
         edge._warn_about_proxy.cache_clear()
 
-    @cases("peer", ["127.0.0.1", "::1", PROXY, "192.168.1.1", "172.16.0.1", "fd00::1", "::ffff:10.0.0.1"])
+    @cases("peer", ["127.0.0.1", PROXY, "fd00::1", "::ffff:10.0.0.1"])
     @cases("header", ["X-Forwarded-For", "X-Forwarded-Proto"])
     def test_warning_is_logged_once_for_a_proxy_in_the_network(self, warnings, peer, header):
         (warning,) = warnings("0", peer, {header: HOME})
         assert "AUTH_TRUSTED_PROXIES" in warning["reason"]
         assert HOME not in str(warning)
 
-    @pytest.mark.parametrize(
-        ("proxies", "peer", "headers"),
-        [
-            ("0", "8.8.8.8", {"X-Forwarded-For": HOME}),
-            ("0", "127.0.0.1", {}),
-            ("1", "127.0.0.1", {"X-Forwarded-For": HOME}),
-        ],
-        ids=["a public peer", "no header", "a configured proxy"],
-    )
-    def test_warning_is_not_logged_for(self, warnings, proxies, peer, headers):
-        assert warnings(proxies, peer, headers) == []
-
-
-def test_header_is_ignored_on_a_real_connection(server, alice, database):
-    headers = dict.fromkeys(("X-Forwarded-For", "X-Real-IP"), HOME)
-    headers |= {"X-Forwarded-Proto": "https", "Forwarded": f"for={HOME}"}
-    body = {"email": alice.email, "password": PASSWORD}
-    assert server.post(LOG_IN, json=body, headers=headers).status_code == 200
-    assert database.value("SELECT host(ip) FROM sessions") == "127.0.0.1"
+    def test_public_peer_and_configured_proxy_cause_no_warning(self, warnings):
+        for proxies, peer in (("0", "8.8.8.8"), ("1", "127.0.0.1")):
+            assert warnings(proxies, peer, {"X-Forwarded-For": HOME}) == []

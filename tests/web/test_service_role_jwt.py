@@ -110,8 +110,3 @@ class TestRefused:
         default = make_app(AUTH_JWT_SECRET=HS_SECRET).test_client()
         assert_error(default.get("/admin/users", headers=bearer(made())), 401, "bad_jwt")
         assert_error(client.get("/user", headers=bearer(made())), 401, "bad_jwt")
-
-    @cases("role", ["service_role", "supabase_admin"])
-    def test_user_cannot_get_the_role(self, client, service_role, role):
-        body = {"email": "dave@example.com", "role": role}
-        assert client.post("/admin/users", json=body, headers=service_role).status_code == 400

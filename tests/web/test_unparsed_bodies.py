@@ -134,18 +134,6 @@ def test_no_form_with_its_token_is_parsed_before_the_limit(app, alice):
     assert seen.count(429) > 20
 
 
-@cases(("prefix", "headers"), FORMS)
-@cases("accept", ["application/json", "text/html"])
-def test_body_of_a_missing_path_or_a_wrong_method_is_not_parsed(client, prefix, headers, accept):
-    for kind in ({"json": BODY}, {"data": BODY}):
-        for method, path in (("POST", "/nothing"), ("POST", "/user"), ("PUT", "/token"), ("PUT", "/sign-in")):
-            with Parsers() as parsers:
-                answer = client.open(
-                    prefix + path, method=method, headers=headers | {"Accept": accept}, **kind
-                )
-            assert (answer.status_code in (404, 405), parsers.calls) == (True, 0), path
-
-
 class Unreadable(io.BytesIO):
     def read(self, *_: Any) -> bytes:
         raise AssertionError("the body was read")

@@ -2,9 +2,7 @@
 
 from urllib.parse import quote
 
-import pytest
-
-from auth.core.net.redirects import AllowList, InvalidUrl
+from auth.core.net.redirects import AllowList
 from tests.support.cases import cases
 
 SITE = "https://app.example.com/start"
@@ -36,19 +34,8 @@ def test_character_that_browsers_encode_is_allowed_encoded(sign):
         assert leads_to(sent, pattern) == sent.replace(sign, quote(sign))
 
 
-@cases("site", ["http://localhost:3000", "http://[::1]:3000", "https://xn--bcher-kva.example/app/"])
-def test_site_may_be_any_url(site):
-    assert leads_to(None, site=site) == site
-    assert leads_to(site + "/x", site=site) == site + "/x"
-
-
 OTHER_ORIGINS = [
-    *(
-        "https://evil.example",
-        "http://app.example.com",
-        "https://app.example.com:8443",
-        "ftp://app.example.com",
-    ),
+    *("https://evil.example", "http://app.example.com", "https://app.example.com:8443"),
     *("https://app.example.com.evil.example", "https://evil.example/app.example.com", "https://example.com"),
     *("https://evil.example?https://app.example.com", "https://sub.app.example.com", "app.example.com"),
     *("//app.example.com", "/path", "path", ""),
@@ -153,9 +140,3 @@ def test_id_that_supabase_js_adds_is_left_out_when_a_query_is_compared():
     for refused in (f"?app=2&{theirs}", f"?app=1&x{theirs}", f"?{theirs}"):
         assert leads_to(f"https://a.example/in{refused}", pattern) == SITE
     assert leads_to(f"https://b.example/in?app=1&{theirs}", pattern) == SITE
-
-
-@cases("pattern", ["http://127.0.0.1:*/**", "com.example.app://**"])
-def test_invalid_pattern_prevents_the_start(pattern):
-    with pytest.raises(InvalidUrl):
-        AllowList(SITE, [pattern])

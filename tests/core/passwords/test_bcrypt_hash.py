@@ -1,10 +1,7 @@
 """bcrypt of libxcrypt and of the package: the same hashes, refusals and threads."""
 
 import random
-import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import bcrypt
 import pytest
@@ -20,14 +17,7 @@ SETTING = b"$2b$04$" + SALT
 VERSIONS = (b"$2a$", b"$2b$", b"$2y$")
 # Those that broken versions of bcrypt confused, of crypt_blowfish's own tests, and some of its neighbours.
 KNOWN = [
-    *(
-        b"\xa3",
-        b"\xff\xff\xa3",
-        b"\xff\xa3345",
-        b"1\xa3345",
-        b"\xff\xff\xa3345",
-        b"\xff\xa334\xff\xff\xff\xa3345",
-    ),
+    *(b"\xa3", b"\xff\xff\xa3", b"\xff\xa3345", b"1\xa3345", b"\xff\xa334\xff\xff\xff\xa3345"),
     *(b"\xaa" * 72, b"\xaa\x55" * 36, b"\x55\xaa\xff" * 24, b"\x80" * 72, b"\x7f" * 72),
     *("Größe-42".encode(), "Пароль-42".encode(), "Aa1☃".encode() * 8),
 ]
@@ -61,15 +51,6 @@ def hashpw(request, monkeypatch):
     return bcrypt_hash.hashpw
 
 
-@of_libxcrypt
-def test_libxcrypt_hashes_where_the_system_has_it():
-    recorded = Recorded(OF_SYSTEM)
-    hashpw = choose(recorded)
-    calls = len(recorded.memories)
-    assert hashpw(b"a password", SETTING) == bcrypt.hashpw(b"a password", SETTING)
-    assert len(recorded.memories) == calls + 1
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hash_is_that_of_the_package_for_every_length_and_byte(hashpw, version):
     setting = version + SETTING[4:]
@@ -77,12 +58,6 @@ def test_hash_is_that_of_the_package_for_every_length_and_byte(hashpw, version):
         expected = bcrypt.hashpw(password, setting)
         assert hashpw(password, setting) == expected, password
         assert hashpw(password, expected) == expected  # a hash is a setting too
-
-
-def test_each_cost_is_that_of_the_package(hashpw):
-    for cost in (b"05", b"06"):
-        setting = b"$2b$%b$%b" % (cost, SALT)
-        assert hashpw(b"\xff\xff\xa3", setting) == bcrypt.hashpw(b"\xff\xff\xa3", setting)
 
 
 @cases(
@@ -130,57 +105,12 @@ def test_library_that_differs_from_the_package_is_not_used(answer):
     assert len(calls) == tried
 
 
-@of_libxcrypt
-def test_library_that_extends_the_sign_of_bytes_is_not_used():
-    """`$2x$` is the bcrypt of an old bug, which hashes bytes above 0x7f differently."""
-    of_system: Any = OF_SYSTEM
-    with capture_logs() as logs:
-        hashpw = choose(lambda password, setting, *data: of_system(password, b"$2x$" + setting[4:], *data))
-    assert [line["event"] for line in logs] == ["libxcrypt_not_used"]
-    assert hashpw(b"\xa3", SETTING) == bcrypt.hashpw(b"\xa3", SETTING)
-
-
-def test_without_a_library_nothing_is_logged():
-    with capture_logs() as logs:
-        assert choose(None)(b"a password", SETTING) == bcrypt.hashpw(b"a password", SETTING)
-    assert logs == []
-
-
 def test_threads_hash_at_once_without_mixing_passwords(hashpw):
     passwords = [b"password %d \xff" % number for number in range(8)]
     settings = [b"$2b$05$" + SALT[:-2] + b"%bu" % bytes([letter]) for letter in b"abcdefgh"]
     expected = [bcrypt.hashpw(*each) for each in zip(passwords, settings, strict=True)]
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(hashpw, passwords * 20, settings * 20)) == expected * 20
-
-
-@of_libxcrypt
-def test_other_threads_run_during_a_hash():
-    """Threads do not switch by time here: one runs only when another waits, or releases the GIL."""
-    of_system: Any = OF_SYSTEM
-    order = []
-
-    def noting(*arguments):
-        found = of_system(*arguments)
-        order.append("hashed")
-        return found
-
-    def order_of_a_hash_and_its_starter():
-        order.clear()
-        thread = threading.Thread(target=hashpw, args=[b"a password", b"$2b$10$" + SALT])
-        thread.start()
-        order.append("meanwhile")
-        thread.join()
-        return order[:]
-
-    hashpw, interval = choose(noting), sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    try:
-        # Several, as a busy machine may not wake the starter before the hash ends.
-        orders = [order_of_a_hash_and_its_starter() for _ in range(10)]
-    finally:
-        sys.setswitchinterval(interval)
-    assert ["meanwhile", "hashed"] in orders
 
 
 @of_libxcrypt

@@ -34,20 +34,15 @@ def hexed(text: str) -> str:
 # Published test vectors of the makers: stored form, and its password unless that is "password".
 STORED = {
     "argon2id": "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
-    "argon2id with two lanes": "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
     "argon2i": "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8",
     "scrypt": f"$scrypt$ln=14,r=8,p=1${encode(b'SodiumChloride')}${hexed(RFC_7914_SCRYPT)}",
     "PBKDF2 with SHA-1": f"$pbkdf2-sha1$i=4096${encode(b'salt')}${hexed(RFC_6070_PBKDF2)}",
     "PBKDF2 with SHA-256": f"$pbkdf2-sha256$i=80000${encode(b'NaCl')}${hexed(RFC_7914_PBKDF2)}",
-    "phpass": "$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0",
     "phpass of phpBB": "$H$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0",
     "Firebase": legacy.from_firebase(
         "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==",
         "42xEC+ixf3L2lw==",
         FIREBASE,
-    ),
-    "passlib's PBKDF2": legacy.stored_form(
-        "$pbkdf2-sha256$1212$4vjV83LKPjQzk31VI4E0Vw$hsYF68OiOUPdDZ1Fg.fJPeq1h/gXXY7acBp9/6c.tmQ"
     ),
     "passlib's PBKDF2 with SHA-1": legacy.stored_form(
         "$pbkdf2$1212$OB.dtnSEXZK8U5cgxU/GYQ$y5LKPOplRmok7CZp/aqVDVg8zGI"
@@ -57,7 +52,7 @@ STORED = {
     ),
 }
 PASSWORDS = {"scrypt": "pleaseletmein", "PBKDF2 with SHA-256": "Password", "Firebase": "user1password"}
-PASSWORDS |= dict.fromkeys(["phpass", "phpass of phpBB"], "test12345")
+PASSWORDS["phpass of phpBB"] = "test12345"
 VECTORS = {name: (stored, PASSWORDS.get(name, "password")) for name, stored in STORED.items()}
 
 
@@ -122,21 +117,11 @@ class TestLogIn:
         assert alice.try_to_sign_in(long).status_code == 200
         assert database.value("SELECT password_hash FROM users").startswith("latchkey1$")
 
-    @pytest.mark.parametrize("variant", ["2a", "2b", "2y"])
-    def test_password_of_a_bcrypt_hash_is_accepted(self, alice, set_hash, variant):
-        made = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
-        set_hash(made.replace("$2b$", f"${variant}$"))
-        assert alice.try_to_sign_in("weak").status_code == 200
-
-    def test_unknown_user_costs_one_bcrypt_hash_whatever_hashes_are_stored(self, client, set_hash, hashes):
-        set_hash(VECTORS["argon2i"][0])
-        hashes.count = 0
-        assert_error(sign_in(client, "nobody@example.com", "password"), 401, "invalid_credentials")
-        assert hashes.count == 1
-
 
 # Salt and digest of valid forms.
 S, D, BCRYPT = "a" * 22, "a" * 43, f"{'a' * 21}u{'a' * 31}"
+PARAMETERS = ["$argon2id$v=19$m=4096,t=1,p=1", "$scrypt$ln=14,r=8,p=1", "$pbkdf2-sha256$i=1000"]
+PARAMETERS += [f"$fbscrypt$v=1,n=14,r=8,p=1,sk={D}"]
 
 
 class TestCost:
@@ -146,32 +131,28 @@ class TestCost:
         "stored",
         [
             *(stored for stored, _ in VECTORS.values()),
-            f"$2b$12${BCRYPT}",
-            f"latchkey1$2b$12${BCRYPT}",
-            f"$wp$2y$10${BCRYPT}",
-            f"$argon2id$v=19$m=65536,t=3,p=4${S}${D}",
-            f"$scrypt$ln=15,r=8,p=1${S}${D}",
+            *(f"$2b$12${BCRYPT}", f"latchkey1$2b$12${BCRYPT}", f"$wp$2y$10${BCRYPT}", f"$P$F{'a' * 30}"),
+            *(f"$argon2id$v=19$m=65536,t=3,p=4${S}${D}", f"$scrypt$ln=15,r=8,p=1${S}${D}"),
             f"$pbkdf2-sha256$i=600000${S}${D}",
-            f"$pbkdf2-sha512$i=210000${S}${'a' * 86}",
-            f"$P$F{'a' * 30}",
         ],
     )
     def test_hash_of_up_to_four_times_the_cost_is_accepted(self, passwords, stored):
         passwords.check_cost(stored)
+
+    def test_cost_is_relative_to_that_of_a_log_in(self, make_app):
+        passwords = make_app(AUTH_BCRYPT_COST="11").extensions[EXTENSION].passwords
+        passwords.check_cost(f"$pbkdf2-sha256$i=1000000${S}${D}")
 
     @cases(
         ("stored", "problem"),
         [
             (f"$2b$13${BCRYPT}", "8.0 log-ins"),
             (f"bcrypt_sha256$2b$14${BCRYPT}", "16.0 log-ins"),
-            (f"$argon2id$v=19$m=65536,t=10,p=4${S}${D}", "9.9 log-ins"),
             # Short lanes take longer than their blocks.
             (f"$argon2id$v=19$m=65536,t=3,p=8192${S}${D}", "7.9 log-ins"),
             (f"$argon2id$v=19$m=102400,t=2,p=8${S}${D}", "100 MiB"),
             (f"$scrypt$ln=16,r=8,p=1${S}${D}", "64 MiB"),
-            (f"$scrypt$ln=14,r=8,p=100${S}${D}", "64.0 log-ins"),
             (f"$scrypt$ln=1,r=8,p=51200${S}${D}", "12.0 log-ins"),
-            (f"$pbkdf2-sha256$i=1000000${S}${D}", "6.1 log-ins"),
             # Two blocks of SHA-256, which Keycloak used to derive.
             (f"$pbkdf2-sha256$i=600000${S}${'a' * 86}", "7.3 log-ins"),
             # Of the longest password.
@@ -181,10 +162,6 @@ class TestCost:
     def test_more_expensive_hash_is_refused(self, passwords, stored, problem):
         with pytest.raises(UnusableHash, match=problem):
             passwords.check_cost(stored)
-
-    def test_cost_is_relative_to_that_of_a_log_in(self, make_app):
-        passwords = make_app(AUTH_BCRYPT_COST="11").extensions[EXTENSION].passwords
-        passwords.check_cost(f"$pbkdf2-sha256$i=1000000${S}${D}")
 
     @cases(
         "stored",
@@ -198,19 +175,14 @@ class TestCost:
             f"$2b$10${S}{'a' * 31}",
             f"$argon2id$v=16$m=4096,t=3,p=1${S}${D}",
             *(
-                f"$argon2id$v=19$m={m},t={t},p={p}${S}${D}"
-                for m, t, p in ((4096, 0, 1), (4, 1, 1), (4096, 1, 0), (4096, 1, 513))
+                f"$argon2id$v=19${each}${S}${D}"
+                for each in ("m=4096,t=0,p=1", "m=4,t=1,p=1", "m=4096,t=1,p=513")
             ),
             # Digests of one and of fifteen bytes, and of more than 512.
             *(
-                f"{parameters}${S}${digest}"
-                for parameters in (
-                    "$argon2id$v=19$m=4096,t=1,p=1",
-                    "$scrypt$ln=14,r=8,p=1",
-                    f"$fbscrypt$v=1,n=14,r=8,p=1,sk={D}",
-                    "$pbkdf2-sha256$i=1000",
-                )
-                for digest in ("YQ", "a" * 20, "a" * 684)
+                f"{parameters}${S}{end}"
+                for parameters in PARAMETERS
+                for end in ("$YQ", "$" + "a" * 20, "$" + "a" * 684)
             ),
             f"$argon2id$v=19$m=4096,t=3,p=1$a${D}",
             *(f"$scrypt$ln={n},r=8,p=1${S}${D}" for n in (0, 99)),
@@ -332,36 +304,24 @@ class TestWork:
 ARGON2 = {"hashLength": ["32"], "memory": ["256"], "type": ["id"], "version": ["1.3"], "parallelism": ["2"]}
 
 
-class TestNotations:
-    @pytest.mark.parametrize(
-        ("data", "digest", "salt"),
-        [
-            (
-                {"hashIterations": 27500, "algorithm": "pbkdf2-sha256", "additionalParameters": {}},
-                hashlib.pbkdf2_hmac("sha256", b"password", b"16 bytes of salt", 27500, 64),
-                b"16 bytes of salt",
-            ),
-            (
-                {"hashIterations": 2, "algorithm": "argon2", "additionalParameters": ARGON2},
-                legacy.decode("bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc"),
-                b"somesalt",
-            ),
-        ],
-        ids=["PBKDF2", "Argon2"],
-    )
-    def test_keycloak_credential_is_checked(self, data, digest, salt):
-        secret = {"value": encode(digest), "salt": encode(salt), "additionalParameters": {}}
-        stored = legacy.from_keycloak({"secretData": secret, "credentialData": data})
-        assert legacy.read(stored).matches(b"password")
-        assert not legacy.read(stored).matches(b"Password")
-
-    def test_unusable_notation_is_refused(self):
-        secret = {"value": "YWJj", "salt": "YWJj"}
-        data = {"hashIterations": 1, "algorithm": "custom"}
-        with pytest.raises(UnusableHash, match="custom"):
-            legacy.from_keycloak({"secretData": secret, "credentialData": data})
-        data = {"hashIterations": 1, "algorithm": "pbkdf2"}
-        with pytest.raises(ValueError, match="base64"):
-            legacy.from_keycloak({"secretData": secret | {"salt": "YW!Jj"}, "credentialData": data})
-        with pytest.raises(UnusableHash, match="power of 2"):
-            legacy.stored_form("scrypt$10000$salt$8$1$YWJj")
+@pytest.mark.parametrize(
+    ("data", "digest", "salt"),
+    [
+        (
+            {"hashIterations": 27500, "algorithm": "pbkdf2-sha256", "additionalParameters": {}},
+            hashlib.pbkdf2_hmac("sha256", b"password", b"16 bytes of salt", 27500, 64),
+            b"16 bytes of salt",
+        ),
+        (
+            {"hashIterations": 2, "algorithm": "argon2", "additionalParameters": ARGON2},
+            legacy.decode("bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc"),
+            b"somesalt",
+        ),
+    ],
+    ids=["PBKDF2", "Argon2"],
+)
+def test_keycloak_credential_is_checked(data, digest, salt):
+    secret = {"value": encode(digest), "salt": encode(salt), "additionalParameters": {}}
+    stored = legacy.from_keycloak({"secretData": secret, "credentialData": data})
+    assert legacy.read(stored).matches(b"password")
+    assert not legacy.read(stored).matches(b"Password")

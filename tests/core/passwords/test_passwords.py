@@ -16,7 +16,6 @@ from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.web.context import EXTENSION
 from tests.support.answers import A_SENTENCE, Like, assert_error
 from tests.support.cases import cases
-from tests.support.common_passwords import words_of_zxcvbn
 from tests.support.users import PASSWORD, sign_in
 
 
@@ -55,75 +54,24 @@ def _common_passwords():
 def _with_additions(password):
     """Yield a password alone, and with a capital, a digit and a symbol in the usual places."""
     capital = password.title()
-    yield password
-    yield from (
-        f"{capital}1!",
-        f"{capital}!1",
-        f"{capital}123!",
-        f"1!{capital}",
-        f"!{capital}1",
-        f"{password.upper()}1!",
-    )
+    yield from (password, f"{capital}1!", f"{capital}!1", f"{capital}123!", f"1!{capital}", f"!{capital}1")
+    yield f"{password.upper()}1!"
 
 
 _KINDS = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "!#$%&*+-=?@^_")
 _CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
-_WORDS = [
-    "cave",
-    "drum",
-    "echo",
-    "fern",
-    "gold",
-    "hill",
-    "iris",
-    "jade",
-    "kite",
-    "lamp",
-    "moon",
-    "nest",
-    "rain",
-]
-
-
-def _of_four_kinds(generator):
-    while True:
-        password = "".join(generator.choices("".join(_KINDS), k=10))
-        if all(set(kind) & set(password) for kind in _KINDS):
-            return password
 
 
 def _syllables(generator, number):
     return "".join(generator.choice(_CONSONANTS) + generator.choice(_VOWELS) for _ in range(number))
 
 
-# How people and password managers make random passwords.
-RANDOM = {
-    "four kinds": _of_four_kinds,
-    "eight letters": lambda generator: "".join(generator.choices(string.ascii_lowercase, k=8)),
-    "twelve letters and digits": lambda generator: "".join(
-        generator.choices(string.ascii_letters + string.digits, k=12)
-    ),
-    "pronounceable, of eight letters": lambda generator: _syllables(generator, 4),
-    "pronounceable, of four kinds": lambda generator: (
-        f"{_syllables(generator, 5).title()}-{generator.randrange(100)}"
-    ),
-    "passphrase of four words": lambda generator: "".join(generator.sample(_WORDS, k=4)),
-}
-
-
-# Of the 199 most used passwords of 2025 (NordPass), those of four kinds of characters that needed more than
-# a list of passwords.
-MOST_USED = """
-    Aa@123456 Abcd@1234 Global123@ India@123 Abcd@123 123456aA@ Abc@1234 Abc@12345 Aa@12345 Aa@1234567
-    Aa@123456789
-"""
-
 # Passwords that are refused, by what the message says.
 GUESSED = {
     "a common one": """
         Password1! Passw0rd! Welcome1! Abcd1234! P@$$w0rd2024 $Un5h1n3! Footba11! !!Dragon1 Dragon98765!
-        Welcome@2023 Iloveyou!1314 Welcome!!!2024!!!2024 Passw0rd!Passw0rd! Passw0rd!Passw0rd Welcome1-Welcome1
-        Basketball1! Jennifer2024! Xyz!98765 Ccc!98765 zaq1@WSX Latchkey1!x Localhost1! 88888888Aa! 123456789Aa1!
+        Iloveyou!1314 Welcome!!!2024!!!2024 Passw0rd!Passw0rd Jennifer2024! Xyz!98765 zaq1@WSX Latchkey1!x
+        Localhost1! 88888888Aa! 123456789Aa1! Aa@123456 Abcd@1234 Global123@ India@123
     """,
     "a row of keys": "Qwerty!23456 Qwerty123! !Lkjhgf2024 AzertyAzerty1! 1qaz@WSX !QAZ2wsx3 $RFV3edc 1Q2w3e4r5t!",
     "a season, month or weekday": """
@@ -187,27 +135,6 @@ class TestStrength:
         assert len([each for each, texts in passed.items() if each in texts]) <= 36
         assert [each for each, texts in passed.items() if texts and each not in texts] == []
 
-    def test_words_of_zxcvbn_are_refused(self, app):
-        """The file contains all. One in 20 is 4,700 words."""
-        settings = app.extensions[EXTENSION].settings
-        words = sorted(words_of_zxcvbn())[::20]
-        assert len(words) > 4_000
-        assert [word for word in words if not is_refused(settings, word)] == []
-
-    def test_most_used_passwords_of_four_kinds_are_refused(self, app):
-        settings = app.extensions[EXTENSION].settings
-        assert [password for password in MOST_USED.split() if not is_refused(settings, password)] == []
-
-    @pytest.mark.parametrize("make", RANDOM.values(), ids=RANDOM)
-    def test_fewer_than_one_in_5000_random_passwords_are_refused(self, app, make):
-        settings, generator = app.extensions[EXTENSION].settings, random.Random(1)
-        assert sum(is_refused(settings, make(generator)) for _ in range(20_000)) < 4
-
-    @pytest.mark.parametrize("text", ["88888888", "aaaaaaaa", "asdasdasd", "19851985"])
-    def test_repetition_is_refused(self, make_app, text):
-        client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
-        assert reasons(register(client, text)) == ["common"]
-
     def test_passphrase_needs_no_digits(self, make_app):
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
         assert register(client, "correct-horse-battery").status_code == 201
@@ -218,12 +145,6 @@ class TestStrength:
         """Its repeated parts contain repetitions themselves; checking them again and again took hours."""
         client = make_app(AUTH_PASSWORD_REQUIREMENTS="").test_client()
         assert register(client, "!!?!11?!1!1???1?1!!11?!???!1!?!!!").status_code == 201
-
-    def test_address_of_the_user_is_common(self, sign_up, alice):
-        assert reasons(sign_up("Dave-1@Example.com", "dave-1@example.com")) == ["common"]
-        response = alice.sign_in().put("/user", json={"password": "ALICE@example.com"})
-        assert reasons(response) == ["characters", "common"]
-        assert sign_up("Dave-1@Example.com", "erin@example.com").status_code == 201
 
     @pytest.mark.parametrize(
         "password", ["Grünwald!2024", "Brauhaus-1", "GrünwaldBrauhaus1!", "!Zwickel2024", "Kontor24!"]
@@ -236,8 +157,7 @@ class TestStrength:
     @pytest.mark.parametrize(
         "password",
         [
-            *("Ferdl.Zwickl1!", "FerdlZwickl-24", "Zwickl!2024", "F3rdl!2024", "ferdl.zwickl@Example.com1"),
-            *("Ferdl1!x", "x1!Zwickl", "ferdl.zwickl@example.com1A"),
+            *("Ferdl.Zwickl1!", "FerdlZwickl-24", "F3rdl!2024", "x1!Zwickl", "ferdl.zwickl@Example.com1"),
         ],
     )
     def test_parts_of_the_own_address_are_common(self, make_app, password):
@@ -260,14 +180,7 @@ class TestStrength:
         changes = {f"AUTH_PASSWORD_{name}": value for name, value in settings.items()}
         client = make_app(**changes).test_client()
         assert register(client, accepted).status_code == 201
-        response = register(client, weak, "erin@example.com")
-        assert reasons(response) == [why]
-        assert why != "length" or f"{settings.get('MIN_LENGTH', 8)} characters" in response.json["details"]
-
-    def test_log_in_does_not_check_the_strength(self, alice, database):
-        weak = bcrypt.hashpw(b"weak", bcrypt.gensalt(4)).decode()
-        database.run("UPDATE users SET password_hash = %(weak)s", weak=weak)
-        assert alice.try_to_sign_in("weak").status_code == 200
+        assert reasons(register(client, weak, "erin@example.com")) == [why]
 
 
 class TestHashing:
@@ -322,8 +235,3 @@ def test_ten_thousand_passwords_of_managers_are_taken(app):
     shapes = (_of_many_signs, _of_all_kinds, _in_groups)
     made = [shapes[number % 3](generator) for number in range(9_999)] + ["Aa9!4#7%2^8&1*6(3)0"]
     assert [password for password in made if is_refused(settings, password)] == []
-
-
-@cases("password", ["Summer2024!?", "!!Password123", "1234abcd!", "Qwerty!234567", "7654321Password"])
-def test_word_with_less_than_eight_characters_around_it_is_common(app, password):
-    assert is_refused(app.extensions[EXTENSION].settings, password)

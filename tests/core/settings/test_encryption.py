@@ -1,15 +1,12 @@
 """Connections to other machines are encrypted and verified, unless the settings say otherwise."""
 
-import os
 from contextlib import closing
 
 import psycopg2
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from auth.core import settings
 from auth.core.settings.values import encryption
-from auth.ops.processes import postgres_programs
 from sql.pool import connect, reason
 from tests.support.cases import cases
 
@@ -33,11 +30,7 @@ class TestDatabaseUrl:
         "url",
         [
             *("postgresql:///d", "postgresql://u@/d?host=%2Ftmp", "postgresql://u:p@localhost/d"),
-            *(
-                "postgresql://u@127.0.0.1:6432/d",
-                "postgresql://u@[::1]/d",
-                "postgresql://u@127.0.0.2,localhost/d",
-            ),
+            *("postgresql://u@[::1]/d", "postgresql://u@127.0.0.2:6432,localhost/d"),
             "postgresql://u@localhost/d?hostaddr=127.0.0.1",
         ],
     )
@@ -62,11 +55,6 @@ class TestDatabaseUrl:
         assert parse_dsn(found) == parse_dsn(url.rstrip("?")) | added
         assert encryption.encrypted(found) == found
 
-    def test_authorities_of_certifi_are_trusted_where_the_system_has_none(self, home, monkeypatch):
-        monkeypatch.setenv("SSL_CERT_FILE", str(home / "missing"))
-        found = parse_dsn(encryption.encrypted("postgresql://u@db.example/d"))
-        assert found["sslrootcert"].endswith("/certifi/cacert.pem")
-
     @cases("mode", ["disable", "prefer", "require", "verify-ca"])
     def test_mode_of_the_url_or_the_environment_stays(self, home, mode):
         url = f"postgresql://u@db.example/d?sslmode={mode}"
@@ -74,20 +62,6 @@ class TestDatabaseUrl:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PGSSLMODE", mode)
             assert encryption.encrypted("postgresql://u@db.example/d") == "postgresql://u@db.example/d"
-
-    def test_authorities_of_the_url_the_environment_or_libpq_stay(self, home, monkeypatch):
-        url = "postgresql://u@db.example/d?sslmode=verify-full"
-        assert encryption.encrypted(f"{url}&sslrootcert=system") == f"{url}&sslrootcert=system"
-        (home / ".postgresql").mkdir()
-        (home / ".postgresql" / "root.crt").touch()
-        assert encryption.encrypted(url) == url
-        (home / ".postgresql" / "root.crt").unlink()
-        monkeypatch.setenv("PGSSLROOTCERT", "/ca.pem")
-        assert encryption.encrypted(url) == url
-
-    def test_host_of_the_environment_counts(self, home, monkeypatch):
-        monkeypatch.setenv("PGHOST", "db.example")
-        assert "sslmode=verify-full" in encryption.encrypted("postgresql:///d")
 
 
 class TestConnection:
@@ -130,37 +104,9 @@ class TestNotices:
             " Use sslmode=verify-full, unless that network is yours alone."
         ]
 
-    def test_each_database_is_told_by_its_setting(self, home, monkeypatch):
-        for name, host in (("DATABASE_URL", "one.example"), ("AUTH_DATABASE_OWNER_URL", "other.example")):
-            monkeypatch.setenv(name, f"postgresql://u@{host}/d?sslmode=disable")
-        told = settings.load(os.devnull, missing_secrets="ignore").open_connections
-        assert [line.partition(" can read")[0] for line in told] == [
-            "DATABASE_URL has sslmode=disable: the network from here to one.example",
-            "AUTH_DATABASE_OWNER_URL has sslmode=disable: the network from here to other.example",
-        ]
-
     @cases("option", ["never", "offered"])
     def test_mail_server_without_tls_is_told(self, home, option):
         assert list(encryption.notices({}, f"smtp://u:secret@mail.example.com?starttls={option}")) == [
             f"AUTH_SMTP_URL has starttls={option}: the network from here to mail.example.com can read the links"
             " and codes in emails. Use starttls=required, unless that network is yours alone."
         ]
-
-    @cases(
-        ("database_url", "smtp_url"),
-        [
-            ("", None),
-            ("postgresql://u@localhost/d?sslmode=disable", "smtp://127.0.0.1?starttls=never"),
-            ("postgresql://u@db.example/d?sslmode=verify-ca", "smtps://mail.example.com"),
-            ("postgresql://u@db.example/d?sslmode=verify-full", "smtp://mail.example.com"),
-            ("postgresql:///d?host=%2Ftmp", "console"),
-        ],
-    )
-    def test_nothing_is_told_of_this_machine_or_verified_connections(self, home, database_url, smtp_url):
-        assert list(encryption.notices({"DATABASE_URL": database_url}, smtp_url)) == []
-
-
-def test_programs_of_the_embedded_postgres_which_lack_tls_do_not_connect_by_it(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    found = [postgres_programs._candidates("psql", sslmode) for sslmode in ("prefer", "require")]
-    assert [any("pginstall" in path for path in paths) for paths in found] == [True, False]

@@ -2,9 +2,7 @@
 
 import os
 import stat
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -55,23 +53,7 @@ def test_secret_that_others_have_access_to_is_exposed_unless_a_container_mounts_
     assert files.exposure(path) is None
 
 
-def test_file_of_root_on_a_read_only_mount_is_not_exposed(monkeypatch):
-    path, flags = Path("/etc/passwd"), os.statvfs("/").f_flag & ~os.ST_RDONLY
-    for flag, is_exposed in ((0, True), (os.ST_RDONLY, False)):
-        monkeypatch.setattr(os, "statvfs", lambda _, flag=flag: SimpleNamespace(f_flag=flags | flag))
-        assert (files.exposure(path) is not None) == is_exposed
-
-
-def test_file_that_is_written_once_is_not_replaced(tmp_path):
-    for text in ("first", "second"):
-        files.write_once(tmp_path / "file", text)
-    assert ((tmp_path / "file").read_text(), os.listdir(tmp_path)) == ("first", ["file"])
-
-
-@pytest.mark.parametrize("ahead", [0, 86_400], ids=["right clock", "clock a day ahead of the files'"])
-def test_drafts_of_killed_processes_are_removed_and_those_in_progress_stay(tmp_path, monkeypatch, ahead):
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + ahead)
+def test_drafts_of_killed_processes_are_removed_and_those_in_progress_stay(tmp_path):
     old, fresh, foreign = ".users.a1.latchkey-draft", ".users.b2.latchkey-draft", ".users.c3.draft"
     for name in (old, fresh, foreign):
         (tmp_path / name).write_text("half")

@@ -1,22 +1,20 @@
 """Settings: read from the environment and `.env` once, checked, and never printed."""
 
-import dataclasses
 import json
-import re
 import secrets
 import uuid
 
 import pytest
 
-from app import create_app
 from auth.core import settings
 from auth.core.settings import SettingsError, state
 from auth.core.settings.values import validators
-from tests.core.tokens.test_access_tokens import HS_SECRET, private_jwk
+from tests.core.tokens.test_access_tokens import private_jwk
 from tests.support.cases import cases
 from tests.support.environment import secret
 
 SECRET = "a secret of at least 32 characters"
+A_UUID = "7C4E0A52-5c1f-4d3c-9d5e-2a1f0c9b8e77"
 
 
 def error_of(load, **environment):
@@ -30,32 +28,16 @@ def problems(load, **environment):
     return dict(line.split(": ", 1) for line in error_of(load, **environment).splitlines())
 
 
-class TestDefaults:
-    def test_settings_without_a_written_default_are_empty_or_computed(self, load, tmp_path):
-        """tests/source/test_structure.py compares the other defaults with the documentation."""
-        loaded = load()
-        assert (loaded.database_url, loaded.redirect_allow_list, loaded.state_dir) == (
-            "",
-            (),
-            tmp_path / "var",
-        )
-        assert (loaded.jwt_secret, loaded.session_timebox, loaded.smtp_url) == (None, 400 * 86_400, None)
-        assert loaded.workers >= 1
-
-    def test_public_addresses_default_to_each_other(self, load):
-        loaded = load(PORT="9000")
-        assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("http://localhost:9000",) * 3
-        loaded = load(AUTH_BASE_URL="https://auth.example.com/")
-        assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("https://auth.example.com",) * 3
-        loaded = load(AUTH_SITE_URL="https://app.example.com/start")
-        assert loaded.site_login_url == "https://app.example.com/start"
-        allowed = {"AUTH_REDIRECT_ALLOW_LIST": "https://login.example.com/**"}
-        login = "https://login.example.com/start?iss=https://auth.example.com"
-        assert load(AUTH_SITE_LOGIN_URL=login, **allowed).site_login_url == login
-
-    def test_settings_are_frozen(self, load):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            load().port = 1
+def test_public_addresses_default_to_each_other(load):
+    loaded = load(PORT="9000")
+    assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("http://localhost:9000",) * 3
+    loaded = load(AUTH_BASE_URL="https://auth.example.com/")
+    assert (loaded.base_url, loaded.site_url, loaded.jwt_issuer) == ("https://auth.example.com",) * 3
+    loaded = load(AUTH_SITE_URL="https://app.example.com/start")
+    assert loaded.site_login_url == "https://app.example.com/start"
+    allowed = {"AUTH_REDIRECT_ALLOW_LIST": "https://login.example.com/**"}
+    login = "https://login.example.com/start?iss=https://auth.example.com"
+    assert load(AUTH_SITE_LOGIN_URL=login, **allowed).site_login_url == login
 
 
 class TestParsing:
@@ -69,46 +51,15 @@ class TestParsing:
     def test_flag_is_true_or_false(self, load, text, value):
         assert load(AUTH_AUTOCONFIRM=text).autoconfirm is value
 
-    def test_list_is_separated_by_commas(self, load):
-        loaded = load(
-            AUTH_REDIRECT_ALLOW_LIST="https://a.example/**, myapp://callback",
-            AUTH_CORS_ORIGINS="https://a.example,https://b.example",
-        )
-        assert loaded.redirect_allow_list == ("https://a.example/**", "myapp://callback")
-        assert loaded.cors_origins == ("https://a.example", "https://b.example")
-
-    def test_secret_may_be_a_new_and_an_old_one(self, load):
-        loaded = load(AUTH_SECRET_KEY=f"{secret('n')},{secret('o')}", AUTH_SERVICE_ROLE_KEY=f"{secret('k')}")
-        assert loaded.secret_key == (secret("n"), secret("o"))
-        assert loaded.service_role_key == (secret("k"),)
-
-    @cases(("text", "age"), [("always", 0), ("never", None), ("0", 0), ("600", 600)])
-    def test_reauthentication_age_is_seconds_always_or_never(self, load, text, age):
-        assert load(AUTH_REAUTHENTICATION_AGE=text).reauthentication_age == age
-
-    @cases(("text", "timebox"), [("none", None), ("0", None), ("60", 60)])
-    def test_session_timebox_is_seconds_or_none(self, load, text, timebox):
-        assert load(AUTH_SESSION_TIMEBOX=text).session_timebox == timebox
-
     def test_session_timebox_is_by_default_no_less_than_the_lifetime_of_refresh_tokens(self, load):
         lifetime = {"AUTH_REFRESH_TOKEN_LIFETIME": str(401 * 86_400)}
         assert load(**lifetime).session_timebox == 401 * 86_400
         assert load(**lifetime, AUTH_SESSION_TIMEBOX="3600").session_timebox == 3600
 
-    @cases(("text", "value"), [("symbols,lowercase", ("lowercase", "symbols")), ("", ())])
-    def test_password_requirements_are_sorted_and_may_be_empty(self, load, text, value):
-        assert load(AUTH_PASSWORD_REQUIREMENTS=text).password_requirements == value
-
     def test_environment_takes_precedence_over_the_dotenv_file(self, load, tmp_path):
         (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\nAUTH_AUTOCONFIRM=true\n")
         loaded = load(AUTH_AUTOCONFIRM="false")
         assert (loaded.jwt_audience, loaded.autoconfirm) == ("from-the-file", False)
-
-    def test_providers_have_the_order_of_the_settings(self, load, tmp_path):
-        names = ["slack", "google", "azure"]
-        lines = [f"AUTH_PROVIDER_{name.upper()}_CLIENT_ID=x\n" for name in [*names, *sorted(names)]]
-        (tmp_path / ".env").write_text("".join(lines))
-        assert list(load().providers) == names
 
     def test_malformed_lines_of_the_dotenv_file_are_errors_without_their_values(self, load, tmp_path):
         path = tmp_path / ".env"
@@ -120,25 +71,16 @@ class TestParsing:
         path = tmp_path / ".env"
         path.write_bytes(b"AUTH_BRAND_NAME=Caf\xe9\n")
         assert error_of(load) == f"{path}: Must be text in UTF-8."
-        path.unlink()
-        path.mkdir()
-        assert (
-            error_of(load) == f"{path}: Cannot be read: Is a directory. Remove it, or let this user read it."
-        )
 
-    def test_dotenv_file_of_a_parent_directory_is_ignored(self, load, tmp_path, monkeypatch):
-        (tmp_path / ".env").write_text("AUTH_JWT_AUDIENCE=from-the-file\n")
-        (tmp_path / "below").mkdir()
-        monkeypatch.chdir(tmp_path / "below")
-        assert load().jwt_audience == "authenticated"
-
-    @cases("host", ["localhost:8000", "127.0.0.1", "127.1.2.3", "[::1]:8000", "auth.localhost"])
-    def test_base_url_of_this_machine_is_local(self, load, host):
-        assert load(AUTH_BASE_URL=f"http://{host}").is_local
-
-    @cases("host", ["192.168.0.1", "localhost.example.com", "notlocalhost", "auth.example.com"])
-    def test_base_url_of_another_machine_is_not_local(self, load, host):
-        assert not load(AUTH_BASE_URL=f"http://{host}").is_local
+    @cases(
+        ("hosts", "is_local"),
+        [
+            ("localhost:8000 127.0.0.1 127.1.2.3 [::1]:8000 auth.localhost", True),
+            ("192.168.0.1 localhost.example.com notlocalhost auth.example.com", False),
+        ],
+    )
+    def test_base_url_of_this_machine_is_local(self, load, hosts, is_local):
+        assert {load(AUTH_BASE_URL=f"http://{host}").is_local for host in hosts.split()} == {is_local}
 
 
 def without_d(jwk):
@@ -162,23 +104,12 @@ INVALID = {
     "AUTH_CORS_ORIGINS": ["https://*.example.com", "app.example.com", "https://app.example.com/path"],
     "AUTH_TOKEN_CLAIMS": ["{", '{"plan": "user_metadata.plan"}', '{"role": "app_metadata.role"}'],
     "AUTH_ID_CLAIMS": ['{"groups": "app_metadata.teams"}', '{"level": "session.aal"}'],
-    "AUTH_SIGNUP_DOMAINS": [
-        "alice@example.com",
-        "*.example.com",
-        "com",
-        ",",
-        "/no/such/file",
-        "/dev/null",
-        ".",
-    ],
+    "AUTH_SIGNUP_DOMAINS": ["alice@example.com", "*.example.com", "com", ",", "/no/such/file", "/dev/null"],
     "AUTH_SIGNUP_BLOCKED_DOMAINS": ["example.com,b c.example", "/"],
     "AUTH_SECRET_KEY": ["short", f"{secret('n')},short", f"{secret('n')},{'01234567' * 4}"],
     "AUTH_SERVICE_ROLE_KEY": ["x" * 31],
     "AUTH_JWT_SECRET": ["x" * 31],
-    "AUTH_JWT_KEYS": [
-        *("{}", '{"keys": []}', "{", "/no/such/file"),
-        '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}',
-    ],
+    "AUTH_JWT_KEYS": ["{}", '{"keys": []}', "{", "/no/such/file"],
     "AUTH_ACCESS_TOKEN_LIFETIME": ["0", "1h"],
     "AUTH_REFRESH_TOKEN_LIFETIME": ["-1"],
     "AUTH_REFRESH_REUSE_INTERVAL": ["-1"],
@@ -192,6 +123,8 @@ INVALID = {
     "AUTH_LOG_FORMAT": ["xml"],
     "AUTH_LOG_LEVEL": ["loud"],
     "AUTH_SMTP_URL": ["mail.example.com"],
+    "AUTH_RATE_LIMIT_LOGIN": ["30", "lots", "0 per minute", "1.5 per minute", "5 per minute; 6 per hour"],
+    "AUTH_RATE_LIMIT_STORAGE": ["mysql://x", "redis:", "postgresql://elsewhere/db", "memory"],
 }
 
 
@@ -224,33 +157,6 @@ class TestInvalidValues:
         for member in ("d", "k", "x", "n", "p"):
             assert str(jwk.get(member, "absent")) not in problem
 
-    def test_two_keys_with_one_kid_are_reported(self, load):
-        keys = [private_jwk("ES256", kid="same"), private_jwk("ES256", kid="same")]
-        assert "kid" in problems(load, AUTH_JWT_KEYS=json.dumps({"keys": keys}))["AUTH_JWT_KEYS"]
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            *(
-                ("AUTH_SITE_URL", f"http://{rest}")
-                for rest in ("LOCALHOST:3000", "[::1]:3000", "localhost/a/../b")
-            ),
-            ("AUTH_REDIRECT_ALLOW_LIST", "https://A.example"),
-            ("AUTH_REDIRECT_ALLOW_LIST", "https://a.example, https://b.example"),
-            ("AUTH_REDIRECT_ALLOW_LIST", "https://a.example,"),
-            ("AUTH_CORS_ORIGINS", ""),
-            ("AUTH_JWT_SECRET", HS_SECRET),
-        ],
-    )
-    def test_application_starts_with_all_accepted_settings(self, load, database_url, name, value):
-        others = {"DATABASE_URL": database_url, "AUTH_BCRYPT_COST": "4", "AUTH_LOG_FORMAT": "json"}
-        try:
-            loaded = load(**others, **{name: value})
-        except SettingsError as error:
-            assert str(error).startswith(name)  # noqa: PT017
-            return
-        assert create_app(loaded)
-
 
 MAY_BE_EMPTY = [
     *("AUTH_OAUTH_REDIRECT_SCHEMES", "AUTH_CAPTCHA_ROUTES"),
@@ -259,10 +165,10 @@ MAY_BE_EMPTY = [
 ]
 AUDIENCE = "Is second_step or a UUID, which only other tokens have. Use another name, such as authenticated."
 BIND = "Must be an address such as 127.0.0.1 or ::1. Set the port by PORT."
-PUBLIC_URL = "Must be a URL such as https://example.com, without a user, query or fragment."
 LOGIN_URL = "Must be a URL such as https://example.com/path, without a user or fragment."
-
-
+ELSEWHERE = "Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
+OF_APPLICATIONS = "Is the audience of tokens of applications. Use another name, such as authenticated."
+PGBOUNCER = "Has the parameter pgbouncer, which libpq does not know. Remove it."
 HOOK_SECRET = "Must be whsec_ and 24 to 64 random bytes in base64. Make one with latchkey hooks secret."
 
 
@@ -277,66 +183,32 @@ class TestEmptyValues:
     def test_empty_list_has_no_members(self, load, name):
         assert getattr(load(**{name: ""}), name.removeprefix("AUTH_").lower()) == ()
 
-    @cases("suffix", ["CLIENT_ID", "CLIENT_SECRET", "ISSUER", "SCOPES", "LINK_BY_EMAIL"])
-    def test_empty_value_of_a_provider_is_refused(self, load, suffix):
-        name = f"AUTH_PROVIDER_GOOGLE_{suffix}"
-        found = problems(load, **{"AUTH_PROVIDER_GOOGLE_CLIENT_ID": "id", name: ""})
-        assert found == {name: "Is empty. Unset it or give it a value."}
-
-    def test_empty_value_of_the_dotenv_file_is_refused(self, load, tmp_path):
-        (tmp_path / ".env").write_text("AUTH_SECRET_KEY=\n")
-        assert list(problems(load)) == ["AUTH_SECRET_KEY"]
-
 
 class TestProblems:
     @cases(
         ("name", "value", "problem"),
         [
             ("AUTH_AUTOCONFIRM", "maybe", "Must be true or false."),
-            ("AUTH_WEBHOOK_PRIVATE_NETWORKS", "maybe", "Must be true or false."),
-            ("PORT", "http", "Must be a whole number from 1 to 65535."),
             ("PORT", "70000", "Must be a whole number from 1 to 65535."),
             ("AUTH_AUDIT_RETENTION", "0", "Must be a whole number of days from 1 to 36500."),
             ("AUTH_SESSION_TIMEBOX", "1", "Must be a whole number of seconds from 60 to 315360000, or none."),
             ("AUTH_HOOK_SEND_SMS_SECRETS", "v1,whsec_ü", HOOK_SECRET),
-            ("AUTH_SITE_URL", "https://*.example.com", "Has a wildcard. Remove it."),
-            ("AUTH_SITE_LOGIN_URL", "https://*.example.com", "Has a wildcard. Remove it."),
+            *(
+                (name, "https://*.example.com", "Has a wildcard. Remove it.")
+                for name in ("AUTH_SITE_URL", "AUTH_SITE_LOGIN_URL")
+            ),
             ("AUTH_SITE_LOGIN_URL", "http://localhost:8000/#x", LOGIN_URL),
-            (
-                "AUTH_SITE_LOGIN_URL",
-                "https://app.example.com/login",
-                "Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST.",
-            ),
+            ("AUTH_SITE_LOGIN_URL", "https://app.example.com/login", ELSEWHERE),
             ("AUTH_TWILIO_FROM", "x" * 65, "Must be at most 64 characters."),
-            ("AUTH_JWT_AUDIENCE", "second_step", AUDIENCE),
-            ("AUTH_JWT_AUDIENCE", "7C4E0A52-5c1f-4d3c-9d5e-2a1f0c9b8e77", AUDIENCE),
-            (
-                "AUTH_JWT_AUDIENCE",
-                "http://localhost:8000/oauth/userinfo",
-                "Is the audience of tokens of applications. Use another name, such as authenticated.",
-            ),
+            *(("AUTH_JWT_AUDIENCE", name, AUDIENCE) for name in ("second_step", A_UUID)),
+            ("AUTH_JWT_AUDIENCE", "http://localhost:8000/oauth/userinfo", OF_APPLICATIONS),
             ("AUTH_MFA_TOKENS", "none", "Must be second_step or full."),
-            ("AUTH_BIND", "127.0.0.1:8000", BIND),
-            ("AUTH_BIND", "[::1]:8000", BIND),
-            ("AUTH_BIND", "[127.0.0.1]", BIND),
-            ("AUTH_BIND", "http://127.0.0.1", BIND),
-            ("AUTH_BIND", "*", BIND),
-            (
-                "DATABASE_URL",
-                "postgresql://auth:topsecret@db.example.com/auth?pgbouncer=true",
-                "Has the parameter pgbouncer, which libpq does not know. Remove it.",
-            ),
+            *(("AUTH_BIND", address, BIND) for address in ("127.0.0.1:8000", "[::1]:8000", "*")),
+            ("DATABASE_URL", "postgresql://auth:topsecret@db.example.com/auth?pgbouncer=true", PGBOUNCER),
         ],
     )
     def test_error_tells_what_to_write(self, load, name, value, problem):
         assert problems(load, **{name: value}) == {name: problem}
-
-    @cases(
-        ("given", "bind"),
-        [("[::1]", "::1"), ("::", "::"), ("0.0.0.0", "0.0.0.0"), ("localhost", "localhost")],  # noqa: S104
-    )
-    def test_address_to_listen_on_may_have_brackets_as_in_a_url(self, load, given, bind):
-        assert load(AUTH_BIND=given).bind == bind
 
     @cases("password", ["p@ss", "p/ss", "p%ss", "p@s/s", "@", "p:1/s", "p/s?s=1"])
     def test_password_of_the_database_that_is_not_encoded_is_reported(self, load, password):
@@ -344,18 +216,6 @@ class TestProblems:
         (problem,) = problems(load, DATABASE_URL=url).values()
         assert "Percent-encode special characters in the password" in problem
         assert password not in problem.replace("%40 for @, %2F for /", "").replace("password@host/", "")
-
-    @cases(
-        "url",
-        [
-            "postgresql://auth:p%40s%2Fs@db.example.com:5432/auth?sslmode=prefer",
-            "postgresql://postgres@/postgres?host=%2Frun%2Fpostgres&port=5432",
-            "postgresql://auth@one:5432,two:5433/auth?target_session_attrs=read-write&sslmode=disable",
-            "postgres:///auth",
-        ],
-    )
-    def test_url_of_a_database_is_accepted(self, load, url):
-        assert load(DATABASE_URL=url).database_url == url
 
     def test_url_of_a_database_on_another_machine_demands_verified_tls(self, load):
         assert "&sslmode=verify-full" in load(DATABASE_URL="postgresql://u@db/d?port=1").database_url
@@ -366,37 +226,19 @@ class TestUnknownNames:
         ("name", "nearest"),
         [
             ("AUTH_SITEURL", "AUTH_SITE_URL"),
-            ("AUTH_AUTO_CONFIRM", "AUTH_AUTOCONFIRM"),
-            ("AUTH_JWT_SECRETS", "AUTH_JWT_SECRET"),
             ("AUTH_PASSWORD_MINLENGTH", "AUTH_PASSWORD_MIN_LENGTH"),
             ("AUTH_TRUSTED_PROXY", "AUTH_TRUSTED_PROXIES"),
             ("AUTH_DATABASE_URL", "DATABASE_URL"),
-            ("AUTH_PORT", "PORT"),
         ],
     )
     def test_warning_names_the_nearest_setting(self, load, name, nearest):
         warnings = load(**{name: "a value that is not printed"}).warnings
         assert warnings == (f"{name} is not a setting. Did you mean {nearest}?",)
 
-    @cases("name", ["AUTH_XYZZY_PLUGH", "AUTH_THREADS", "AUTH_URL", "AUTH_SMTP_HOST", "AUTH_BIND_ADDRESS"])
-    def test_warning_suggests_no_setting_when_none_is_similar(self, load, name):
-        assert load(**{name: "1"}).warnings == (f"{name} is not a setting. Correct its name, or remove it.",)
-
-    @cases("value", ["true", "1", "YES", "on"])
-    def test_gates_that_are_on_get_a_warning_that_names_the_guide(self, load, value):
-        (warning,) = load(AUTH_GATE=value).warnings
-        said = "AUTH_GATE is not a setting. Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says."
-        assert warning == said
-
-    @cases("value", ["false", "0", "No", "off"])
-    def test_gates_that_were_off_need_no_warning(self, load, value):
-        assert load(AUTH_GATE=value).warnings == ()
-
-    def test_warning_about_a_name_in_the_dotenv_file_follows_the_errors(self, load, tmp_path):
-        (tmp_path / ".env").write_text("AUTH_SITEURL=https://app.example.com\n")
-        error = error_of(load, PORT="x", AUTH_WORKERS="x")
-        names = [re.split("[: ]", line)[0] for line in error.splitlines()]
-        assert names == ["AUTH_WORKERS", "PORT", "AUTH_SITEURL"]
+    def test_gates_that_are_on_get_a_warning_that_names_the_guide(self, load):
+        (warning,) = load(AUTH_GATE="true").warnings
+        assert "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says." in warning
+        assert load(AUTH_GATE="false").warnings == ()
 
     @cases(
         "name",
@@ -408,9 +250,6 @@ class TestUnknownNames:
     def test_variable_of_a_container_platform_is_ignored(self, load, name):
         loaded = load(**{name: "tcp://10.0.0.1:8000"})
         assert (loaded.port, loaded.warnings) == (8000, ())
-
-    def test_name_without_the_prefix_is_ignored(self, load):
-        load(AUTHOR="x", OAUTH_TOKEN="x", XAUTH_SITE_URL="x")
 
 
 class TestSecrets:
@@ -436,15 +275,10 @@ class TestSecrets:
     @cases(
         ("value", "problem"),
         [
-            ("x" * 40, "at least 8 different characters"),
             ("0123456" * 6, "at least 8 different characters"),
-            ("01234567" * 4, "Repeats itself"),
             ("abcdefghijklmnopqrst" * 2 + "abc", "Repeats itself"),
-            ("changeme-0123456789-abcdefghijklm", "Is a placeholder"),
             ("please Change Me before you go live", "Is a placeholder"),
             ("super-secret-jwt-token-with-at-least-32-characters-long", "Is a placeholder"),
-            ("your-secret-key-of-more-than-32-characters", "Is a placeholder"),
-            ("replace-this-with-32-random-characters", "Is a placeholder"),
         ],
     )
     def test_guessable_secret_is_refused(self, load, name, value, problem):
@@ -456,13 +290,6 @@ class TestSecrets:
         for _ in range(5000):
             for value in (state.new_secret(), secrets.token_hex(16), str(uuid.uuid4())):
                 validators.secret(value)
-
-
-def test_variables_are_named_after_the_fields():
-    assert settings.name_of("access_token_lifetime") == "AUTH_ACCESS_TOKEN_LIFETIME"
-    assert settings.name_of("database_url") == "DATABASE_URL"
-    assert set(settings.names()) >= {"DATABASE_URL", "PORT", "AUTH_BIND", "AUTH_SITE_URL", "AUTH_SECRET_KEY"}
-    assert len(set(settings.names())) == len(settings.names())
 
 
 class TestDomains:

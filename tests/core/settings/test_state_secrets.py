@@ -1,9 +1,7 @@
 """Generated secrets: in files that are readable by their owner only, and never printed."""
 
 import dataclasses
-import json
 import os
-import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +15,7 @@ from auth.core.tokens import signing_keys
 from auth.ops.commands import main
 from auth.web.context import EXTENSION
 from tests.support.cases import cases
-from tests.support.environment import clear_settings, secret
+from tests.support.environment import clear_settings
 
 pytestmark = pytest.mark.root
 RESTORE = "Restore it from a backup, or copy it from another node."
@@ -65,11 +63,6 @@ class TestKeptSecrets:
         assert len(secrets) == len(keys) == 1
         assert sorted(path.name for path in (tmp_path / "var").iterdir()) == ["jwt_keys.json", "secret_key"]
 
-    def test_secret_that_cannot_be_written_is_an_error(self, tmp_path):
-        (tmp_path / "var").write_text("not a directory")
-        with pytest.raises(OSError, match="var"):
-            kept(tmp_path / "var", "secret_key")
-
 
 @pytest.fixture
 def state_dir_setting(tmp_path, monkeypatch) -> Path:
@@ -96,36 +89,21 @@ def problem_of(path, content):
     return line
 
 
-@cases("name", ["secret_key", "service_role_key"])
-@cases("content", ["short\n", "x" * 31 + "\n"])
-def test_start_fails_and_names_the_file_of_a_short_secret(state_dir_setting, name, content):
-    path = state_dir_setting / name
-    assert problem_of(path, content) == f"{path}: Must be at least 32 characters. {RESTORE}"
-
-
-@cases("name", NAMES)
-@cases("content", ["", "\n", " \n"])
-def test_start_says_what_to_do_about_an_empty_file(state_dir_setting, name, content):
-    path = state_dir_setting / name
-    assert problem_of(path, content) == f"{path}: Is empty. {RESTORE}"
-
-
 @cases(
     ("name", "content", "problem"),
     [
+        *((name, "x" * 31 + "\n", "Must be at least 32 characters") for name in NAMES[:2]),
+        *((name, content, "Is empty") for name in NAMES for content in ("", " \n")),
         ("secret_key", "x" * 43, "Must have at least 8 different characters"),
         ("secret_key", "01234567" * 5, "Repeats itself"),
-        *(
-            ("jwt_keys.json", content, ".* Must be a JWK Set")
-            for content in ("{}", '{"keys": []}', "not JSON", '{"keys": [{"kty": "oct", "k": "AAAA"}]}')
-        ),
+        *(("jwt_keys.json", content, "Must be a JWK Set") for content in ("{}", '{"keys": []}', "not JSON")),
     ],
 )
-def test_start_fails_and_names_the_file_of_a_guessable_secret_or_of_keys_that_cannot_sign(
-    state_dir_setting, name, content, problem
-):
-    path = state_dir_setting / name
-    assert re.match(rf"{path}: {problem}.*\. {RESTORE}$", problem_of(path, content))
+def test_start_fails_and_names_the_file_of_a_short_secret(state_dir_setting, name, content, problem):
+    line = problem_of(state_dir_setting / name, content)
+    assert line.startswith(f"{state_dir_setting / name}: ")
+    assert problem in line
+    assert line.endswith(RESTORE)
 
 
 @cases("name", NAMES)
@@ -139,66 +117,18 @@ def test_start_refuses_a_secret_that_others_can_read(state_dir_setting, name):
     path.unlink()
 
 
-def test_key_set_that_others_can_read_may_have_public_keys_only(state_dir_setting, tmp_path, monkeypatch):
-    path, private = tmp_path / "keys.json", signing_keys.new_jwk("ES256")
-    monkeypatch.setenv("AUTH_JWT_SECRET", secret("shared"))
-    monkeypatch.setenv("AUTH_JWT_KEYS", str(path))
-    public = {name: private[name] for name in ("kty", "crv", "x", "y", "kid")}
-    path.write_text(json.dumps([public | {"key_ops": ["verify"]}]))
-    path.chmod(0o644)
-    settings.load(os.devnull, missing_secrets="ignore")
-    path.write_text(json.dumps([private]))
-    assert load_problems() == [f"{path}: Group or others have access to it (mode 644): chmod 600 {path}"]
-
-
-def test_start_reports_all_bad_secret_files_together(state_dir_setting):
-    unreadable, binary, empty = (state_dir_setting / name for name in NAMES)
-    unreadable.mkdir()
-    binary.write_bytes(b"\xff" * 43)
-    empty.write_text("")
-    first, second, third = load_problems()
-    assert first == f"{unreadable}: Cannot be read: Is a directory. Let the user of the service read it."
-    assert (second, third) == (f"{binary}: Is not text. {RESTORE}", f"{empty}: Is empty. {RESTORE}")
-
-
-class TestCommands:
-    """Commands use the secrets of the service, and create none."""
-
-    @pytest.mark.parametrize(
-        "arguments",
-        ["create-admin carol@example.com", "explain carol@example.com", "deliver", "webhooks listen"],
+@pytest.mark.parametrize("arguments", ["create-admin carol@example.com", "deliver"])
+def test_command_reports_where_it_looked_for_secrets(state_dir_setting, monkeypatch, arguments):
+    monkeypatch.chdir(state_dir_setting)
+    monkeypatch.delenv("AUTH_STATE_DIR")
+    result = CliRunner().invoke(main, arguments.split())
+    assert result.exit_code == 1
+    assert result.output == (
+        f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no {', '.join(NAMES)}."
+        " Set it to the state directory of the service,"
+        " or run this in the directory where the service was started.\n"
     )
-    def test_command_reports_where_it_looked_for_secrets(self, state_dir_setting, monkeypatch, arguments):
-        monkeypatch.chdir(state_dir_setting)
-        monkeypatch.delenv("AUTH_STATE_DIR")
-        result = CliRunner().invoke(main, arguments.split())
-        assert result.exit_code == 1
-        assert result.output == (
-            f"Error: AUTH_STATE_DIR: {state_dir_setting / 'var'} has no {', '.join(NAMES)}."
-            " Set it to the state directory of the service,"
-            " or run this in the directory where the service was started.\n"
-        )
-        assert not list(state_dir_setting.iterdir())
-
-    def test_command_reports_where_it_looked_for_the_service(self, state_dir_setting):
-        for name in NAMES:
-            kept(state_dir_setting, name)
-        result = CliRunner().invoke(main, ["explain", "carol@example.com"])
-        assert (result.exit_code, result.output) == (
-            1,
-            f"Error: DATABASE_URL is not set, and no service runs with the state directory {state_dir_setting}."
-            " Start it, or set AUTH_STATE_DIR to its directory.\n",
-        )
-
-    def test_command_without_need_for_secrets_runs_without_them_and_prints_unknown_names_once(
-        self, state_dir_setting, monkeypatch, database_url
-    ):
-        monkeypatch.setenv("DATABASE_URL", database_url)
-        monkeypatch.setenv("AUTH_SITEURL", "https://app.example.com")
-        result = CliRunner().invoke(main, ["migrate"])
-        assert (result.exit_code, result.stdout) == (0, "The schema is up to date.\n")
-        assert result.output.count("AUTH_SITEURL is not a setting. Did you mean AUTH_SITE_URL?\n") == 1
-        assert not list(state_dir_setting.iterdir())
+    assert not list(state_dir_setting.iterdir())
 
 
 def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app):
@@ -210,14 +140,3 @@ def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app)
     for headers in [*empty, {"apikey": ""}, {}]:
         response = app.test_client().get("/admin/users", headers=headers)
         assert (response.status_code, "data" in response.json) == (401, False)
-
-
-def test_configured_secrets_are_not_written(tmp_path, monkeypatch):
-    clear_settings(monkeypatch)
-    given = {name: secret(name[:4]) for name in ("SECRET_KEY", "SERVICE_ROLE_KEY", "JWT_SECRET")}
-    for name, value in (given | {"STATE_DIR": str(tmp_path / "var")}).items():
-        monkeypatch.setenv(f"AUTH_{name}", value)
-    loaded = settings.load(os.devnull, missing_secrets="ignore")
-    assert loaded.secret_key == (given["SECRET_KEY"],)
-    assert (loaded.service_role_key, loaded.jwt_keys) == ((given["SERVICE_ROLE_KEY"],), "")
-    assert not (tmp_path / "var").exists()

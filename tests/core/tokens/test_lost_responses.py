@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -54,13 +54,6 @@ class Service:
         for session in sessions:
             tokens, now = self._sessions[session]
             self._sessions[session] = tokens, now + timedelta(seconds=seconds)
-
-    def move(self, session: int, change: Callable[[RefreshTokens, datetime], RefreshTokens]) -> int:
-        """Change a session as something else than a refresh does, and return its counter."""
-        tokens, now = self._sessions[session]
-        assert tokens is not None
-        self._sessions[session] = change(tokens, now), now
-        return change(tokens, now).counter
 
     def ended(self) -> int:
         return sum(tokens is None for tokens, _now in self._sessions.values())
@@ -119,27 +112,6 @@ def test_eight_tabs_that_refresh_twice_each_are_never_signed_out(service):
     assert service.ended() == 0
 
 
-def by_step_up(tokens: RefreshTokens, now: datetime) -> RefreshTokens:
-    return replace(tokens, counter=tokens.counter + 2, refreshed_at=now)
-
-
-def by_former_release(tokens: RefreshTokens, now: datetime) -> RefreshTokens:
-    used, given = tokens.counter, tokens.counter + 1
-    return replace(tokens, counter=given, used_counter=used, successor_counter=given, refreshed_at=now)
-
-
-def test_token_from_before_a_move_that_wrote_no_echoes_is_dead(service):
-    """A step-up's token kills all before it, and so does a move by a node of 0.5.1, which writes no echoes."""
-    for moved in (by_step_up, by_former_release):
-        (session,) = service.open_sessions(1)
-        first = service.refresh(session, 0)
-        newest = service.refresh(session, first)
-        assert service.refresh(session, 0) == newest
-        moved_to = service.move(session, moved)
-        assert service.refresh(session, moved_to) == moved_to + 1
-        assert service.refresh(session, 0) is None
-
-
 @dataclass(frozen=True)
 class Holder:
     """A holder of a copy of a token: the newest one, and whether it was issued to this holder."""
@@ -185,10 +157,3 @@ def test_two_holders_of_a_token_end_the_session_when_both_have_come_twice(servic
         holders = dict.fromkeys(("owner", "thief"), Holder(token))
         visits(service, session, holders, 5, check)
     assert found.count(False) > 100
-
-
-def test_holder_whose_token_nobody_has_copied_is_never_signed_out(service):
-    (session,) = service.open_sessions(1)
-    answers = []
-    visits(service, session, {"owner": Holder(0)}, 7, lambda _, is_live: answers.append(is_live))
-    assert answers == [True] * 254

@@ -21,7 +21,7 @@ from tests.support.environment import secret
 from tests.support.factors import challenge, enrol, raised, set_up, verify
 from tests.support.links import VERIFIER, WITH_CHALLENGE, follow, fragment, hand_in, query, type_in
 from tests.support.server import at_once
-from tests.support.users import Session, session_of, sign_up_anonymously
+from tests.support.users import Session, session_of
 
 FULL, STEP = "authenticated", "second_step"  # audiences
 INACTIVE = {"active": False}
@@ -69,34 +69,6 @@ class TestSessionsThatLackAStep:
         session = alice.sign_in()
         assert session.claims["aal"] == "aal1"
         assert [audience(each) for each in (session, session.refreshed())] == [expected] * 2
-
-    @pytest.mark.parametrize(
-        ("required", "expected"),
-        [("none", [FULL, FULL]), ("admins", [FULL, STEP]), ("all", [STEP, STEP])],
-        ids=["none", "admins", "all"],
-    )
-    def test_setting_demands_a_step_of_users_without_one(self, make_app, alice, carol, required, expected):
-        client = make_app(AUTH_MFA_REQUIRED=required).test_client()
-        assert [audience(person.sign_in(client=client)) for person in (alice, carol)] == expected
-
-    def test_promotion_demands_the_step_at_the_next_refresh(self, make_app, alice, service_role):
-        session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="admins").test_client())
-        alice.client.put(f"/admin/users/{alice.id}", json={"role": "admin"}, headers=service_role)
-        assert audience(session.refreshed()) == STEP
-
-    def test_setting_demands_a_step_of_an_anonymous_user_who_has_become_permanent(self, make_app, outbox):
-        client = make_app(AUTH_MFA_REQUIRED="all", AUTH_ANONYMOUS_ENABLED="true").test_client()
-        session = sign_up_anonymously(client)
-        assert (audience(session), audience(session.refreshed())) == (FULL, FULL)
-        assert session.put("/user", json={"email": "dave@example.com"}).status_code == 200
-        follow(client, "email_change", outbox.last("dave@example.com").token)
-        assert_error(session.put("/user", json={"data": {}}), *LOW)
-        session = session.refreshed()
-        assert audience(session) == STEP
-        session.get("/reauthenticate")
-        nonce = outbox.last("dave@example.com").code
-        assert session.post("/reauthenticate", json={"nonce": nonce}).status_code == 200
-        assert audience(set_up(session)[1]) == FULL
 
     def test_every_way_to_sign_in_gives_the_same_audience(self, client, alice, outbox):
         app, _ = set_up(alice.open_session())
@@ -211,56 +183,39 @@ DECIDED_BY_ACT = {
 }
 
 
-class TestRoutes:
-    @pytest.mark.parametrize("has_factor", [True, False], ids=["with the factor", "once it is removed"])
-    def test_level_of_each_route_decides_whether_the_token_is_accepted(
-        self, make_app, alice, service_role, has_factor
-    ):
-        provider = {f"AUTH_PROVIDER_GOOGLE_CLIENT_{name}": "of-these-tests" for name in ("ID", "SECRET")}
-        client = make_app(AUTH_API_KEYS="true", AUTH_SSO="true", **provider).test_client()
-        factor, _ = set_up(alice.open_session())
-        walked = [
-            route
-            for route in routes(client.application)
-            if guard_of(route[2]) not in (None, "client", "client_token") and not route[1].startswith("/dev/")
-        ]
-        sessions = [alice.open_session() for _ in walked]
-        if not has_factor:
-            remove_factors(alice, service_role)
-        wrong = []
-        for session, (method, path, view) in zip(sessions, walked, strict=True):
-            ids = {"factor_id": factor.id, "session_id": session.id}
-            names = re.findall("{(.+?)}", path)
-            target = path.format_map({name: ids.get(name, str(uuid.uuid4())) for name in names})
-            # A global log-out would end the sessions of the other requests.
-            suffixes = {"/logout": "?scope=local", "/user/identities/authorize": "?provider=google"}
-            target += suffixes.get(path, "")
-            response = client.open(target, method=method, headers=session.authorization, json={})
-            level = route_of(view).level
-            # To enrol another factor takes one. The removal of a factor that is gone, or of an API key of a
-            # user without a factor, needs no level.
-            removals = ("/factors/{factor_id}", "/user/api_keys/{api_key_id}")
-            accepts = (level is Level.SESSION and (method, path) not in DECIDED_BY_ACT) or (
-                not has_factor and (level is Level.ENROL or path in removals)
-            )
-            if (response.status_code == 403 and response.json["error_code"] == "insufficient_aal") is accepts:
-                wrong.append((method, path, level, response.status_code, response.json))
-            assert response.status_code != 401, path
-        assert wrong == []
-
-    def test_session_lacking_a_step_is_inactive_and_may_only_sign_out(self, alice, database, service_role):
-        app, _ = set_up(alice.open_session())
-        low = alice.sign_in()
-        assert introspected(raised(low, app), service_role).json["aud"] == FULL
-        assert_ok(introspected(low, service_role), INACTIVE)
-        before = database.everything("users", "sessions")
-        assert_error(low.put("/user", json={"data": {"x": 1}}), *LOW)
-        assert_error(low.delete(f"/sessions/{low.id}"), *LOW)
-        assert_error(low.post("/logout?scope=others"), *LOW)
-        assert database.everything("users", "sessions") == before
-        assert low.get("/user").json["aud"] == FULL
-        assert low.post("/logout").status_code == 200
-        assert_error(low.get("/sessions"), 401, "session_not_found")
+@pytest.mark.parametrize("has_factor", [True, False], ids=["with the factor", "once it is removed"])
+def test_level_of_each_route_decides_whether_the_token_is_accepted(make_app, alice, service_role, has_factor):
+    provider = {f"AUTH_PROVIDER_GOOGLE_CLIENT_{name}": "of-these-tests" for name in ("ID", "SECRET")}
+    client = make_app(AUTH_API_KEYS="true", AUTH_SSO="true", **provider).test_client()
+    factor, _ = set_up(alice.open_session())
+    walked = [
+        route
+        for route in routes(client.application)
+        if guard_of(route[2]) not in (None, "client", "client_token") and not route[1].startswith("/dev/")
+    ]
+    sessions = [alice.open_session() for _ in walked]
+    if not has_factor:
+        remove_factors(alice, service_role)
+    wrong = []
+    for session, (method, path, view) in zip(sessions, walked, strict=True):
+        ids = {"factor_id": factor.id, "session_id": session.id}
+        names = re.findall("{(.+?)}", path)
+        target = path.format_map({name: ids.get(name, str(uuid.uuid4())) for name in names})
+        # A global log-out would end the sessions of the other requests.
+        suffixes = {"/logout": "?scope=local", "/user/identities/authorize": "?provider=google"}
+        target += suffixes.get(path, "")
+        response = client.open(target, method=method, headers=session.authorization, json={})
+        level = route_of(view).level
+        # To enrol another factor takes one. The removal of a factor that is gone, or of an API key of a
+        # user without a factor, needs no level.
+        removals = ("/factors/{factor_id}", "/user/api_keys/{api_key_id}")
+        accepts = (level is Level.SESSION and (method, path) not in DECIDED_BY_ACT) or (
+            not has_factor and (level is Level.ENROL or path in removals)
+        )
+        if (response.status_code == 403 and response.json["error_code"] == "insufficient_aal") is accepts:
+            wrong.append((method, path, level, response.status_code, response.json))
+        assert response.status_code != 401, path
+    assert wrong == []
 
 
 class TestKeys:

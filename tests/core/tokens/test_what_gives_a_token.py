@@ -40,6 +40,13 @@ BELOW = {
     "key": ("403 insufficient_aal", "403 insufficient_aal", "inactive"),
 }
 ALL = {"session": GIVES, "client": GIVES, "key": GIVES}
+SESSION_EXPIRED = ("400 session_expired", "401 session_expired", "inactive")
+EXPIRED = {"session": SESSION_EXPIRED, "client": CLIENT_REFUSED, "key": KEY_ENDED}
+DELETED = {
+    "session": ("400 refresh_token_not_found", "401 user_not_found", "inactive"),
+    "client": CLIENT_REFUSED,
+    "key": ("401 invalid_credentials", "401 user_not_found", "inactive"),
+}
 
 # What happens, AUTH_MFA_REQUIRED from then on, and what each gives.
 AT_AAL1 = {
@@ -55,34 +62,10 @@ AT_AAL1 = {
     "the administrator is demoted": (f"{PROMOTION}; {DEMOTION}", "admins", ALL),
     "the user verifies a factor": (FACTOR, "none", BELOW),
     "the user adds a passkey": (PASSKEY, "none", ALL),
-    "expiry": (
-        EXPIRY,
-        "none",
-        {
-            "session": ("400 session_expired", "401 session_expired", "inactive"),
-            "client": CLIENT_REFUSED,
-            "key": KEY_ENDED,
-        },
-    ),
-    "expiry where a factor is demanded": (
-        EXPIRY,
-        "all",
-        {
-            "session": ("400 session_expired", "401 session_expired", "inactive"),
-            "client": CLIENT_REFUSED,
-            "key": KEY_ENDED,
-        },
-    ),
+    "expiry": (EXPIRY, "none", EXPIRED),
+    "expiry where a factor is demanded": (EXPIRY, "all", EXPIRED),
     "end": (END, "none", {"session": SESSION_ENDED, "client": CLIENT_REFUSED, "key": KEY_ENDED}),
-    "deletion of the user": (
-        "DELETE FROM users",
-        "none",
-        {
-            "session": ("400 refresh_token_not_found", "401 user_not_found", "inactive"),
-            "client": CLIENT_REFUSED,
-            "key": ("401 invalid_credentials", "401 user_not_found", "inactive"),
-        },
-    ),
+    "deletion of the user": ("DELETE FROM users", "none", DELETED),
     "loss of the role that the client demands": (
         "UPDATE oauth_clients SET allowed_roles = '{staff}'",
         "none",
@@ -181,11 +164,8 @@ def test_nothing_that_a_session_opens_has_a_higher_level(client, alice, database
     assert database.one(levels) == ("aal1", "aal1")
     # A first factor raises the session, and ends both.
     _, raised = set_up(session)
-    assert (
-        database.count("api_keys")
-        == database.count("sessions", "grant_id IS NOT NULL AND ended_at IS NULL")
-        == 0
-    )
+    live = database.count("sessions", "grant_id IS NOT NULL AND ended_at IS NULL")
+    assert (database.count("api_keys"), live) == (0, 0)
     database.run("DELETE FROM oauth_grants")
     kept = Kept(raised, database)
     assert database.one(levels) == ("aal2", "aal2")
