@@ -69,6 +69,10 @@ class Edge:
         for name in _LISTS:
             if len(environ.get(name) or "") > _LONGEST_LIST:
                 environ[name] = environ[name][:_LONGEST_LIST]
+        for name in _FORWARDED:
+            # No address has a quotation mark. A client's single one would hide what proxies append.
+            if '"' in environ.get(name, ""):
+                environ[name] = environ[name].replace('"', "")
         began_at = time.perf_counter()
 
         # Flask calls this within its request context.

@@ -47,7 +47,10 @@ def test_peer_is_the_client_without_a_proxy(seen, peer):
         (1, HOME, HOME),
         (1, f"{OFFICE}, {HOME}", HOME),
         (1, f"{OFFICE},{HOME}", HOME),
-        *((1, f"{forged}, {HOME}", HOME) for forged in ("unknown", "for=192.0.2.1", "192.0.2.1,,")),
+        *(
+            (1, f"{forged}, {HOME}", HOME)
+            for forged in ("unknown", "for=192.0.2.1", "192.0.2.1,,", '"', '"\\', '"x')
+        ),
         (2, f"{OFFICE}, {HOME}, 10.0.0.2", HOME),
         (3, f"{OFFICE}, {HOME}, 10.0.0.3, 10.0.0.2", HOME),
         (1, "2001:DB8:0::1", "2001:db8::1"),
