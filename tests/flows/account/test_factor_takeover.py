@@ -152,7 +152,9 @@ class TestLinkOfANotice:
     def test_notice_of_a_factor_that_an_administrator_removed_takes_the_account_back(
         self, client, alice, outbox, database, service_role
     ):
+        """Without the factor, although it was old enough."""
         app, session = set_up(alice.open_session())
+        age_factors(database)
         removed = f"/admin/users/{alice.id}/factors/{app.id}"
         assert client.delete(removed, headers=service_role).status_code == 200
         token = outbox.last(alice.email, "factor_removed").token

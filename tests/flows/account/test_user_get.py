@@ -42,12 +42,6 @@ def test_confirmed_at_is_the_earlier_confirmation(alice, database, email, phone,
     assert session.get("/user").json["confirmed_at"] == confirmed
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
-def test_authorization_scheme_is_case_insensitive(client, alice, scheme):
-    headers = {"Authorization": f"{scheme} {alice.open_session().access_token}"}
-    assert client.get("/user", headers=headers).status_code == 200
-
-
 @cases(
     "value",
     [

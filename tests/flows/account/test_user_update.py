@@ -213,15 +213,6 @@ class TestReauthentication:
         assert_needed(put(late, password=PASSWORD))
         assert sign_in(client, alice.email, NEW_PASSWORD).status_code == 200
 
-    def test_setting_never_requires_a_proof_for_addresses_alone(self, make_app, alice, database):
-        session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="never").test_client())
-        older(database, 399 * DAY)
-        for change in (EMAIL_CHANGE, PHONE_CHANGE):
-            assert_needed(put(session, **change))
-            assert put(session, **change, current_password=PASSWORD).status_code == 200
-        assert put(session, password=NEW_PASSWORD).status_code == 200
-        assert delete(session).status_code == 200
-
     def test_age_that_requires_reauthentication_is_a_setting(self, make_app, alice, database):
         session = alice.sign_in(client=make_app(AUTH_REAUTHENTICATION_AGE="300").test_client())
         older(database, 290)

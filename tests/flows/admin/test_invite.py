@@ -110,13 +110,6 @@ class TestInvitingAgain:
         assert_error(ask(data={"x": 1}, options={"data": {"y": 1}}), 409, "email_exists")
         assert database.everything() == before
 
-    def test_user_who_is_deleted_meanwhile_is_invited_anew(self, ask, invite, database):
-        id = invite()["user"]["id"]
-        with database.locked("users", id, "DELETE FROM users WHERE id = %s") as lock:
-            answer = lock.start(ask)
-        assert_ok(answer.result(), {"user": invited(), "message_id": A_UUID})
-        assert answer.result().json["user"]["id"] != id
-
     def test_twenty_concurrent_invitations_create_one_user(self, server, service_role, database):
         body = {"email": DAVE}
         answers = at_once(20, lambda _: server.post("/admin/invite", json=body, headers=service_role))

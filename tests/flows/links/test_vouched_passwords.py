@@ -3,9 +3,12 @@
 The code that POST /resend sends keeps it, and removes what a stranger set.
 """
 
+import json
+
 import pytest
 
 from tests.support.answers import assert_error, assert_ok
+from tests.support.commands import run_command
 from tests.support.links import ON_ITS_WAY, hand_in, type_in
 from tests.support.users import DAVE, MALLORYS_PASSWORD, NEW_EMAIL, PASSWORD, session_of, sign_in
 
@@ -24,15 +27,23 @@ def admin(client, service_role):
     return request
 
 
-def prove(client, outbox, address=DAVE, kind="signup"):
-    field = "phone" if address.startswith("+") else "email"
-    assert_ok(client.post("/resend", json={"type": kind, field: address}), ON_ITS_WAY)
-    return session_of(client, type_in(client, kind, address, outbox.last(address, "signup").code))
+def prove(client, outbox, address=DAVE):
+    assert_ok(client.post("/resend", json={"type": "signup", "email": address}), ON_ITS_WAY)
+    return session_of(client, type_in(client, "signup", address, outbox.last(address, "signup").code))
 
 
 def test_code_confirms_a_user_whom_an_operator_made_and_keeps_the_password(client, admin, outbox):
     admin("POST", email=DAVE, password=PASSWORD)
     assert_error(sign_in(client, DAVE), 403, "email_not_confirmed")
+    prove(client, outbox)
+    assert sign_in(client, DAVE).status_code == 200
+
+
+def test_code_confirms_an_imported_user_and_keeps_the_password(app, client, tmp_path, outbox, parts):
+    record = {"email": DAVE, "email_verified": False, "password_hash": parts.passwords.hash(PASSWORD)}
+    file = tmp_path / "users.json"
+    file.write_text(json.dumps([record]))
+    assert run_command(app, "users", "import", str(file)).exit_code == 0
     prove(client, outbox)
     assert sign_in(client, DAVE).status_code == 200
 

@@ -31,16 +31,12 @@ def resend(client, outbox):
     return resend
 
 
-@pytest.fixture
-def signed_up(client, outbox):
-    client.post("/signup", json={"email": DAVE, "password": PASSWORD})
-    return outbox.last()
-
-
 NOTHING: tuple[list[Any], int] = ([], 1)
 
 
-def test_resend_keeps_the_first_link_but_not_its_code(client, signed_up, resend):
+def test_resend_keeps_the_first_link_but_not_its_code(client, outbox, resend):
+    client.post("/signup", json={"email": DAVE, "password": PASSWORD})
+    signed_up = outbox.last()
     (second,), _ = resend("signup", DAVE)
     assert second.token != signed_up.token
     assert_error(type_in(client, "signup", DAVE, signed_up.code), 403, "otp_expired")

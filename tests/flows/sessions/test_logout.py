@@ -41,9 +41,10 @@ def test_scope_decides_which_sessions_of_the_user_end(alice, bob, query, ends_th
 @cases(
     ("query", "details"),
     [
-        ("?scope=", "scope: must be one of global, local, others"),
-        ("?scope=all", "scope: must be one of global, local, others"),
-        ("?scope=Local", "scope: must be one of global, local, others"),
+        *(
+            (f"?scope={scope}", "scope: must be one of global, local, others")
+            for scope in ("", "all", "Local")
+        ),
         ("?scope=local&scope=global", "scope: must be given once"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.support.answers import A_SENTENCE, WRONG_CODE, assert_error
 from tests.support.cases import cases
 from tests.support.elapsed import assert_left
 from tests.support.factors import challenge, set_up, verify
-from tests.support.links import counted, hand_in, type_in
+from tests.support.links import counted, follow, hand_in, press, type_in
 from tests.support.pages import Visitor
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once, served
@@ -178,6 +178,21 @@ class TestCounts:
             assert_error(reauthenticate(code), *REFUSED)
         # This field is for a single app.
         assert verify(session, app).status_code == 200
+
+    def test_undo_gives_three_networks_tries(self, client, owner, alice, at, app_codes, outbox, database):
+        app, session = owner
+        database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
+        assert session.put("/user", json={"email": "new@example.com"}).status_code == 200
+        follow(client, "email_change", outbox.last("new@example.com").token)
+        token = outbox.last(alice.email, "email_changed").token
+        database.run(
+            "INSERT INTO failure_counts VALUES (%(key)s, 20, now() + interval '1 day')",
+            key=f"totp {alice.id}",
+        )
+        networks = [f"203.0.113.{number}" for number in range(4)]
+        for network in networks:
+            assert press(at(network), "undo", token, factor_code=app.wrong_code()).status_code == 403
+        assert [counted(database, f"totp {alice.id} {network}") for network in networks] == [1, 1, 1, 0]
 
 
 CODE = {"factor_code": "{code}"}
