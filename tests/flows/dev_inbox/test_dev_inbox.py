@@ -105,6 +105,8 @@ class TestMessages:
             deliver()
         assert database.count("dev_inbox") <= 501
         assert "oldest@example.com" not in [mail["recipient"] for mail in inbox(client)]
+        found = client.get("/dev/inbox?recipient=newest@example.com").json
+        assert [mail["recipient"] for mail in found] == ["newest@example.com"]
 
     def test_disabled_inbox_keeps_no_message(self, default_app, database):
         parts = default_app.extensions["latchkey"]

@@ -238,6 +238,16 @@ class TestSignIn:
         assert "passkey refused as a possible copy, because its counter went down: Passkey" in sentences
         assert "signed in with a passkey" in sentences
 
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_copies_of_a_synced_passkey_count_apart(self, client, alice, laptop, database, is_known):
+        authenticator, _ = register(laptop, is_synced=is_known)
+        if not is_known:
+            database.run("UPDATE factors SET backup_eligible = NULL")
+        for counter in (7, 3, 8, 4):
+            assert sign_in(client, authenticator, counter=counter).user["id"] == alice.id
+        fell = "action = 'passkey_counter_fell' AND details ->> 'is_synced' = 'true'"
+        assert database.count("audit_log", fell) == 2
+
     def test_banned_user_is_refused(self, client, authenticator, database):
         sessions = database.count("sessions")
         database.run("UPDATE users SET banned_until = 'infinity'")
