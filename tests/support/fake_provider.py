@@ -99,8 +99,6 @@ class FakeProvider(LocalServer):
         self.sign: Callable[[dict[str, Any]], str] = self.signed
         # When the user signed in there, in Unix seconds, for a provider that says so.
         self.signed_in_at: float | None = None
-        # Another origin through which browsers are redirected back.
-        self.elsewhere = ""
 
     def settings(self, name: str | None = None, **changes: str) -> dict[str, str]:
         """Return the settings of a service that is a client of this provider, under the provider's name."""
@@ -131,7 +129,6 @@ class FakeProvider(LocalServer):
             ("GET", self.AUTHORIZE): self.authorize,
             ("POST", self.TOKEN): self.token,
             ("GET", self.USERINFO): lambda asked: self.for_bearer(asked, lambda grant: grant.person),
-            ("GET", "/detour"): lambda asked: Answer(302, headers={"Location": asked.parameters["back"]}),
         }
 
     def discovery(self, _: Asked) -> Answer:
@@ -161,11 +158,7 @@ class FakeProvider(LocalServer):
         )
 
     def respond(self, redirect_uri: str, parameters: dict[str, str]) -> Answer:
-        back = f"{redirect_uri}?{urlencode(parameters)}"
-        return Answer(
-            302,
-            headers={"Location": f"{self.elsewhere}?{urlencode({'back': back})}" if self.elsewhere else back},
-        )
+        return Answer(302, headers={"Location": f"{redirect_uri}?{urlencode(parameters)}"})
 
     def token(self, asked: Asked) -> Answer:
         sent = asked.parameters

@@ -137,12 +137,6 @@ class Rows:
         parts = ", ".join(each.format(table) for table in tables or written)
         return self.value(self._prepared(f"SELECT json_build_object({parts})"))
 
-    def versions(self) -> dict[tuple[str, str], str]:
-        """Return the transaction that wrote each row, by table and place, to see what a request writes."""
-        each = "SELECT '{0}' AS name, ctid::text AS place, xmin::text AS writer FROM {0}"
-        rows = self.all(" UNION ALL ".join(map(each.format, self._tables)))
-        return {(row.name, row.place): row.writer for row in rows}
-
     @contextmanager
     def locked(self, table: str, id: str, statement: str | None = None) -> Iterator[Lock]:
         """Lock a row until the end of the block. Calls that wait for it continue in order.

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.support import factors
 from tests.support.answers import A_TIMESTAMP, LOW, assert_error
 from tests.support.authenticator import ES256, Key, encode
 from tests.support.factors import enrol, has_no_mail_proof, prove_mail_elsewhere, raised, set_up
-from tests.support.links import OTHER_PHONE, VERIFIER, WITH_CHALLENGE, follow, hand_in, press, type_in
+from tests.support.links import OTHER_PHONE, follow, hand_in, press, type_in
 from tests.support.passkeys import register, sign_in
 from tests.support.server import at_once
 from tests.support.users import NEW_PASSWORD, PASSWORD, Person, session_of
@@ -47,11 +46,7 @@ class TestRecoveryByMail:
         age_factors(database)
         thief, recent = recover(client, alice, outbox)
         assert recent == []
-        changes = [
-            {"password": NEW_PASSWORD},
-            {"email": "m@evil.example"},
-            {"phone": OTHER_PHONE},
-        ]
+        changes = [{"password": NEW_PASSWORD}, {"email": "m@evil.example"}, {"phone": OTHER_PHONE}]
         for response in (
             *(thief.put("/user", json=body) for body in [*changes, {"remove": [app.id]}]),
             thief.delete("/user"),
@@ -73,13 +68,6 @@ class TestRecoveryByMail:
         assert_error(owner.put("/user", json={"password": NEW_PASSWORD}), *LOW)
         assert owner.refreshed().put("/user", json={"password": NEW_PASSWORD}).status_code == 200
         assert "factors" not in owner.get("/user").json
-
-    def test_recent_factor_is_not_removed_while_an_older_one_exists(self, client, alice, outbox, database):
-        _app, session = set_up(alice.open_session(), "Old")
-        age_factors(database)
-        recent_app, _session = set_up(session, "New")
-        thief, _recent = recover(client, alice, outbox)
-        assert_error(thief.put("/user", json={"remove": [recent_app.id]}), *LOW)
 
 
 class TestLinkOfANotice:
@@ -161,21 +149,12 @@ class TestLinkOfANotice:
         assert database.count("factors") == 1
         assert database.count("one_time_tokens", "restores IS NOT NULL") == 0
 
-    def test_factor_that_an_administrator_removed_is_not_asked_for(
-        self, client, alice, outbox, database, service_role
-    ):
-        app, session = set_up(alice.open_session())
-        age_factors(database)
-        change_email(client, session, outbox)
-        removed = f"/admin/users/{alice.id}/factors/{app.id}"
-        assert client.delete(removed, headers=service_role).status_code == 200
-        token = outbox.last(alice.email, "email_changed").token
-        assert press(client, "undo", token).status_code == 303
-
     def test_notice_of_a_factor_that_an_administrator_removed_takes_the_account_back(
         self, client, alice, outbox, database, service_role
     ):
+        """Without the factor, although it was old enough."""
         app, session = set_up(alice.open_session())
+        age_factors(database)
         removed = f"/admin/users/{alice.id}/factors/{app.id}"
         assert client.delete(removed, headers=service_role).status_code == 200
         token = outbox.last(alice.email, "factor_removed").token
@@ -223,62 +202,27 @@ class TestLinkOfANotice:
         assert press(client, "undo", token, **fields).status_code == 303
         assert sign_in(client, passkey).user["id"] == alice.id
 
-    def test_copy_of_a_removed_synced_passkey_answers_too(self, client, alice, outbox, database):
-        passkey, row = register(alice.open_session(), is_synced=True)
-        age_factors(database)
-        session = sign_in(client, passkey, counter=7)
-        assert session.delete(f"/passkeys/{row['id']}", json={}).status_code in (200, 204)
-        token = outbox.last(alice.email, "passkey_removed").token
-        assert press(client, "undo", token, **answer(client, token, passkey, counter=3)).status_code == 303
 
-    def test_link_that_a_node_of_0_3_0_wrote_asks_for_its_removed_factor(
-        self, client, alice, changed, database
-    ):
-        """The node keeps the factor with the link of the notice of its removal."""
-        app, token = changed
-        database.run(
-            'UPDATE one_time_tokens SET restores = to_jsonb(f) || \'{"provider": "factor"}\''
-            "  FROM factors AS f WHERE purpose = 'undo' AND target = %(old)s",
-            old=alice.email,
-        )
-        database.run("DELETE FROM factors")
-        assert press(client, "undo", token).status_code == 403
-        assert press(client, "undo", token, factor_code=app.code()).status_code == 303
-        assert database.count("factors") == 1
+@pytest.mark.parametrize("add", [set_up, register])
+@pytest.mark.parametrize("change", [{"email": "m@evil.example"}, {"phone": OTHER_PHONE}], ids=str)
+def test_pending_change_of_a_thief_ends_with_the_first_factor(client, alice, outbox, database, add, change):
+    ((kind, address),) = change.items()
+    stolen = alice.open_session()
+    assert stolen.put("/user", json=change).status_code == 200
+    add(alice.open_session())
+    code = outbox.last(address, f"{kind}_change").code
+    assert_error(type_in(client, f"{kind}_change", address, code), 403, "otp_expired")
+    row = database.one("SELECT email, phone, new_email, new_phone FROM users")
+    assert row == (alice.email, None, None, None)
 
 
-class TestPendingChange:
-    @pytest.mark.parametrize("add", [set_up, register])
-    @pytest.mark.parametrize("change", [{"email": "m@evil.example"}, {"phone": OTHER_PHONE}], ids=str)
-    def test_of_a_thief_ends_with_the_first_factor(self, client, alice, outbox, database, add, change):
-        ((kind, address),) = change.items()
-        stolen = alice.open_session()
-        assert stolen.put("/user", json=change).status_code == 200
-        add(alice.open_session())
-        code = outbox.last(address, f"{kind}_change").code
-        assert_error(type_in(client, f"{kind}_change", address, code), 403, "otp_expired")
-        row = database.one("SELECT email, phone, new_email, new_phone FROM users")
-        assert row == (alice.email, None, None, None)
-
-
-class TestRequiredFactor:
-    def test_all_users_need_a_factor_if_the_setting_requires_it(self, make_app, alice):
-        session = alice.sign_in().on(make_app(AUTH_MFA_REQUIRED="all").test_client())
-        for response in (session.put("/user", json={"data": {}}), session.get("/sessions")):
-            assert_error(response, *LOW)
-        assert session.get("/user").status_code == session.get("/user/recent_changes").status_code == 200
-        _app, high = set_up(session)
-        assert high.put("/user", json={"data": {}}).status_code == 200
-
-    @pytest.mark.parametrize("required", ["none", "admins"])
-    def test_administrator_needs_an_own_or_required_factor(self, make_app, alice, carol, required):
-        client = make_app(AUTH_MFA_REQUIRED=required).test_client()
-        assert alice.sign_in().on(client).get("/sessions").status_code == 200
-        admin = carol.sign_in().on(client)
-        if required == "admins":
-            assert_error(admin.get("/admin/users"), *LOW)
-        assert set_up(admin)[1].get("/admin/users").status_code == 200
-        assert_error(carol.sign_in().on(client).get("/admin/users"), *LOW)
+def test_all_users_need_a_factor_if_the_setting_requires_it(make_app, alice):
+    session = alice.sign_in().on(make_app(AUTH_MFA_REQUIRED="all").test_client())
+    for response in (session.put("/user", json={"data": {}}), session.get("/sessions")):
+        assert_error(response, *LOW)
+    assert session.get("/user").status_code == session.get("/user/recent_changes").status_code == 200
+    _app, high = set_up(session)
+    assert high.put("/user", json={"data": {}}).status_code == 200
 
 
 def test_copy_of_the_database_holds_no_usable_secret_or_code(alice, database):
@@ -302,28 +246,6 @@ class TestBelowTheSecondStep:
 
     def removals(self, session, app):
         return session.put("/user", json={"remove": [app.id]}), session.delete(f"/factors/{app.id}")
-
-    def sign_in_by(self, client, service_role, alice, outbox, way):
-        if way == "password":
-            return alice.sign_in()
-        if way == "generated":
-            body = {"type": "recovery", "email": alice.email}
-            made = client.post("/admin/generate_link", json=body, headers=service_role).json
-            return session_of(client, hand_in(client, "recovery", made["hashed_token"]))
-        client.post(f"/{way}", json={"email": alice.email})
-        kind = {"recover": "recovery"}.get(way, way)
-        return session_of(client, hand_in(client, kind, outbox.last(alice.email, kind).token))
-
-    @pytest.mark.parametrize("way", ["password", "magiclink", "generated"])
-    def test_other_sign_in_removes_no_factor(
-        self, client, service_role, alice, outbox, database, factor, way
-    ):
-        thief = self.sign_in_by(client, service_role, alice, outbox, way)
-        reauthenticated = thief.post("/reauthenticate", json={"current_password": PASSWORD})
-        assert reauthenticated.status_code == 200
-        for response in self.removals(thief, factor):
-            assert_error(response, *LOW)
-        assert database.count("factors", "verified_at IS NOT NULL") == 1
 
     def test_token_from_before_the_verification_removes_nothing(self, alice, database):
         stolen = alice.open_session()
@@ -360,15 +282,7 @@ class TestBelowTheSecondStep:
         return lambda session: session.on(client.application.test_client())
 
     def test_recovery_is_one_after_later_proofs_and_a_refresh(self, client, alice, outbox, factor):
-        owner = self.sign_in_by(client, None, alice, outbox, "recover")
+        owner, _recent = recover(client, alice, outbox)
         assert [each["method"] for each in owner.claims["amr"]] == ["recovery"]
         assert owner.post("/reauthenticate", json={"current_password": PASSWORD}).status_code == 200
         assert owner.refreshed().delete(f"/factors/{factor.id}").status_code == 200
-
-    def test_recovery_with_a_challenge_is_one(self, client, alice, outbox, factor):
-        client.post("/recover", json={"email": alice.email, **WITH_CHALLENGE})
-        answer = follow(client, "recovery", outbox.last(alice.email, "recovery").token)
-        code = parse_qs(urlsplit(answer.location).query)["code"][0]
-        body = {"auth_code": code, "code_verifier": VERIFIER}
-        owner = session_of(client, client.post("/token?grant_type=pkce", json=body))
-        assert owner.put("/user", json={"remove": [factor.id]}).status_code == 200

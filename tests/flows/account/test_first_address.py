@@ -6,67 +6,28 @@ Mallory has a session of Dora, who has no address to which a notice could go.
 import pytest
 
 from tests.support.answers import A_SENTENCE, assert_error
-from tests.support.links import PHONE, Outbox, type_in
-from tests.support.passkeys import assertion, register
+from tests.support.links import PHONE, Outbox
+from tests.support.passkeys import register
 from tests.support.passkeys import sign_in as sign_in_by_passkey
-from tests.support.users import MALLORY, Session, session_of, sign_up_anonymously
+from tests.support.users import MALLORY, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 
 
-class Dora:
-    def __init__(self, service, database):
-        self.service, self.client, self.database = service, service.client, database
-
-    def age(self, **intervals):
-        interval = f"make_interval({', '.join(f'{name} => {number}' for name, number in intervals.items())})"
-        for table, columns in {
-            "users": ("created_at", "converted_at", "first_factor_at"),
-            "identities": ("created_at", "updated_at"),
-            "factors": ("created_at", "verified_at"),
-            "sessions": ("created_at", "reauthenticated_at", "factor_proved_at"),
-        }.items():
-            moved = ", ".join(f"{column} = {column} - {interval}" for column in columns)
-            self.database.run(f"UPDATE {table} SET {moved}")
-        self.database.run(
-            "UPDATE sessions SET amr = jsonb_set(amr, '{0,timestamp}', to_jsonb(((amr -> 0 ->> 'timestamp')"
-            f"::bigint - extract(epoch FROM {interval})::bigint))) WHERE amr IS NOT NULL"
-        )
-
-    def addresses(self):
-        return tuple(self.database.one("SELECT email, phone FROM users"))
-
-    def add_address(self, session, outbox, address=MALLORY):
-        kind = "email" if "@" in address else "phone"
-        assert session.put("/user", json={kind: address}).status_code == 200
-        code = outbox.last(address, f"{kind}_change").code
-        return type_in(self.client, f"{kind}_change", address, code)
-
-
-class WithPasskey(Dora):
-    def __init__(self, service, database):
-        super().__init__(service, database)
-        session = sign_up_anonymously(self.client)
-        self.authenticator, _row = register(session)
-        self.age(days=30)
-
-    def sign_in(self):
-        return sign_in_by_passkey(self.client, self.authenticator)
-
-    def prove(self, session):
-        return session.post("/reauthenticate", json=assertion(self.client, self.authenticator))
-
-
-class WithProvider(Dora):
-    def __init__(self, service, database):
-        super().__init__(service, database)
-        service.sign_in("acme")
-        self.age(days=30)
-
-    def sign_in(self):
-        session = self.service.session(self.service.sign_in("acme"))
-        user = session.get("/user").json
-        return Session(self.client, session.access_token, session.refresh_token, user)
+def age(database, **intervals):
+    interval = f"make_interval({', '.join(f'{name} => {number}' for name, number in intervals.items())})"
+    for table, columns in {
+        "users": ("created_at", "converted_at", "first_factor_at"),
+        "identities": ("created_at", "updated_at"),
+        "factors": ("created_at", "verified_at"),
+        "sessions": ("created_at", "reauthenticated_at", "factor_proved_at"),
+    }.items():
+        moved = ", ".join(f"{column} = {column} - {interval}" for column in columns)
+        database.run(f"UPDATE {table} SET {moved}")
+    database.run(
+        "UPDATE sessions SET amr = jsonb_set(amr, '{0,timestamp}', to_jsonb(((amr -> 0 ->> 'timestamp')"
+        f"::bigint - extract(epoch FROM {interval})::bigint))) WHERE amr IS NOT NULL"
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -85,29 +46,26 @@ def outbox(service, database):
     return Outbox(service.parts, database)
 
 
-@pytest.fixture(params=[WithPasskey, WithProvider])
-def dora(request, service, database):
-    return request.param(service, database)
+@pytest.fixture(params=["passkey", "provider"])
+def sign_in(request, service, database):
+    """Signs Dora in, whose user is a month old."""
+    if request.param == "passkey":
+        authenticator, _row = register(sign_up_anonymously(service.client))
+        age(database, days=30)
+        return lambda: sign_in_by_passkey(service.client, authenticator)
+    service.sign_in("acme")
+    age(database, days=30)
+    return lambda: service.session(service.sign_in("acme"))
 
 
 @pytest.mark.parametrize("address", [{"email": MALLORY}, {"phone": PHONE}])
-def test_first_address_needs_the_passkey_or_provider(dora, outbox, address):
-    stolen = dora.sign_in()
-    dora.age(mins=16)
+def test_first_address_needs_the_passkey_or_provider(sign_in, outbox, database, address):
+    stolen = sign_in()
+    age(database, mins=16)
     refused = stolen.put("/user", json=address)
     assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
     assert outbox.sent() == []
-    assert dora.sign_in().put("/user", json=address).status_code == 200
-
-
-def test_passkey_proves_a_session_for_the_first_address(service, database, outbox):
-    dora = WithPasskey(service, database)
-    session = dora.sign_in()
-    dora.age(mins=16)
-    proved = session_of(dora.client, dora.prove(session))
-    assert proved.id == session.id
-    dora.add_address(proved, outbox)
-    assert dora.addresses() == (MALLORY, None)
+    assert sign_in().put("/user", json=address).status_code == 200
 
 
 def test_first_addresses_that_wait_for_the_first_passkey_need_a_proof_then(service, database):

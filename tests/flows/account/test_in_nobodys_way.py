@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.links import assert_dead, hand_in, type_in
 from tests.support.users import DAVE, PASSWORD, sign_in
@@ -110,18 +109,3 @@ def test_unproved_user_gives_way(client, service_role, alice, outbox, app, datab
     if kind == "email":
         assert_dead(client, link.kind, link.token)
         assert_error(sign_in(client, DAVE, "Mallorys-Horse-1"), 401, "invalid_credentials")
-
-
-@cases(
-    "state",
-    ["email_confirmed_at = now()", "last_sign_in_at = now()", "banned_until = 'infinity'", "role = 'admin'"],
-)
-def test_user_who_is_used_banned_or_an_administrator_stays(client, service_role, database, state):
-    database.run("DELETE FROM users WHERE email = %(email)s", email=DAVE)
-    client.post("/magiclink", json={"email": DAVE})
-    database.run(f"UPDATE users SET {state} WHERE email = %(email)s", email=DAVE)
-    before = database.everything("users", "identities", "one_time_tokens")
-    for path in ("/admin/users", "/admin/invite"):
-        refused = client.post(path, json={"email": DAVE}, headers=service_role)
-        assert_error(refused, 409, "email_exists")
-    assert database.everything("users", "identities", "one_time_tokens") == before

@@ -2,18 +2,11 @@
 test that both are the same.
 """
 
-from contextlib import closing
-
 import pytest
 
 from sql import schema
-from tests.support.tables import Rows
 
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', 'alice', '{\"sub\": \"alice\"}')"
-
-
-def providers_of(session):
-    return session.get("/user").json["app_metadata"]["providers"]
 
 
 @pytest.mark.parametrize(
@@ -33,14 +26,6 @@ def test_user_object_lists_the_identities_when_one_is(database, alice, session, 
     assert session.refreshed().get("/user").json == user
 
 
-def test_user_objects_of_both_users_follow_an_identity_that_changes_hands(database, alice, bob, session):
-    bobs = bob.open_session()
-    database.run("DELETE FROM identities WHERE user_id = %(id)s", id=bob.id)
-    moved = "UPDATE identities SET user_id = %(bob)s WHERE user_id = %(alice)s"
-    database.run(moved, alice=alice.id, bob=bob.id)
-    assert (providers_of(session), providers_of(bobs)) == ([], ["email"])
-
-
 def test_user_object_escapes_the_audience(make_app):
     client = make_app(AUTH_JWT_AUDIENCE='"}, \\"', AUTH_AUTOCONFIRM="true").test_client()
     body = {"email": "dave@example.com", "password": "Correct-Horse-1"}
@@ -48,27 +33,6 @@ def test_user_object_escapes_the_audience(make_app):
     answer = client.get("/user", headers={"Authorization": f"Bearer {signed_up['access_token']}"})
     assert answer.json == signed_up["user"]
     assert answer.json["aud"] == '"}, \\"'
-
-
-class TestConcurrentChanges:
-    """Changes of a user and of its identities lock the user's row, so the later one copies both."""
-
-    @pytest.fixture(autouse=True)
-    def copied(self, session):
-        yield
-        assert session.get("/user").json["user_metadata"]["n"] == 1
-        assert providers_of(session) == ["email", "google"]
-
-    def test_user_change_waits_for_an_identity_that_is_added(self, database, alice, session):
-        with database.locked("users", alice.id, IDENTITY.replace("%(id)s", "%s")) as lock:
-            changing = lock.start(lambda: session.put("/user", json={"data": {"n": 1}}))
-        assert changing.result().status_code == 200
-
-    def test_added_identity_waits_for_a_change_of_the_user(self, database, database_url, alice):
-        change = "UPDATE users SET user_metadata = '{\"n\": 1}' WHERE id = %s"
-        with closing(Rows(database_url)) as other, database.locked("users", alice.id, change) as lock:
-            adding = lock.start(lambda: other.run(IDENTITY, id=alice.id))
-        assert adding.result() == 1
 
 
 class TestUpgrade:

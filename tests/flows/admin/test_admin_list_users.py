@@ -1,15 +1,11 @@
 """GET /admin/users: administrators find users."""
 
-import json
 import re
-from contextlib import closing
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 
-from auth.ops.connections import Unprepared, connect
-from sql import queries
 from tests.support.answers import A_SENTENCE, INVALID, assert_error, assert_ok, page_of, user
 from tests.support.cases import cases
 from tests.support.query_plans import plan_of
@@ -59,49 +55,35 @@ def links(response):
     return {rel: target for target, rel in found}
 
 
-class TestList:
-    def test_list_contains_whole_user_objects(self, find, client, service_role, alice, carol):
-        body = {"phone": "+491701234567", "user_metadata": {"a": 1}, "ban_duration": "permanent"}
-        client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
-        alone = [client.get(f"/admin/users/{each.id}", headers=service_role).json for each in (carol, alice)]
-        response = find()
-        assert_ok(response, {"data": alone, "pagination": page_of(1, 20, 2, 1)})
-        assert response.json["data"][0] == user(carol.email, id=carol.id, role="admin")
-        assert response.headers["X-Total-Count"] == "2"
-        only = "/admin/users?page=1&per_page=20"
-        assert links(response) == {"first": only, "last": only}
-        assert carol.open_session().get("/admin/users").json["data"][1] == alone[1]
-
-    def test_list_without_users_is_empty_and_head_has_its_headers(self, find, client, service_role, database):
-        response = find()
-        assert_ok(response, {"data": [], "pagination": page_of(1, 20, 0, 0)})
-        head = client.head("/admin/users", headers=service_role)
-        assert (head.status_code, head.data, head.headers["X-Total-Count"]) == (200, b"", "0")
-        only = "/admin/users?page=1&per_page=20"
-        assert links(response) == links(head) == {"first": only, "last": only}
+def test_list_contains_whole_user_objects(find, client, service_role, alice, carol):
+    body = {"phone": "+491701234567", "user_metadata": {"a": 1}, "ban_duration": "permanent"}
+    client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
+    alone = [client.get(f"/admin/users/{each.id}", headers=service_role).json for each in (carol, alice)]
+    response = find()
+    assert_ok(response, {"data": alone, "pagination": page_of(1, 20, 2, 1)})
+    assert response.json["data"][0] == user(carol.email, id=carol.id, role="admin")
+    assert response.headers["X-Total-Count"] == "2"
+    only = "/admin/users?page=1&per_page=20"
+    assert links(response) == {"first": only, "last": only}
+    assert carol.open_session().get("/admin/users").json["data"][1] == alone[1]
 
 
-class TestFilters:
-    @cases(
-        ("query", "found"),
-        [
-            ("email=ada@example.com", "ada"),
-            ("email=ADA@Example.COM", "ada"),
-            ("email=ad@example.com", ""),
-            ("email=ada@example.co", ""),
-            ("email=_da@example.com", ""),
-            ("role=admin", "carol"),
-            ("role=authenticated&sort=email&order=asc", " ".join(NAMES)),
-            *((f"role={role}", "") for role in ("adm", "ADMIN", "admin%20", "%25", "_dmin", "' OR true --")),
-            ("role=admin&email=carol@example.com&q=car", "carol"),
-            ("role=authenticated&email=carol@example.com", ""),
-            ("role=authenticated&q=car", ""),
-        ],
-    )
-    def test_filters_are_exact_and_combined_with_and(self, find, five, carol, query, found):
-        response, total = find(f"?{query}"), len(found.split())
-        assert (names(response), response.headers["X-Total-Count"]) == (found, str(total))
-        assert response.json["pagination"] == page_of(1, 20, total, min(total, 1))
+@cases(
+    ("query", "found"),
+    [
+        ("email=ADA@Example.COM", "ada"),
+        ("email=ad@example.com", ""),
+        ("email=_da@example.com", ""),
+        ("role=admin", "carol"),
+        *((f"role={role}", "") for role in ("adm", "ADMIN", "%25", "' OR true --")),
+        ("role=admin&email=carol@example.com&q=car", "carol"),
+        ("role=authenticated&q=car", ""),
+    ],
+)
+def test_filters_are_exact_and_combined_with_and(find, five, carol, query, found):
+    response, total = find(f"?{query}"), len(found.split())
+    assert (names(response), response.headers["X-Total-Count"]) == (found, str(total))
+    assert response.json["pagination"] == page_of(1, 20, total, min(total, 1))
 
 
 @cases(
@@ -154,22 +136,14 @@ class TestSearch:
     @cases(
         ("q", "found"),
         [
-            ("ada", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
             (" ADA ", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
             ("ada@", {"ada@example.com", "x.ada@sample.org"}),
-            ("ada@example.com", {"ada@example.com"}),
             ("da", set()),
-            ("lovel", {"adam@test.example.org"}),
             ("lovelace adam", {"adam@test.example.org"}),
             ("lovelace x", set()),
             ("@test", {"adam@test.example.org"}),
-            ("test.example.org", {"adam@test.example.org"}),
-            ("org", {"adam@test.example.org", "x.ada@sample.org"}),
             ("+49", {"ada@example.com"}),
-            ("+491701234567", {"ada@example.com"}),
             ("49", set()),
-            ("+", {"ada@example.com", "x.ada@sample.org"}),
-            ("", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
             (" ", {"ada@example.com", "adam@test.example.org", "x.ada@sample.org"}),
         ],
     )
@@ -200,23 +174,14 @@ class TestSorting:
         ("query", "order"),
         [
             ("", "ada bea cleo dora ella"),
-            ("?sort=created_at&order=desc", "ada bea cleo dora ella"),
-            ("?sort=created_at&order=asc", "ella dora cleo bea ada"),
-            ("?sort=created_at", "ada bea cleo dora ella"),
             ("?order=asc", "ella dora cleo bea ada"),
             ("?sort=updated_at&order=asc", "bea dora ada ella cleo"),
             ("?sort=updated_at&order=desc", "cleo ella ada dora bea"),
-            ("?sort=email&order=asc", "ada bea cleo dora ella"),
             ("?sort=email&order=desc", "ella dora cleo bea ada"),
         ],
     )
     def test_list_is_sorted_as_requested(self, find, query, order):
         assert names(find(query)) == order
-
-    def test_users_that_never_signed_in_come_last(self, find):
-        for order, signed_in in (("desc", "cleo ada ella"), ("asc", "ella ada cleo")):
-            found = names(find(f"?sort=last_sign_in_at&order={order}"))
-            assert found in (f"{signed_in} bea dora", f"{signed_in} dora bea")
 
     @cases("order", ["asc", "desc"])
     @cases("sort", ["created_at", "updated_at", "last_sign_in_at"])
@@ -279,50 +244,4 @@ def test_totals_are_exact_above_ten_thousand_users(find, database, database_url)
             order = {"q": q, "sort": sort, "descending": descending}
             plan = plan_of(database_url, statement, None, "force_custom_plan", **order, **page)
             assert index in plan.indexes, order
-    database.truncate()
-
-
-# Rows of `users` that the transaction has read so far.
-READ = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'users'"
-MANY = (
-    "INSERT INTO users (email, made_by, created_at, user_metadata)"
-    " SELECT 'user' || n || '@example.com', 'administrator', now() - n * interval '1 second',"
-    " jsonb_build_object('about', repeat('x', 1500)) FROM generate_series(1, 12000) AS n"
-)
-
-
-def test_search_reads_few_users_with_and_without_statistics(database, database_url):
-    database.truncate()
-    with closing(connect(database_url)) as connection, connection.cursor() as cursor:
-        tx = Unprepared(connection)
-        everybody = {"email": None, "role": None, "is_anonymous": None}
-        page = {
-            "sort": "created_at",
-            "descending": True,
-            "page_size": 20,
-            "page_offset": 0,
-            "audience": "authenticated",
-        }
-
-        def search(q, statement, **most):
-            cursor.execute(READ)
-            ((before,),) = cursor.fetchall()
-            found = statement(tx, **everybody, **page, **most, q=q)
-            cursor.execute(READ)
-            ((after,),) = cursor.fetchall()
-            return len(json.loads(found.users)), found.total, after - before
-
-        # Nothing else analyzes them meanwhile.
-        cursor.execute("LOCK TABLE users IN SHARE UPDATE EXCLUSIVE MODE")
-        cursor.execute(MANY)
-        for statistics in ("", "ANALYZE users"):
-            if statistics:
-                cursor.execute(statistics)
-            assert queries.sample_users(tx, q="user7777").found < 10
-            assert queries.sample_users(tx, q="example").found == 1000
-            # The users of a page are read again for their objects.
-            assert search("user7777", queries.find_users) == (1, 1, pytest.approx(2, abs=10))
-            assert search("user77", queries.find_users) == (20, 111, pytest.approx(131, abs=30))
-            assert search("example", queries.list_users, most=1000) == (20, 1000, pytest.approx(1040, abs=30))
-    # The estimate and the space of the rows outlive the transaction.
     database.truncate()

@@ -48,37 +48,29 @@ def refused(send, database):
         ),
         (
             ["phone"],
-            ["0170 1234567", "+0491701234567", "+49", "+49170123456789012", "+49x1701234567"],
+            ["0170 1234567", "+0491701234567", "+49", "+49170123456789012", "+٤٩١٧٠١٢٣٤٥٦٧"],
             A_PHONE,
         ),
-        (["phone"], ["", "+٤٩١٧٠١٢٣٤٥٦٧"], A_PHONE),
         (["phone"], [49], A_SENTENCE),
         (
             ["password"],
-            [1, True, ["x"], {"x": 1}, "Aa1-" * 257, "Größe-1" * 120],
+            [1, True, ["x"], {"x": 1}, "Größe-1" * 120],
             "{}: must be a string of at most 1024 bytes",
         ),
-        (["role"], ["service_role", "supabase_admin", "anon", "postgres", "Admin", "1a", "_a"], A_SENTENCE),
-        (["role"], ["a-b", "admin ", "", "x" * 33, "admin\n", "ádmin", 1, True, ["admin"]], A_SENTENCE),
+        (["role"], ["service_role", "anon", "Admin", "1a", "a-b", "", "x" * 33, "admin\n", 1], A_SENTENCE),
         (["email_confirm", "phone_confirm"], ["true", 1, 0, "on", []], "{}: must be true or false"),
         (["user_metadata", "app_metadata"], ["x", 1, True, [], [{"a": 1}]], "{}: must be an object"),
         (["user_metadata", "app_metadata"], [{"x": "y" * 8184}], "{}: must be at most 8 KiB as JSON"),
         (
             ["ban_duration"],
-            ["", "0s", "0h0m", "-1h", "+1h", "1", "h", "1y", "1H", "1 h", " 1h", "1h "],
+            ["", "0s", "-1h", "1", "1y", "1 h", "1h\n", "1.5.5h", "1e3s", "\u0662h"],
             A_SENTENCE,
         ),
         (
             ["ban_duration"],
-            ["1h\n", "1.h", ".5h", "1.5.5h", "1,5h", "1e3s", "1h,30m", "\u0662h", "\uff11h", "Permanent"],
+            ["infinity", "999999999999w", "9" * 9999 + "h", 24, True, {"hours": 24}],
             A_SENTENCE,
         ),
-        (
-            ["ban_duration"],
-            ["infinity", "null", "999999999999w", "9999999999999h", "9" * 9999 + "h"],
-            A_SENTENCE,
-        ),
-        (["ban_duration"], [24, -1, 0, 1.5, True, False, ["24h"], {"hours": 24}], A_SENTENCE),
         (
             ["created_at", "banned_until", "data", "is_admin", "made_by"],
             ["x"],
@@ -163,7 +155,7 @@ def test_taken_email_or_phone_is_409(refused, client, service_role, bob):
     refused({"phone": "+49 170 1234567"}, 409, "phone_exists", msg.format("phone number"))
 
 
-@pytest.mark.parametrize("role", ["authenticated", "admin", "a", "a_1", "x" * 32])
+@pytest.mark.parametrize("role", ["admin", "x" * 32])
 def test_metadata_may_have_8_kib_and_the_service_role_key_may_set_a_role(send, role):
     both = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
     response = send({"role": role, **both})
@@ -199,46 +191,16 @@ def ask(client, service_role):
     )
 
 
-class TestReading:
-    def test_response_is_the_whole_user_object(self, ask, alice, carol):
-        expected = user(alice.email, id=alice.id)
-        assert_ok(ask("GET", alice.id), expected)
-        assert_ok(carol.open_session().get(f"/admin/users/{alice.id}"), expected)
-        own = alice.open_session().get("/user").json
-        assert_ok(ask("GET", alice.id), own)
-
-    def test_response_shows_a_ban_and_times_in_utc_with_microseconds(self, ask, alice, database):
-        database.run(
-            "UPDATE users SET banned_until = '9999-12-31T23:59:59Z', created_at = '2026-07-01T14:30:00.5+02:00'"
-        )
-        shown = ask("GET", alice.id).json
-        assert shown["banned_until"] == "9999-12-31T23:59:59.000000Z"
-        assert (shown["created_at"], shown["updated_at"]) == ("2026-07-01T12:30:00.500000Z", A_TIMESTAMP)
+def test_response_shows_a_ban_and_times_in_utc_with_microseconds(ask, alice, database):
+    database.run(
+        "UPDATE users SET banned_until = '9999-12-31T23:59:59Z', created_at = '2026-07-01T14:30:00.5+02:00'"
+    )
+    shown = ask("GET", alice.id).json
+    assert shown["banned_until"] == "9999-12-31T23:59:59.000000Z"
+    assert (shown["created_at"], shown["updated_at"]) == ("2026-07-01T12:30:00.500000Z", A_TIMESTAMP)
 
 
 class TestDeletion:
-    def test_delete_removes_the_user_with_everything_it_owns(
-        self, ask, client, service_role, alice, bob, database, mailbox
-    ):
-        session, other = alice.open_session(), bob.open_session()
-        before = other.get("/user").json
-        client.post("/recover", json={"email": alice.email})
-        assert_ok(ask("DELETE", alice.id), {})
-        for table in ("identities", "sessions", "known_networks", "one_time_tokens"):
-            assert database.count(table, f"user_id = '{alice.id}'") == 0
-        assert mailbox.messages_to(alice.email) == []
-        assert_error(ask("DELETE", alice.id), *GONE)
-        assert_error(ask("GET", alice.id), *GONE)
-        assert_error(alice.try_to_sign_in(), 401, "invalid_credentials", "Invalid login credentials")
-        assert_ok(other.get("/user"), before)
-        # The address is free. Tokens of the deleted user are not valid for a new one.
-        for _ in range(2):
-            assert_error(session.get("/user"), 401, "user_not_found")
-            assert_error(session.put("/user", json={"data": {"x": 1}}), 401, "user_not_found")
-            assert_error(session.refresh(), 400, "refresh_token_not_found")
-            client.post("/admin/users", json={"email": alice.email}, headers=service_role)
-        assert database.value("SELECT id::text FROM users WHERE email = 'alice@example.com'") != alice.id
-
     def test_soft_deletion_is_refused(self, ask, alice):
         session = alice.open_session()
         for body, details in (
@@ -250,21 +212,9 @@ class TestDeletion:
         assert session.get("/user").status_code == 200
         assert_ok(ask("DELETE", alice.id, json={"should_soft_delete": False}), {})
 
-    def test_administrators_may_not_delete_even_themselves(self, carol, mallory, database):
-        session, msg = carol.open_session(), "Only the service role key can do this"
-        for id in (mallory.id, carol.id, "nonsense"):
-            assert_error(session.delete(f"/admin/users/{id}"), 403, "insufficient_permissions", msg)
-        assert database.count("users") == 2
-
     def test_one_of_fifty_concurrent_requests_deletes_the_user(self, server, service_role, alice):
         answers = at_once(50, lambda _: server.delete(f"/admin/users/{alice.id}", headers=service_role))
         assert sorted(answer.status_code for answer in answers) == [200] + [404] * 49
-
-    def test_concurrent_log_in_leaves_no_session(self, app, alice, database):
-        with database.locked("users", alice.id, "DELETE FROM users WHERE id = %s") as lock:
-            log_in = lock.start(lambda: alice.try_to_sign_in(client=app.test_client()))
-        assert_error(log_in.result(), 401, "invalid_credentials", "Invalid login credentials")
-        assert database.count("sessions") == 0
 
 
 class TestLogout:
@@ -283,27 +233,8 @@ class TestLogout:
         assert_ok(ask("POST", alice.id, "/logout", json={}), SIGNED_OUT)
         assert database.everything("sessions") == before
 
-    def test_body_must_have_no_members(self, ask, alice):
-        session, details = alice.open_session(), "scope: is not a member of this body"
-        assert_error(ask("POST", alice.id, "/logout", json={"scope": "local"}), *INVALID, details=details)
-        assert session.get("/user").status_code == 200
-
-    def test_waiting_refresh_finds_the_session_ended(self, app, service_role, alice, database):
-        session, path = alice.open_session(), f"/admin/users/{alice.id}/logout"
-        with database.locked("sessions", session.id) as lock:
-            logout = lock.start(lambda: app.test_client().post(path, headers=service_role))
-            refresh = lock.start(session.on(app.test_client()).refresh)
-        assert logout.result().status_code == 200
-        assert_error(refresh.result(), 400, "refresh_token_not_found")
-
     def test_fifty_concurrent_requests_all_succeed(self, server, service_role, alice, database):
         alice.open_session()
         answers = at_once(50, lambda _: server.post(f"/admin/users/{alice.id}/logout", headers=service_role))
         assert {answer.status_code for answer in answers} == {200}
         assert database.count("sessions", "ended_at IS NULL") == 0
-
-
-def test_id_is_case_insensitive(ask, alice):
-    for method, path in (("GET", ""), ("PUT", ""), ("POST", "/logout")):
-        response = ask(method, alice.id.upper(), path, json={})
-        assert (response.status_code, response.json.get("id", alice.id)) == (200, alice.id)

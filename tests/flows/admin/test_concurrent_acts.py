@@ -17,10 +17,7 @@ def dave_id(client, database):
     return database.value("SELECT id::text FROM users WHERE email = %(email)s", email=SIGNED_UP)
 
 
-@cases(
-    ("method", "path"),
-    [("POST", "/admin/users"), ("PUT", "/admin/users/{alice}")],
-)
+@cases(("method", "path"), [("POST", "/admin/users"), ("PUT", "/admin/users/{alice}")])
 def test_user_who_proves_an_address_meanwhile_keeps_it(
     client, service_role, alice, dave_id, database, method, path
 ):

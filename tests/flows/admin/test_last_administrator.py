@@ -60,18 +60,6 @@ def test_one_of_two_administrators_remains_when_both_leave_and_attack_each_other
     assert database.value(ADMINISTRATORS) == 1
 
 
-def test_administrator_cannot_leave_while_the_other_is_being_demoted(
-    app, carol, dave, database, service_role
-):
-    session = carol.open_session()
-    url, body = f"/admin/users/{dave.id}", {"role": "authenticated"}
-    with database.locked("users", dave.id, "SELECT lock_administrators() WHERE %s <> ''") as lock:
-        demotion = lock.start(lambda: app.test_client().put(url, json=body, headers=service_role))
-        deletion = lock.start(lambda: session.on(app.test_client()).delete("/user"))
-    assert demotion.result().status_code == 200
-    assert_error(deletion.result(), 409, "last_administrator")
-
-
 def test_service_role_key_removes_the_last_administrator(carol, client, service_role, database):
     assert client.delete(f"/admin/users/{carol.id}", headers=service_role, json={}).status_code == 200
     assert database.value(ADMINISTRATORS) == 0

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from auth.web.context import EXTENSION
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, WRONG_CODE, assert_error, assert_ok
 from tests.support.factors import raised, set_up
 from tests.support.server import at_once
@@ -12,7 +11,6 @@ from tests.support.users import session_of
 
 NONE = {"remaining": 0, "created_at": None}
 CODES = "/factors/recovery-codes"
-LOW = (403, "insufficient_aal")
 NO_CODES = (404, "mfa_factor_not_found", "Factor not found")
 
 
@@ -135,33 +133,7 @@ class TestOneSet:
         for path in (CODES, "/recovery_codes"):
             assert_error(high.post(path), 422, "mfa_recovery_codes_sole_factor", A_SENTENCE)
 
-    def test_below_aal2_codes_are_neither_made_nor_removed(self, alice, codes, database):
-        low = alice.open_session()
-        before = database.everything("recovery_codes")
-        for response in (low.post(CODES), low.post(f"{CODES}/regenerate"), low.delete(CODES)):
-            assert_error(response, *LOW)
-        assert database.everything("recovery_codes") == before
-
-    @pytest.mark.parametrize("method", ["generate", "regenerate", "remove"])
-    def test_older_session_needs_a_proof(self, session, database, method):
-        if method != "generate":
-            make(session)
-        database.run("UPDATE sessions SET factor_proved_at = now() - interval '16 minutes'")
-        before = database.everything("recovery_codes")
-        path = f"{CODES}/regenerate" if method == "regenerate" else CODES
-        response = session.open(path, "DELETE" if method == "remove" else "POST")
-        assert_error(response, 400, "reauthentication_needed", details=A_SENTENCE)
-        assert database.everything("recovery_codes") == before
-
     def test_one_of_two_concurrent_generations_succeeds(self, session, server):
         session = session.on(server)
         statuses = [answer.status_code for answer in at_once(2, lambda _: session.post(CODES))]
         assert sorted(statuses) == [200, 422]
-
-    def test_codes_of_0_3_stay_valid(self, alice, session, app, database):
-        parts = app.extensions[EXTENSION]
-        (mac, *_) = parts.recovery_codes.macs(alice.id, "00gj27x9kq")
-        database.run(
-            "INSERT INTO recovery_codes (user_id, code_mac) VALUES (%(id)s, %(mac)s)", id=alice.id, mac=mac
-        )
-        assert use(alice.open_session(), "OOGJ2-7x9kq").status_code == 200

@@ -7,7 +7,7 @@ import pytest
 
 from tests.flows.admin.test_admin_list_users import links
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok, page_of
-from tests.support.audit import FIREFOX, REQUEST_ID, act, clear_history, refuse
+from tests.support.audit import FIREFOX, REQUEST_ID, act
 from tests.support.cases import cases
 from tests.support.query_plans import analyze, plan_of
 
@@ -60,31 +60,11 @@ class TestList:
         only = "/admin/audit?page=1&per_page=20"
         assert links(response) == {"first": only, "last": only}
 
-    def test_refusals_of_a_minute_are_one_row_with_a_count(self, look, database):
-        for tries in (1, 2, 3):
-            refuse(database, ALICE, "sign_in_refused", "invalid_credentials", tries=tries, of=10)
-        entry, *before = look().json["data"]
-        # Two rows when a minute ended between them.
-        assert (entry["count"] + sum(entry["count"] for entry in before), len(before)) in ((3, 0), (3, 1))
-        assert entry["details"] == {"tries": 3, "of": 10}
-        assert (entry["action"], entry["reason"]) == ("sign_in_refused", "invalid_credentials")
-        assert (entry["actor"], entry["actor_id"]) == ("anonymous", None)
-
     def test_newest_acts_come_first_and_ties_are_broken_by_id(self, look, database, five):
         assert days(look()) == [5, 4, 3, 2, 1]
         database.run("UPDATE audit_log SET at = '2026-01-01T00:00:00Z'")
         ids = [look(f"?per_page=1&page={page}").json["data"][0]["id"] for page in range(1, 6)]
         assert ids == sorted(set(ids), reverse=True)
-
-    def test_administrator_reads_an_act_of_the_service_with_nulls(self, look, database, carol):
-        session = carol.open_session()
-        clear_history(database)
-        assert_ok(look(), {"data": [], "pagination": page_of(1, 20, 0, 0)})
-        origin = {"actor": "service"} | dict.fromkeys(("ip", "network", "user_agent", "request_id"))
-        act(database, None, "webhook_disabled", origin=origin)
-        (entry,) = session.get("/admin/audit").json["data"]
-        assert (entry["action"], entry["actor"]) == ("webhook_disabled", "service")
-        assert {entry[name] for name in ("user_id", "actor_id", "ip", "user_agent", "request_id")} == {None}
 
 
 class TestFilters:
@@ -92,20 +72,14 @@ class TestFilters:
         ("query", "found"),
         [
             (f"user={ALICE}", [4, 3, 1]),
-            (f"user={BOB}", [5, 2]),
             ("user=33333333-3333-3333-3333-333333333333", []),
-            ("action=signed_in", [2, 1]),
             *((f"action={none}", []) for none in ("signed", "SIGNED_IN", "%25", "")),
             ("since=2026-01-04T12:00:00Z", [5, 4]),
-            ("since=2026-01-04T12:00:00.000001Z", [5]),
             ("until=2026-01-02T12:00:00Z", [1]),
-            ("until=2026-01-02T12:00:00.000001Z", [2, 1]),
             ("since=2026-01-02T13:00:00%2B02:00&until=2026-01-04T00:00:00Z", [3, 2]),
-            ("since=2026-01-04T00:00:00Z&until=2026-01-02T00:00:00Z", []),
             ("request_id=request-3", [3]),
             ("request_id=request", []),
             (f"user={ALICE}&action=signed_in", [1]),
-            (f"user={BOB}&action=banned", []),
             ("since=2026-01-03T00:00:00Z&until=2026-01-04T00:00:00Z&action=banned&request_id=request-3", [3]),
         ],
     )
@@ -127,22 +101,6 @@ class TestFilters:
     def test_malformed_parameter_is_400(self, look, names, values):
         for name, value in itertools.product(names, values):
             assert_error(look(f"?{name}={quote(value)}"), 400, "validation_failed", details=A_SENTENCE)
-
-    @cases("name", ["user", "action", "since", "until", "request_id"])
-    def test_repeated_filter_is_400(self, look, name):
-        details = f"{name}: must be given once"
-        assert_error(look(f"?{name}=1&{name}=1"), 400, "validation_failed", details=details)
-
-
-class TestPages:
-    def test_following_the_links_yields_each_act_once_with_the_same_filters(self, client, service_role, five):
-        query = "per_page=1&action=signed_in&since=2026-01-01T00:00:00%2B00:00"
-        path, met = f"/admin/audit?{query}", []
-        while path:
-            response = client.get(path, headers=service_role)
-            met += days(response)
-            path = links(response).get("next")
-        assert met == [2, 1]
 
 
 @pytest.fixture(scope="class")
@@ -177,15 +135,10 @@ class TestManyRows:
             ({}, {"audit_log_at"}),
             (ONE, {"audit_log_user_id"}),
             (RARE, {"audit_log_action"}),
-            (COMMON, {"audit_log_action", "audit_log_at"}),
             (WHEN, {"audit_log_at"}),
             (REQUEST, {"audit_log_request_id"}),
             (ONE | RARE, {"audit_log_user_id", "audit_log_action"}),
-            (ONE | WHEN, {"audit_log_user_id"}),
-            (RARE | WHEN, {"audit_log_action"}),
-            (COMMON | WHEN, {"audit_log_action", "audit_log_at"}),
             (ONE | COMMON | WHEN, {"audit_log_user_id"}),
-            (ONE | COMMON | WHEN | REQUEST, {"audit_log_request_id"}),
         ],
     )
     @cases("offset", [0, 20])

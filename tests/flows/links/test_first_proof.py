@@ -24,21 +24,16 @@ AUTOCONFIRM = {"AUTH_AUTOCONFIRM": "true"}
 
 
 @pytest.fixture
-def settings():
-    return LAX
-
-
-@pytest.fixture
-def lax(make_app, settings):
+def lax(make_app):
     """A client of a service that signs in unconfirmed sign-ups."""
-    return make_app(**settings).test_client()
+    return make_app(**LAX).test_client()
 
 
-@pytest.fixture
-def mallory(lax):
-    """Mallory's session on a user with Dave's email."""
-    assert lax.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD}).status_code == 201
-    return session_of(lax, sign_in(lax, DAVE, MALLORYS_PASSWORD))
+def sign_up(lax, **address):
+    """Sign up as Mallory, and return the session."""
+    body = address | {"password": MALLORYS_PASSWORD}
+    assert lax.post("/signup", json=body).status_code == 201
+    return session_of(lax, lax.post("/token?grant_type=password", json=body))
 
 
 def by_magiclink(client, outbox, service_role):
@@ -62,10 +57,6 @@ def by_generated_link(client, outbox, service_role):
     return hand_in(client, "magiclink", link["hashed_token"])
 
 
-def sign_in_by_phone(client, password):
-    return client.post("/token?grant_type=password", json={"phone": PHONE, "password": password})
-
-
 def add_identity(database, provider):
     database.run(
         "INSERT INTO identities (user_id, provider, subject, identity_data)"
@@ -73,33 +64,23 @@ def add_identity(database, provider):
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "prove"),
-    [(LAX, by_magiclink), (LAX, by_code), (AUTOCONFIRM, by_recovery), (AUTOCONFIRM, by_generated_link)],
-)
-class TestProofByOtherMeans:
-    def test_password_of_the_sign_up_is_removed(self, lax, mallory, outbox, service_role, database, prove):
-        set_up(mallory)
-        assert database.count("known_networks", "passed_at IS NOT NULL") == 1
-        database.run("UPDATE known_networks SET network = '192.0.2.66'")
-        prove_mail_elsewhere(database)
-        dave = session_of(lax, prove(lax, outbox, service_role))
-        assert_error(sign_in(lax, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
-        assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(mallory.refresh(), 400, "refresh_token_not_found")
-        row = database.one(
-            "SELECT email, email_proved, email_confirmed_at IS NOT NULL, password_hash, made_by FROM users"
-        )
-        assert row == (DAVE, True, True, None, "signup")
-        assert database.count("sessions", "ended_at IS NULL") == 1
-        assert database.count("factors") == 0
-        assert database.count("known_networks", "network = '192.0.2.66' AND passed_at IS NOT NULL") == 0
-        assert has_no_mail_proof(database)
-        # A second proof removes nothing.
-        assert dave.put("/user", json={"password": PASSWORD}).status_code == 200
-        again = session_of(lax, prove(lax, outbox, service_role))
-        assert sign_in(lax, DAVE, PASSWORD).status_code == 200
-        assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
+def test_password_of_the_sign_up_is_removed(lax, outbox, service_role, database):
+    mallory = sign_up(lax, email=DAVE)
+    set_up(mallory)
+    database.run("UPDATE known_networks SET network = '192.0.2.66'")
+    prove_mail_elsewhere(database)
+    dave = session_of(lax, by_magiclink(lax, outbox, service_role))
+    assert_error(sign_in(lax, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
+    assert_error(mallory.get("/user"), 401, "session_not_found")
+    assert database.count("sessions", "ended_at IS NULL") == 1
+    assert database.count("factors") == 0
+    assert database.count("known_networks", "network = '192.0.2.66' AND passed_at IS NOT NULL") == 0
+    assert has_no_mail_proof(database)
+    # A second proof removes nothing.
+    assert dave.put("/user", json={"password": PASSWORD}).status_code == 200
+    again = session_of(lax, by_recovery(lax, outbox, service_role))
+    assert sign_in(lax, DAVE, PASSWORD).status_code == 200
+    assert (dave.get("/user").status_code, again.get("/user").status_code) == (200, 200)
 
 
 def by_the_sign_ups_own_link(client, outbox, service_role):
@@ -140,8 +121,7 @@ def confirm(client, service_role, **body):
 def test_each_way_of_proof_leaves_the_same(make_service, google, outbox, service_role, database, prove):
     client = make_service(**LAX).client
     google.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
-    client.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD})
-    mallory = session_of(client, sign_in(client, DAVE, MALLORYS_PASSWORD))
+    mallory = sign_up(client, email=DAVE)
     mallory.put("/user", json={"phone": PHONE})
     assert type_in(client, "phone_change", PHONE, outbox.last(PHONE).code).status_code == 200
     id = mallory.user["id"]
@@ -163,51 +143,15 @@ def test_each_way_of_proof_leaves_the_same(make_service, google, outbox, service
     assert_error(mallory.get("/user"), 401, "session_not_found")
 
 
-class TestProofByTheSignUp:
-    """Link and code of the sign-up keep its password; everything else was never proved and is removed."""
-
-    @pytest.fixture
-    def client(self, make_app):
-        return make_app(**LAX).test_client()
-
-    @pytest.mark.parametrize("by", ["link", "code", "page", "the second link", "type email"])
-    def test_password_stays(self, client, outbox, by):
-        client.post("/signup", json={"email": DAVE, "password": PASSWORD})
-        if by == "the second link":
-            client.post("/resend", json={"type": "signup", "email": DAVE})
-        message = outbox.last()
-        if by == "code":
-            assert type_in(client, "signup", DAVE, message.code).status_code == 200
-        elif by == "page":
-            assert fragment(press(client, "signup", message.token))["type"] == "signup"
-        else:
-            kind = "email" if by == "type email" else "signup"
-            assert hand_in(client, kind, message.token).status_code == 200
-        assert sign_in(client, DAVE).status_code == 200
-
-    @pytest.fixture
-    def mallory(self, client):
-        client.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD})
-        return session_of(client, sign_in(client, DAVE, MALLORYS_PASSWORD))
-
-
 def by_sms(client, outbox):
     client.post("/otp", json={"phone": PHONE})
     return session_of(client, type_in(client, "sms", PHONE, outbox.last(PHONE).code))
 
 
-@pytest.mark.parametrize("settings", [LAX, AUTOCONFIRM])
 class TestPhone:
-    @pytest.fixture
-    def mallory(self, lax):
-        """Mallory's session on a user with Dave's phone."""
-        assert lax.post("/signup", json={"phone": PHONE, "password": MALLORYS_PASSWORD}).status_code == 201
-        return session_of(lax, sign_in_by_phone(lax, MALLORYS_PASSWORD))
-
-    def test_phone_proved_by_a_sign_in_code_removes_password_sessions_and_an_added_email(
-        self, lax, mallory, outbox
-    ):
+    def test_phone_proved_by_a_sign_in_code_removes_password_sessions_and_an_added_email(self, lax, outbox):
         """Otherwise a link to Mallory's mailbox would open an account that Dave uses."""
+        mallory = sign_up(lax, phone=PHONE)
         mallory.put("/user", json={"email": "mallory@evil.example"})
         assert hand_in(lax, "email_change", outbox.last("mallory@evil.example").token).status_code == 200
         dave = by_sms(lax, outbox)
@@ -215,15 +159,13 @@ class TestPhone:
         assert (after["email"], after["phone_confirmed_at"]) == (None, A_TIMESTAMP)
         assert [each["provider"] for each in after["identities"]] == ["phone"]
         assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(sign_in_by_phone(lax, MALLORYS_PASSWORD), 401, "invalid_credentials")
         assert_error(sign_in(lax, "mallory@evil.example", MALLORYS_PASSWORD), 401, "invalid_credentials")
         lax.post("/magiclink", json={"email": "mallory@evil.example"})
         opened = hand_in(lax, "magiclink", outbox.last("mallory@evil.example", "magiclink").token)
         assert opened.json["user"]["id"] != dave.user["id"]
 
-    def test_first_proof_voids_undo_links_to_a_removed_phone(self, lax, outbox, database):
-        lax.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD})
-        mallory = session_of(lax, sign_in(lax, DAVE, MALLORYS_PASSWORD))
+    def test_first_proof_voids_undo_links_to_a_removed_phone(self, lax, outbox):
+        mallory = sign_up(lax, email=DAVE)
         for phone in (PHONE, OTHER_PHONE):
             mallory.put("/user", json={"phone": phone})
             assert type_in(lax, "phone_change", phone, outbox.last(phone).code).status_code == 200
@@ -232,154 +174,42 @@ class TestPhone:
         assert fragment(press(lax, "undo", undo)) == EXPIRED
         assert dave.get("/user").json["phone"] is None
 
-
-class TestPhoneOfItsOwner:
-    def test_proof_of_an_added_phone_keeps_a_proved_email(self, client, alice, outbox):
-        session = alice.open_session()
-        session.put("/user", json={"phone": PHONE})
-        type_in(client, "phone_change", PHONE, outbox.last(PHONE).code)
-        by_sms(client, outbox)
-        assert session.get("/user").json["email"] == alice.email
-        assert alice.try_to_sign_in().status_code == 200
-
-    @pytest.mark.parametrize("kept", ["email", "phone"])
-    def test_first_proof_of_one_address_removes_the_other_unproved_one(
-        self, client, service_role, outbox, kept
-    ):
+    def test_first_proof_of_one_address_removes_the_other_unproved_one(self, client, service_role, outbox):
         made = client.post("/admin/users", json={"email": DAVE, "phone": PHONE}, headers=service_role).json
-        session = (
-            by_sms(client, outbox)
-            if kept == "phone"
-            else session_of(client, by_magiclink(client, outbox, service_role))
-        )
-        after = session.get("/user").json
-        assert after["id"] == made["id"]
-        assert [name for name in ("email", "phone") if after[name]] == [kept]
-        assert [entry["provider"] for entry in after["identities"]] == [kept]
-
-    @pytest.mark.parametrize("added", ["email", "phone"])
-    def test_proof_of_an_address_that_an_administrator_added_removes_nothing(
-        self, client, service_role, outbox, added
-    ):
-        if added == "email":
-            session = by_sms(client, outbox)
-        else:
-            session = session_of(client, by_magiclink(client, outbox, service_role))
-        path = f"/admin/users/{session.user['id']}"
-        both = {"email": DAVE, "phone": PHONE}
-        client.put(path, json={added: both[added], "password": PASSWORD}, headers=service_role)
-        again = (
-            by_sms(client, outbox)
-            if added == "phone"
-            else session_of(client, by_magiclink(client, outbox, service_role))
-        )
-        user = again.get("/user").json
-        assert {kind: user[kind] for kind in both} == both
-        assert sign_in_by_phone(client, PASSWORD).status_code == sign_in(client, DAVE).status_code == 200
+        after = by_sms(client, outbox).get("/user").json
+        assert (after["id"], after["email"], after["phone"]) == (made["id"], None, PHONE)
+        assert [entry["provider"] for entry in after["identities"]] == ["phone"]
 
 
-class TestSignUpWithATakenAddress:
+# The requests that make a user with Dave's address, who is not that of a sign-up.
+MAKERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "confirmed": ("/admin/users", {"password": PASSWORD, "email_confirm": True}),
+    "unconfirmed": ("/admin/users", {"password": PASSWORD}),
+    "magiclink": ("/magiclink", {}),
+    "invite": ("/admin/invite", {}),
+    "generated sign-up": ("/admin/generate_link", {"type": "signup", "password": PASSWORD}),
+}
+
+
+@pytest.mark.parametrize(
+    ("maker", "settings"),
+    [
+        *((maker, {}) for maker in MAKERS),
+        *((maker, LAX) for maker in ("unconfirmed", "magiclink")),
+        *((maker, AUTOCONFIRM) for maker in ("unconfirmed", "magiclink")),
+    ],
+)
+def test_sign_up_changes_no_other_user(make_app, client, service_role, database, maker, settings):
     """A sign-up changes no user that it did not create, proved or not."""
-
-    TABLES = ("users", "identities", "sessions", "one_time_tokens", "known_networks")
-
-    def make(self, client, service_role, outbox, maker):
-        body: dict[str, Any] = {"email": DAVE, "password": PASSWORD}
-        if maker in ("admin", "unconfirmed", "with both"):
-            made = (
-                body
-                | {"email_confirm": maker == "admin"}
-                | ({"phone": PHONE} if maker == "with both" else {})
-            )
-            client.post("/admin/users", json=made, headers=service_role)
-        elif maker in ("magiclink", "otp"):
-            client.post(f"/{maker}", json={"email": DAVE})
-        elif maker == "invite":
-            client.post("/admin/invite", json={"email": DAVE}, headers=service_role)
-        elif maker.startswith("generated"):
-            type = "invite" if maker == "generated invite" else "signup"
-            client.post("/admin/generate_link", json=body | {"type": type}, headers=service_role)
-        elif maker == "changed":
-            client.post("/signup", json=body | {"email": "erin@example.com"})
-            session = session_of(client, hand_in(client, "signup", outbox.last().token))
-            session.put("/user", json={"email": DAVE})
-            hand_in(client, "email_change", outbox.last(DAVE).token)
-        else:
-            client.post("/signup", json=body)
-            hand_in(client, "signup", outbox.last().token)
-
-    @pytest.mark.parametrize(
-        ("maker", "settings"),
-        [
-            *((maker, {}) for maker in ("admin", "unconfirmed", "with both", "magiclink", "otp", "invite")),
-            *(
-                (maker, {})
-                for maker in ("generated invite", "generated sign-up", "confirmed", "used", "changed")
-            ),
-            *((maker, LAX) for maker in ("unconfirmed", "magiclink", "confirmed")),
-            *((maker, AUTOCONFIRM) for maker in ("unconfirmed", "magiclink")),
-        ],
-    )
-    def test_sign_up_changes_no_other_user(
-        self, make_app, client, service_role, outbox, database, maker, settings
-    ):
-        self.make(client, service_role, outbox, maker)
-        if maker == "used":
-            # An administrator removed the confirmation.
-            database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false")
-        before = database.everything(*self.TABLES)
-        other = make_app(**settings).test_client() if settings else client
-        response = other.post(
-            "/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD, "data": {"x": 1}}
-        )
-        assert response.status_code == (409 if settings else 201)
-        assert database.everything(*self.TABLES) == before
-        assert_error(sign_in(other, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
-
-    @pytest.mark.parametrize("maker", ["with both", "confirmed phone", "otp"])
-    def test_sign_up_by_phone_changes_no_other_user(self, client, service_role, outbox, database, maker):
-        if maker == "otp":
-            client.post("/otp", json={"phone": PHONE})
-        else:
-            self.make(client, service_role, outbox, "with both")
-        if maker == "confirmed phone":
-            database.run("UPDATE users SET phone_confirmed_at = now(), phone_proved = true")
-        before = database.everything(*self.TABLES)
-        assert client.post("/signup", json={"phone": PHONE, "password": MALLORYS_PASSWORD}).status_code == 201
-        assert database.everything(*self.TABLES) == before
-        assert_error(sign_in_by_phone(client, MALLORYS_PASSWORD), 401, "invalid_credentials")
-
-    def test_replaced_sign_up_keeps_pending_changes_of_other_users(self, client, alice, database):
-        """Alice has pending changes to Dave's address and phone."""
-        session = alice.open_session()
-        session.put("/user", json={"email": DAVE, "phone": OTHER_PHONE})
-        for _ in range(2):
-            client.post("/signup", json={"email": DAVE, "password": PASSWORD})
-            client.post("/signup", json={"phone": OTHER_PHONE, "password": PASSWORD})
-        after = session.get("/user").json
-        assert (after["id"], after["new_email"], after["new_phone"]) == (alice.id, DAVE, OTHER_PHONE)
-        assert database.count("users") == 3
-
-
-def test_confirmation_by_an_administrator_counts_as_proof(client, service_role, outbox):
-    """A link afterwards removes nothing: the administrator vouched for the account."""
-    body = {"email": DAVE, "password": PASSWORD, "email_confirm": True, "phone": PHONE}
-    made = client.post("/admin/users", json=body, headers=service_role).json
-    session = session_of(client, sign_in(client, DAVE))
-    assert by_magiclink(client, outbox, service_role).json["user"]["id"] == made["id"]
-    assert sign_in(client, DAVE).status_code == 200
-    both = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP), identity("phone", PHONE)]
-    expected = user(DAVE, id=made["id"], phone=PHONE, last_sign_in_at=A_TIMESTAMP, identities=both)
-    assert session.get("/user").json == expected | {
-        "app_metadata": {"provider": "email", "providers": ["email", "phone"]}
-    }
-
-
-def test_first_proof_of_a_user_created_by_a_message_removes_nothing(client, outbox, service_role):
-    assert by_magiclink(client, outbox, service_role).status_code == 200
-    first = session_of(client, by_code(client, outbox, service_role))
-    assert by_recovery(client, outbox, service_role).status_code == 200
-    assert first.get("/user").status_code == 200
+    path, body = MAKERS[maker]
+    assert client.post(path, json={"email": DAVE} | body, headers=service_role).status_code == 200
+    tables = ("users", "identities", "sessions", "one_time_tokens", "known_networks")
+    before = database.everything(*tables)
+    other = make_app(**settings).test_client() if settings else client
+    response = other.post("/signup", json={"email": DAVE, "password": MALLORYS_PASSWORD, "data": {"x": 1}})
+    assert response.status_code == (409 if settings else 201)
+    assert database.everything(*tables) == before
+    assert_error(sign_in(other, DAVE, MALLORYS_PASSWORD), 401, "invalid_credentials")
 
 
 # Statements that say elsewhere than prove_address that an address is proved, and why.

@@ -6,18 +6,7 @@ import pytest
 
 from tests.support.answers import assert_error
 from tests.support.checked_rows import statements_run
-from tests.support.links import (
-    ACCEPTING,
-    CHALLENGE,
-    SITE,
-    TYPES,
-    Sent,
-    assert_signed_in,
-    hand_in,
-    press,
-    send,
-    type_in,
-)
+from tests.support.links import ACCEPTING, SITE, TYPES, Sent, assert_signed_in, hand_in, press, send, type_in
 
 EFFECTS = (
     *("users", "identities", "sessions", "outbox", "authorization_codes"),
@@ -61,7 +50,8 @@ class TestEachPurpose:
                 response = spend(client, type, message)
                 session = assert_signed_in(client, response, response.json["user"], **members)
                 assert [each["method"] for each in session.claims["amr"]] == [method], (type, spend)
-                assert_error(spend(client, type, message), 403, "otp_expired")
+                for again in ways_of(message):
+                    assert_error(again(client, type, message), 403, "otp_expired")
 
     def test_other_types_are_refused_without_effect(self, client, sent, database, purpose):
         message = sent()
@@ -94,7 +84,6 @@ class TestEachPurpose:
 
 
 PAGE = f"{SITE}/new-password"
-PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 Version/18.6 Mobile/15E148 Safari/604.1"
 
 
 @pytest.mark.parametrize(
@@ -104,14 +93,6 @@ PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.
 def test_link_leads_to_the_page_of_what_was_sent(client, sent, type, page):
     response = press(client, type, sent().token, redirect_to=PAGE)
     assert (response.status_code, response.location) == (303, page)
-
-
-@pytest.mark.parametrize("type", ["recovery", "magiclink", "email"])
-def test_recovery_in_another_browser_leads_to_a_new_password(client, alice, outbox, type):
-    body = {"email": alice.email, "code_challenge": CHALLENGE}
-    assert client.post("/recover", json=body, headers={"User-Agent": PHONE}).status_code == 200
-    response = press(client, type, outbox.last(alice.email, "recovery").token)
-    assert (response.status_code, response.location) == (303, PAGE)
 
 
 @pytest.mark.parametrize("type", ["recovery", "magiclink", "email"])

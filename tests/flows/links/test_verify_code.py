@@ -1,16 +1,13 @@
 """POST /verify with a code of six digits."""
 
 import base64
-from typing import Any
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error, token_response
-from tests.support.cases import cases
+from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.links import (
     ACCEPTING,
     BY_CODE,
-    BY_LINK,
     OTHER_PHONE,
     TYPES,
     assert_dead,
@@ -24,7 +21,6 @@ from tests.support.links import (
     send,
     type_in,
 )
-from tests.support.users import session_of
 
 EFFECTS = ("users", "identities", "sessions", "outbox", "authorization_codes", "known_networks")
 ERIN = "erin@example.com"
@@ -56,23 +52,6 @@ def unspent(client, database, type, message, bob):
 
 @pytest.mark.parametrize("type", BY_CODE)
 class TestEachType:
-    def test_right_code_signs_in_once_and_voids_its_link(self, client, message, database, type):
-        response = type_in(client, type, message.to, message.code)
-        recent: dict[str, Any] = {"recent_changes": []} if type == "recovery" else {}
-        signed_in = response.json["user"]
-        assert (response.status_code, response.json) == (200, token_response(signed_in) | recent)
-        session = session_of(client, response)
-        assert session.get("/user").json == signed_in
-        method = "recovery" if type == "recovery" else "otp"
-        assert session.claims["amr"] == [{"method": method, "timestamp": session.claims["iat"]}]
-        name = "phone" if message.to.startswith("+") else "email"
-        assert (signed_in[name], signed_in[f"{name}_confirmed_at"]) == (message.to, A_TIMESTAMP)
-        before = database.everything(*EFFECTS)
-        assert_expired(type_in(client, type, message.to, message.code))
-        if message.token:
-            assert_expired(hand_in(client, type, message.token))
-        assert database.everything(*EFFECTS) == before
-
     @pytest.mark.parametrize("tries", [4, 5])
     def test_code_is_refused_after_five_wrong_tries_but_no_link(self, client, message, database, type, tries):
         before = database.everything(*EFFECTS)
@@ -102,12 +81,6 @@ class TestEachType:
             assert_expired(type_in(client, other, message.to, message.code))
         for address in (bob.email, OTHER_PHONE, "nobody@example.com", "+15550100"):
             assert_expired(type_in(client, type, address, message.code))
-
-
-@pytest.mark.parametrize("type", [type for type in BY_CODE if type in BY_LINK])
-def test_spent_link_voids_its_code(client, message, type):
-    assert fragment(follow(client, type, message.token))["type"] == type
-    assert_expired(type_in(client, type, message.to, message.code))
 
 
 @pytest.mark.parametrize("type", TYPES)
@@ -160,65 +133,23 @@ class TestDailyLimitOfTries:
         assert_expired(type_in(client, "magiclink", ERIN, message.code))
         assert_signs_in(client, "magiclink", message.token)
 
-    @pytest.mark.parametrize(("tries", "days"), [(19, 0), (21, 1)], ids=["nineteen", "the next day"])
-    def test_code_works_after_nineteen_tries_or_the_next_day(self, client, ask, waste, database, tries, days):
-        waste(tries)
-        later(database, days=days)
-        assert type_in(client, "magiclink", ERIN, ask().code).status_code == 200
-
-    def test_tries_are_counted_over_all_types(self, client, ask):
-        """Otherwise an attacker who requests a code of each type has five times as many guesses."""
-        for number in range(20):
-            if number % 4 == 0:
-                type = "magiclink" if number % 8 else "recovery"
-                wrong = ask(type).wrong_code
-            assert_expired(type_in(client, type, ERIN, wrong))
-        messages = {kind: ask(kind) for kind in ("magiclink", "recovery")}
-        for kind, message in messages.items():
-            assert_expired(type_in(client, kind, ERIN, message.code))
-        assert_signs_in(client, "recovery", messages["recovery"].token)
-
-    def test_right_code_neither_counts_as_a_try_nor_resets_the_count(self, client, ask, waste, database):
-        waste(7)
-        for _ in range(22):
-            assert type_in(client, "magiclink", ERIN, ask().code).status_code == 200
-        assert counted(database, f"code {ERIN}") == 7
-
     def test_malformed_code_does_not_count_as_a_try(self, client, message, database):
         for code in ("", "12345", "abcdef", "x" * 43):
             assert_expired(type_in(client, "magiclink", message.to, code))
         assert database.count("failure_counts", "count > 0") == 0
 
-    def test_tries_are_counted_per_address_in_all_spellings(self, client, ask, waste, outbox, alice):
-        client.post("/magiclink", json={"email": alice.email})
-        waste(21, [ERIN, "ERIN@example.com", "Erin@EXAMPLE.com"])
-        assert_expired(type_in(client, "magiclink", ERIN, ask().code))
-        assert type_in(client, "magiclink", alice.email, outbox.last(alice.email).code).status_code == 200
 
-
-class TestSpelling:
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda code: f" {code}",
-            lambda code: f"{code} ",
-            lambda code: f"{code[:3]} {code[3:]}",
-            lambda code: f"{code[:3]}-{code[3:]}",
-            lambda code: f"{code}\n",
-            lambda code: code.translate({48 + digit: 0xFF10 + digit for digit in range(10)}),
-            lambda code: code.translate({48 + digit: 0x0660 + digit for digit in range(10)}),
-        ],
-    )
-    def test_code_as_people_type_it_signs_in_once(self, client, message, change):
-        assert type_in(client, "magiclink", message.to, change(message.code)).status_code == 200
-        assert_expired(type_in(client, "magiclink", message.to, message.code))
-
-    @pytest.mark.usefixtures("unspent")
-    @pytest.mark.parametrize(
-        "change", [lambda code: f"0{code}", lambda code: f"{code}0", lambda code: code[:5]]
-    )
-    def test_code_with_other_digits_is_refused(self, client, message, change):
-        assert_expired(type_in(client, "magiclink", message.to, change(message.code)))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda code: f" {code[:3]} {code[3:]}",
+        lambda code: f"{code[:3]}-{code[3:]}\n",
+        lambda code: code.translate({48 + digit: 0x0660 + digit for digit in range(10)}),
+    ],
+)
+def test_code_as_people_type_it_signs_in_once(client, message, change):
+    assert type_in(client, "magiclink", message.to, change(message.code)).status_code == 200
+    assert_expired(type_in(client, "magiclink", message.to, message.code))
 
 
 class TestMisplacedCodes:
@@ -246,12 +177,3 @@ class TestMisplacedCodes:
         mac, hash = database.one("SELECT encode(code_mac, 'hex'), token_hash FROM one_time_tokens")
         assert_expired(type_in(client, "magiclink", message.to, mac))
         assert_expired(hand_in(client, "magiclink", base64.urlsafe_b64encode(hash).decode().rstrip("=")))
-
-
-class TestRefusals:
-    @pytest.mark.usefixtures("unspent")
-    @cases("content_type", ["text/plain", "multipart/form-data; boundary=x", "application/xml", ""])
-    def test_other_content_type_is_refused(self, client, message, content_type):
-        body = f'{{"type": "magiclink", "email": "{message.to}", "token": "{message.code}"}}'
-        refused = client.post("/verify", data=body, content_type=content_type)
-        assert_error(refused, 415, "unsupported_media_type", details=A_SENTENCE)

@@ -3,14 +3,7 @@
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, user
-from tests.support.links import (
-    ON_ITS_WAY,
-    PHONE,
-    WITH_CHALLENGE,
-    assert_signed_in,
-    later,
-    type_in,
-)
+from tests.support.links import ON_ITS_WAY, PHONE, WITH_CHALLENGE, assert_signed_in, later, type_in
 from tests.support.users import PASSWORD
 
 
@@ -66,11 +59,6 @@ class TestCode:
         expected = phone_user(PHONE, user_metadata=body.get("data", {}), confirmation_sent_at=A_TIMESTAMP)
         assert_signed_in(client, type_in(client, "sms", PHONE, message.code), expected)
 
-    def test_banned_user_is_sent_nothing(self, client, phil, outbox, database):
-        database.run("UPDATE users SET banned_until = 'infinity'")
-        assert_ok(client.post("/otp", json={"phone": PHONE}), ON_ITS_WAY)
-        assert (outbox.sent(), outbox.suppressed()) == ([], 1)
-
     def test_only_the_newest_code_works_for_ten_minutes(self, client, phil, ask, database):
         first, second = ask(), ask()
         assert_error(type_in(client, "sms", PHONE, first.code), 403, "otp_expired")
@@ -79,46 +67,35 @@ class TestCode:
         assert_error(type_in(client, "sms", PHONE, second.code), 403, "otp_expired")
         assert database.count("sessions") == 1
 
-    @pytest.mark.parametrize("confirmed", [{"phone_confirm": True}, {}])
-    def test_first_sign_in_by_a_phone_set_by_an_administrator_keeps_the_account(
-        self, client, service_role, alice, ask, database, confirmed
-    ):
-        """The email was proved before, so the sign-in by SMS is not the first proof."""
-        change = {"phone": PHONE} | confirmed
-        response = client.put(f"/admin/users/{alice.id}", headers=service_role, json=change)
-        assert response.status_code == 200
-        database.run("UPDATE users SET made_by = 'signup'")
-        response = type_in(client, "sms", PHONE, ask(create_user=False).code)
-        assert (response.status_code, response.json["user"]["email"]) == (200, alice.email)
-        assert response.json["user"]["app_metadata"]["providers"] == ["email", "phone"]
-        assert database.count("users", "password_hash IS NOT NULL") == 1
-
 
 class TestRefusals:
-    def test_number_of_no_country_gets_no_sms_and_its_user_signs_in_by_password(
-        self, client, service_role, alice, database
-    ):
-        impossible = "+5215512345678"
-        with_password = {"phone": impossible, "password": PASSWORD}
-        stored = {"email": "phil@example.com", "phone_confirm": True} | with_password
-        assert client.post("/admin/users", json=stored, headers=service_role).status_code == 200
-        users, details = database.count("users"), "phone: must be as long as the numbers of its country"
-        for number in (impossible, "+5215512345679"):
+    @pytest.fixture
+    def refused(self, alice, database):
+        """Assert that each request for an SMS to a number is refused."""
+
+        def refused(client, phone, error_code, details):
             for path, body in (
                 ("/otp", {}),
                 ("/resend", {"type": "sms"}),
                 ("/signup", {"password": PASSWORD}),
             ):
-                refused = client.post(path, json={"phone": number} | body)
-                assert_error(refused, 400, "validation_failed", details=details)
-        assert_error(
-            alice.sign_in().put("/user", json={"phone": impossible}),
-            400,
-            "validation_failed",
-            details=details,
-        )
-        assert (database.count("outbox"), database.count("users")) == (0, users)
-        assert client.post("/token?grant_type=password", json=with_password).status_code == 200
+                response = client.post(path, json={"phone": phone} | body)
+                assert_error(response, 400, error_code, details=details)
+            change = alice.sign_in(client=client).put("/user", json={"phone": phone})
+            assert_error(change, 400, error_code, details=details)
+            assert database.count("outbox") == 0
+
+        return refused
+
+    def test_number_of_no_country_gets_no_sms_and_its_user_signs_in_by_password(
+        self, client, service_role, refused
+    ):
+        body = {"phone": "+5215512345678", "password": PASSWORD}
+        stored = {"email": "phil@example.com", "phone_confirm": True} | body
+        assert client.post("/admin/users", json=stored, headers=service_role).status_code == 200
+        details = "phone: must be as long as the numbers of its country"
+        refused(client, body["phone"], "validation_failed", details)
+        assert client.post("/token?grant_type=password", json=body).status_code == 200
 
     @pytest.mark.parametrize(
         ("settings", "error_code", "details"),
@@ -131,27 +108,13 @@ class TestRefusals:
         ids=str,
     )
     def test_request_is_refused_when_no_sms_can_be_sent(
-        self, make_app, phil, alice, database, settings, error_code, details
+        self, make_app, phil, refused, settings, error_code, details
     ):
         client = make_app(**settings).test_client()
         by_country = "AUTH_SMS_COUNTRIES" in settings
         assert client.get("/settings").json["external_phone_enabled"] is by_country
-        with_password = {"phone": PHONE, "password": PASSWORD}
-        for path, body in (
-            ("/otp", {"phone": PHONE}),
-            ("/resend", {"type": "sms", "phone": PHONE}),
-            ("/signup", with_password),
-        ):
-            assert_error(client.post(path, json=body), 400, error_code, details=details)
-        change = alice.sign_in(client=client).put("/user", json={"phone": PHONE})
-        assert_error(change, 400, error_code, details=details)
-        log_in = client.post("/token?grant_type=password", json=with_password)
-        if by_country:
-            assert log_in.json["error_code"] == "invalid_credentials"
-        else:
-            assert_error(log_in, 400, error_code)
-        assert database.count("outbox") == 0
-        assert client.post("/otp", json={"phone": "+447700900123"}).status_code == (
-            200 if by_country else 400
-        )
-        assert database.count("outbox", "recipient = '+447700900123'") == by_country
+        refused(client, PHONE, error_code, details)
+        log_in = client.post("/token?grant_type=password", json={"phone": PHONE, "password": PASSWORD})
+        assert log_in.json["error_code"] == ("invalid_credentials" if by_country else error_code)
+        allowed = client.post("/otp", json={"phone": "+447700900123"})
+        assert allowed.status_code == (200 if by_country else 400)

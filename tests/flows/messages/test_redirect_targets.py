@@ -23,51 +23,19 @@ https://*.preview.example.com/** https://exact.example.com/cb https://query.exam
 https://port.example.com:8443/** https://segment.example.com/a/*/b myapp://callback
 """
 GOOD = """
-https://app.example.com https://app.example.com/ https://app.example.com:443/x
-https://app.example.com/welcome?next=/home&x=%2F%2Fevil.example https://app.example.com//x
-https://app.example.com?@evil.example https://pr-7.preview.example.com/a/b/c https://exact.example.com/cb
-https://query.example.com/cb?x=1 https://port.example.com:8443/x https://segment.example.com/a/anything/b
-myapp://callback HTTPS://app.example.com/ https://APP.example.com/ MYAPP://callback
-https://exact.EXAMPLE.com/cb https://app.example.com/? https://app.example.com/x?y=%7B1%7d
+https://app.example.com/welcome?next=/home&x=%2F%2Fevil.example https://app.example.com?@evil.example
+https://pr-7.preview.example.com/a/b/c https://query.example.com/cb?x=1 https://port.example.com:8443/x
+https://segment.example.com/a/anything/b myapp://callback HTTPS://APP.example.com/x?y=%7B1%7d
 """
-# Other hosts, no scheme or another one, scripts and documents, userinfo, backslashes (which browsers read as
-# slashes), look-alike hosts, ports, paths that parsers shorten or cut differently, and URLs of no pattern.
+# Another host, another scheme, a script, userinfo, backslashes, a look-alike host, a port, dots, and no pattern;
 # tests/core/net/test_redirects.py has more of each.
-_HOSTILE = r"""
-https://evil.example https://evil.example?https://app.example.com/ https://2130706433/ https://[::1]/
-//evil.example ///evil.example /relative ?x=1 app.example.com http://app.example.com/start ://app.example.com/
-https:evil.example https:/evil.example https:///evil.example https:\\evil.example HTTPS://evil.example/
-ftp://app.example.com/ javascript:alert(1) javascript://app.example.com/%0aalert(1) vbscript:x
-data:text/html,<script>alert(1)</script> data://app.example.com/,x file://app.example.com/x
-blob:https://app.example.com/x view-source:https://app.example.com/
-https://app.example.com@evil.example https://user@app.example.com/ https://evil.example#@app.example.com/
-https://evil.example\@app.example.com https://app.example.com\.evil.example /\evil.example
-https://app.example.com.evil.example/ https://evilapp.example.com/ https://appxexample.com/
-https://app.example.com./ https://APP.example.com.evil.example/ https://app%2eexample.com/
-https://evil.example{.app.example.com/ https://evil.example|app.example.com/ https://evil.example#/app.example.com
-https://app.example.com:8443/ https://app.example.com:0/ https://app.example.com:/ https://app.example.com:99999/
-https://app.example.com/../x https://app.example.com/a/./b https://app.example.com/.%2E/x
-https://app.example.com/..;/x https://app.example.com/%2e.;a=b/x https://app.example.com/%252e%252e/x
-https://app.example.com/%2f%2fevil.example https://app.example.com/%5cevil.example
-https://app.example.com/%0d%0aSet-Cookie:x https://app.example.com/%7f https://app.example.com/#\\fragment
-https://app.example.com/"onclick='x' https://app.example.com/<x>
-https://preview.example.com/ https://a.b.preview.example.com/ https://x.preview.example.com:444/
-https://evil.example/.preview.example.com/ https://x.preview.example.com.evil.example/
-https://port.example.com/ https://exact.example.com/cb/ https://query.example.com/cb?x=2
-https://segment.example.com/a/x/y/b myapp://callback/x myapp:callback OTHERAPP://callback
-"""
 HOSTILE = [
-    *_HOSTILE.split(),
-    # Control characters, spaces, and characters that become others in a host.
-    *("java\tscript:alert(1)", "https://\u0430pp.example.com/", "https://app.example\u3002com/"),
-    *(
-        "https://app.example.com/\r\nLocation: https://evil.example",
-        "https://evil.example\t.app.example.com/",
-    ),
-    *(" https://app.example.com/", "https://app.example.com/ ", "https://app.example.com/\x7f"),
+    *("https://evil.example?https://app.example.com/", "//evil.example", "http://app.example.com/start"),
+    *("javascript://app.example.com/%0aalert(1)", "https://app.example.com@evil.example"),
+    *("https:\\\\evil.example", "https://app.example.com.evil.example/", "https://app.example.com:8443/"),
+    *("https://app.example.com/.%2E/x", "https://x.preview.example.com:444/", "myapp://callback/x"),
+    "https://app.example.com/\r\nLocation: https://evil.example",
 ]
-# One of most kinds, for routes that share a check.
-FEW = HOSTILE[::10]
 # The routes that make a link, with a body, in which {} is a number.
 ROUTES = {
     "/signup": {"email": "dave{}@example.com", "password": PASSWORD},
@@ -150,16 +118,16 @@ class TestCreatingALink:
             ask("/user", None, number="")
         is_for_password = route in ("/recover", "/admin/invite")
         default = f"{BASE_URL}/new-password?then=site" if is_for_password else SITE
-        for number, target in enumerate(FEW):
+        for number, target in enumerate(HOSTILE):
             response = ask(route, target, by, number)
             assert response.status_code in (200, 201), (target, response.text)
             if "action_link" in response.json:
                 assert response.json["redirect_to"] == SITE
                 assert response.json["action_link"].endswith(f"&redirect_to={quote(SITE, safe='')}")
         assert stored_targets(database) == [default]
-        for number, target in enumerate(GOOD.split()[::4], len(FEW)):
+        for number, target in enumerate(GOOD.split(), len(HOSTILE)):
             ask(route, target, by, number)
-        assert stored_targets(database) == sorted([default, *GOOD.split()[::4]])
+        assert stored_targets(database) == sorted([default, *GOOD.split()])
 
     @pytest.mark.parametrize("settings", [{}, {"AUTH_DEV_INBOX": "true"}], ids=["here", "with the inbox"])
     @pytest.mark.parametrize("route", ["/magiclink", "/recover", "/signup", "/admin/invite"])
@@ -193,14 +161,8 @@ class TestCreatingALink:
 
 
 class TestOpeningALink:
-    def test_hostile_target_is_replaced(self, client, ask, link, alice, database):
-        for target in HOSTILE:
-            assert ask("/magiclink", target).status_code == 200
-            assert leads_to(follow(client, "magiclink", link(), redirect_to=target)), target
-        assert stored_targets(database) == [SITE]
-
     def test_hostile_target_is_replaced_with_the_button_and_when_the_link_fails(self, client, link):
-        for target in FEW:
+        for target in HOSTILE:
             token = link()
             page = client.get(path("magiclink", token, redirect_to=target), headers=BROWSER)
             assert (page.status_code, "Location" in page.headers) == (200, False)
@@ -214,7 +176,7 @@ class TestOpeningALink:
     def test_hostile_target_is_replaced_with_an_authorization_code(self, client, alice, outbox, database):
         client.post("/magiclink", json={"email": alice.email, "code_challenge": CHALLENGE})
         token = outbox.last().token
-        for target in FEW:
+        for target in HOSTILE:
             assert list(query(follow(client, "magiclink", token, redirect_to=target), SITE)) == ["code"]
             database.run("UPDATE one_time_tokens SET spent_at = NULL")
 
@@ -227,16 +189,9 @@ class TestOpeningALink:
     @cases(
         ("target", "location"),
         [
-            ("https://app.example.com/#/reset", "https://app.example.com/?code=CODE#/reset"),
             ("https://app.example.com/?x=1#/a?b#c", "https://app.example.com/?x=1&code=CODE#/a?b#c"),
             ("https://app.example.com/x?", "https://app.example.com/x?code=CODE"),
-            ("https://app.example.com/x?a&", "https://app.example.com/x?a&code=CODE"),
-            ("HTTPS://APP.Example.com:443/x", "HTTPS://APP.Example.com:443/x?code=CODE"),
-            (
-                "https://app.example.com/{x}|^`?{y}",
-                "https://app.example.com/%7Bx%7D%7C%5E%60?%7By%7D&code=CODE",
-            ),
-            ("https://app.example.com/x?a=[1]'", "https://app.example.com/x?a=[1]'&code=CODE"),
+            ("HTTPS://APP.Example.com:443/{x}|^`", "HTTPS://APP.Example.com:443/%7Bx%7D%7C%5E%60?code=CODE"),
             ("myapp:///callback", "myapp:///callback?code=CODE"),
             ("MyApp://Callback", "MyApp://Callback?code=CODE"),
         ],
@@ -256,19 +211,6 @@ class TestOpeningALink:
         assert response.location.startswith("https://app.example.com/#access_token=")
         assert ("of-mallory" in response.location, response.location.count("#")) == (False, 1)
         assert leads_to(response, "https://app.example.com/")
-
-    @cases(
-        ("target", "source"),
-        [
-            ("https://pr-7.preview.example.com/x", ""),
-            ("https://port.example.com:8443/x", ""),
-            ("myapp://callback", " myapp:"),
-        ],
-    )
-    def test_policy_of_the_page_allows_the_scheme_of_an_application(self, client, link, target, source):
-        """Browsers apply form-action to the redirect after a POST. A page goes to websites."""
-        page = client.get(path("magiclink", link(), redirect_to=target), headers=BROWSER)
-        assert f"form-action 'self'{source};" in page.headers["Content-Security-Policy"]
 
     def test_target_of_the_request_is_used_as_long_as_it_is_allowed(self, client, ask, make_app, outbox):
         ask("/magiclink", "https://exact.example.com/cb")

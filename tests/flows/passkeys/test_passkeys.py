@@ -2,7 +2,6 @@
 
 import pytest
 
-from auth.web.context import EXTENSION
 from tests.support.answers import (
     A_SENTENCE,
     A_TIMESTAMP,
@@ -17,10 +16,9 @@ from tests.support.answers import (
 from tests.support.audit import timeline_texts
 from tests.support.authenticator import ES256, ES384, Authenticator, Key, encode
 from tests.support.cases import cases
-from tests.support.links import Outbox, hand_in, press
 from tests.support.passkeys import assertion, register, register_response, sign_in, sign_in_response
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, session_of, sign_up_anonymously
+from tests.support.users import session_of, sign_up_anonymously
 
 FAILED = (400, "webauthn_verification_failed")
 UNKNOWN = (400, "webauthn_challenge_not_found")
@@ -168,11 +166,6 @@ class TestRegistration:
         body = begun(session, credential_id=authenticator.passkeys[0].id)
         assert_error(session.post(VERIFY, json=body), 409, "webauthn_credential_exists")
 
-    def test_number_of_passkeys_is_limited(self, alice, make_app):
-        client = make_app(AUTH_MFA_MAX_ENROLLED_FACTORS="1").test_client()
-        session = sign_in(client, register(alice.sign_in(client=client))[0])
-        assert_error(session.post(OPTIONS, json={}), 422, "too_many_passkeys")
-
 
 class TestSignIn:
     def test_options_do_not_name_a_user(self, client):
@@ -255,11 +248,6 @@ class TestSignIn:
         fell = "action = 'passkey_counter_fell' AND details ->> 'is_synced' = 'true'"
         assert database.count("audit_log", fell) == 2
 
-    def test_authenticator_without_a_counter_signs_in_again_and_again(self, client, laptop):
-        authenticator, _ = register(laptop, counts=False)
-        for _ in range(2):
-            assert sign_in(client, authenticator)
-
     def test_banned_user_is_refused(self, client, authenticator, database):
         sessions = database.count("sessions")
         database.run("UPDATE users SET banned_until = 'infinity'")
@@ -334,39 +322,6 @@ class TestManagement:
 
     def test_sign_in_during_a_removal_leaves_no_aal2(self, server, passkey, known, authenticator, database):
         body, on_server = assertion(server, authenticator), passkey.on(server)
-        acts = (
-            lambda: on_server.delete(f"/passkeys/{known['id']}"),
-            lambda: server.post(SIGN_IN, json=body),
-        )
+        acts = (lambda: on_server.delete(f"/passkeys/{known['id']}"), lambda: server.post(SIGN_IN, json=body))
         assert at_once(2, lambda number: acts[number]())[0].status_code == 200
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 0
-
-
-def test_first_proof_of_an_address_removes_the_passkey_of_a_stranger(make_app, database):
-    client = make_app(AUTH_AUTOCONFIRM="true").test_client()
-    victim = {"email": "victim@example.com"}
-    strangers = session_of(client, client.post("/signup", json=victim | {"password": PASSWORD}), status=201)
-    authenticator, _ = register(strangers)
-    client.post("/magiclink", json=victim)
-    link = Outbox(client.application.extensions[EXTENSION], database).last(kind="magiclink")
-    assert hand_in(client, "magiclink", link.token).status_code == 200
-    assert database.count("factors") == 0
-    assert_wrong_signature(sign_in_response(client, authenticator))
-
-
-def test_notice_of_a_new_passkey_undoes_it(client, alice, authenticator, outbox, database):
-    notice = outbox.last(kind="passkey_added")
-    assert (notice.to, notice.lifetime) == (alice.email, 7 * 86_400)
-    press(client, "undo", notice.token)
-    assert database.count("factors") == 0
-    assert_wrong_signature(sign_in_response(client, authenticator))
-
-
-def test_recovery_lists_a_new_passkey_and_removes_it(client, alice, authenticator, outbox):
-    client.post("/recover", json={"email": alice.email})
-    response = hand_in(client, "recovery", outbox.last(kind="recovery").token)
-    (change,) = response.json["recent_changes"]
-    assert change == {"id": A_UUID, "type": "passkey", "added_at": A_TIMESTAMP, "label": "Passkey"}
-    session = session_of(client, response)
-    assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
-    assert_wrong_signature(sign_in_response(client, authenticator))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.support.answers import A_SENTENCE, A_UUID, ANYTHING, assert_error, assert_ok
+from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.authenticator import ES256, Authenticator, Key
 from tests.support.cases import cases
 from tests.support.passkeys import assertion, register, sign_in, sign_in_response
-from tests.support.security_keys import SITE, answer, enrol, set_up, verify
+from tests.support.security_keys import answer, enrol, set_up, verify
 from tests.support.server import at_once
 from tests.support.users import session_of
 
@@ -47,19 +47,6 @@ def test_key_is_enrolled_and_raises_later_sessions(alice, laptop, outbox):
     assert later.delete(f"/factors/{factor_id}").status_code == 200
 
 
-def test_challenge_has_the_options_of_the_client(laptop):
-    factor_id = enrol(laptop)
-    created = laptop.post(f"/factors/{factor_id}/challenge", json={"webauthn": SITE})
-    options = created.json["webauthn"]["credential_options"]["publicKey"]
-    asked = {"type": "create", "credential_options": {"publicKey": options}}
-    assert_ok(created, {"id": A_UUID, "type": "webauthn", "expires_at": ANYTHING, "webauthn": asked})
-    assert options["authenticatorSelection"] == {
-        "residentKey": "discouraged",
-        "requireResidentKey": False,
-        "userVerification": "preferred",
-    }
-
-
 def test_site_of_another_relying_party_is_refused(laptop):
     key, factor_id, raised = set_up(laptop)
     body = answer(raised, factor_id, key)
@@ -89,32 +76,12 @@ def test_assertion_with_a_foreign_part_is_refused(alice, laptop, changes):
     assert third.refreshed().claims["aal"] == "aal1"
 
 
-def test_challenge_is_of_one_session_and_factor_and_for_one_use(alice, laptop):
-    key, factor_id, raised = set_up(laptop)
-    first, second = alice.open_session(), alice.open_session()
-    body = answer(first, factor_id, key)
-    assert_error(second.post(f"/factors/{factor_id}/verify", json=body), *UNKNOWN)
-    other = enrol(raised, "Other")
-    created = body | {"webauthn": body["webauthn"] | {"type": "create"}}
-    assert_error(raised.post(f"/factors/{other}/verify", json=created), *UNKNOWN)
-    raised_first = session_of(first.client, first.post(f"/factors/{factor_id}/verify", json=body))
-    assert_error(raised_first.post(f"/factors/{factor_id}/verify", json=body), *UNKNOWN)
-
-
 def test_one_of_many_concurrent_requests_with_one_challenge_succeeds(server, alice, laptop):
     key, factor_id, _ = set_up(laptop)
     session = alice.open_session().on(server)
     body = answer(session, factor_id, key)
     answers = at_once(20, lambda _: session.post(f"/factors/{factor_id}/verify", json=body))
     assert sorted(answer.status_code for answer in answers) == [200, *[400] * 19]
-
-
-def test_enrolment_of_another_key_needs_aal2(alice, laptop):
-    begun = enrol(laptop, "Begun by a thief")
-    set_up(laptop)
-    assert_error(laptop.post(f"/factors/{begun}/challenge"), 404, "mfa_factor_not_found")
-    refused = alice.open_session().post("/factors", json={"factor_type": "webauthn"})
-    assert_error(refused, 403, "insufficient_aal")
 
 
 def test_keys_and_passkeys_do_not_stand_in_for_each_other(client, alice, laptop):
@@ -149,9 +116,3 @@ def test_malformed_body_is_refused(laptop, body):
     factor_id = enrol(laptop)
     response = laptop.post(f"/factors/{factor_id}/verify", json={"challenge_id": factor_id} | body)
     assert_error(response, 400, "validation_failed", details=A_SENTENCE)
-
-
-def test_disabled_factors_are_not_enrolled(make_app, alice):
-    client = make_app(AUTH_MFA_ENABLED="false").test_client()
-    refused = alice.sign_in(client=client).post("/factors", json={"factor_type": "webauthn"})
-    assert_error(refused, 422, "mfa_webauthn_enroll_not_enabled")

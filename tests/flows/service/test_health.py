@@ -153,12 +153,6 @@ def assert_responds(client: Any) -> Any:
     return response.json
 
 
-def test_health_does_not_change_after_a_failure_that_other_requests_do_not_share(client, failing_writes):
-    failing_writes("lock_not_available")
-    assert sign_up(client) == 503
-    assert_ok(client.get("/health?strict"), HEALTHY)
-
-
 @pytest.fixture
 def failing_delivery() -> Iterator[None]:
     served.delivery_fails[0] = True

@@ -41,18 +41,10 @@ def test_response_shows_the_defaults(make_app):
 @pytest.mark.parametrize(
     ("name", "value", "field", "expected"),
     [
-        ("AUTH_EMAIL_ENABLED", "false", "external_email_enabled", False),
-        ("AUTH_PHONE_ENABLED", "false", "external_phone_enabled", False),
         ("AUTH_ANONYMOUS_ENABLED", "true", "external_anonymous_users_enabled", True),
-        ("AUTH_DISABLE_SIGNUP", "true", "disable_signup", True),
-        ("AUTH_AUTOCONFIRM", "true", "autoconfirm", True),
-        ("AUTH_PASSWORD_MIN_LENGTH", "12", "password_min_length", 12),
         ("AUTH_PASSWORD_REQUIREMENTS", "numbers", "password_requirements", NO_CHARACTERS | {"numbers": True}),
-        ("AUTH_PASSWORD_REQUIREMENTS", "", "password_requirements", NO_CHARACTERS),
         ("AUTH_EMAIL_CONFIRM_REQUIRED", "false", "email_confirm_required", False),
-        ("AUTH_PHONE_CONFIRM_REQUIRED", "false", "phone_confirm_required", False),
         ("AUTH_REFRESH_TOKEN_LIFETIME", "86400", "session_timeout", 86400),
-        ("AUTH_REFRESH_TOKEN_ROTATION", "false", "refresh_token_rotation_enabled", False),
     ],
 )
 def test_response_shows_changed_settings(make_app, name, value, field, expected):

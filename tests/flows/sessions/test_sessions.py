@@ -31,14 +31,7 @@ class TestList:
         assert response.headers["Link"] == f'{only}; rel="first", {only}; rel="last"'
 
     @pytest.mark.parametrize(
-        ("peer", "shown"),
-        [
-            ("2001:db8::1", "2001:db8::1"),
-            ("fe80::1%eth0", "fe80::1"),
-            ("::ffff:192.0.2.1", "192.0.2.1"),
-            ("", None),
-            ("unix:", None),
-        ],
+        ("peer", "shown"), [("fe80::1%eth0", "fe80::1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("unix:", None)]
     )
     def test_session_shows_where_it_was_started_by_a_valid_address(self, client, alice, peer, shown):
         response = client.post(
@@ -76,11 +69,6 @@ class TestEndingASession:
         before = database.everything()
         assert_error(laptop.delete(f"/sessions/{phone.id}"), *NOT_FOUND)
         assert database.everything() == before
-
-    def test_caller_may_end_the_current_session_in_any_case_of_its_id(self, alice):
-        session = alice.open_session()
-        assert session.delete(f"/sessions/{session.id.upper()}").status_code == 200
-        assert_error(session.get("/user"), 401, "session_not_found")
 
     def test_unknown_malformed_or_foreign_id_is_404_even_for_an_administrator(self, alice, mallory, carol):
         session = alice.open_session()

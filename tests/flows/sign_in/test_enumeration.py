@@ -8,8 +8,6 @@ from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
 from tests.support.links import ON_ITS_WAY, Outbox, follow, hand_in, type_in
-from tests.support.processes import free_port
-from tests.support.smtp_server import BadMailServer, MailServer
 from tests.support.users import PASSWORD, session_of, sign_in
 
 NOBODY, NOBODYS_PHONE = "nobody@example.com", "+15550100"
@@ -176,20 +174,3 @@ class TestCodesAndLinks:
         for email in (alice.email, NOBODY):
             responses = [type_in(client, "magiclink", email, f"{number:06}") for number in range(25)]
             assert {response.status_code for response in responses} == {403}
-
-
-class TestMailServer:
-    @pytest.mark.parametrize("state", ["up", "down", "hanging"])
-    def test_work_is_the_same_whatever_the_server_does(self, make_app, everybody, database, hashes, state):
-        with MailServer() as up, BadMailServer("GREETING", "hang") as hanging:
-            url = {"up": up.url(), "down": f"smtp://127.0.0.1:{free_port()}", "hanging": hanging.url}[state]
-            app = make_app(AUTH_SMTP_URL=url, AUTH_DELIVER="true")
-            client, measured = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
-            seen = set()
-            for name, (path, _, field) in REQUESTS.items():
-                for probed in ("confirmed", "banned", "unknown"):
-                    address = everybody[probed][field]
-                    answer, cost = measured.of(lambda args=(name, address): answer_of(client, *args))
-                    seen.add((path, field, str(answer[:2]), cost))
-            # One kind for each path and kind of address: quotas of SMS cost another statement.
-            assert len(seen) == len({(path, field) for path, _, field in REQUESTS.values()})

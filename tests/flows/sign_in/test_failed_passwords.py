@@ -14,7 +14,7 @@ from tests.support.server import at_once
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, register, session_of, sign_in
 
-NEW = {"password": "Another-Horse-1"}
+NEW, RIGHT = {"password": "Another-Horse-1"}, {"current_password": PASSWORD}
 TOO_MANY = "Too many failed sign-ins; try again later, or sign in with a link"
 
 
@@ -105,36 +105,24 @@ class TestByAddressAndNetwork:
         assert [cost[1] for *_, cost in known] == [1] * 10 + [0] * 2
 
 
-class TestRightPassword:
-    def test_right_password_returns_only_its_own_count(self, limited, alice, database):
-        client = limited()
-        assert {log_in(client, alice.email).status_code for _ in range(25)} == {200}
-        assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
-        assert fail(client, alice.email, 9) == [401] * 9
-        for _ in range(3):
-            # Its headers do not describe the limit of failures.
-            response = log_in(client, alice.email)
-            assert (response.status_code, response.headers["X-RateLimit-Limit"]) == (200, "1000")
-        assert fail(client, alice.email, 2) == [401, 429]
-
-    @pytest.mark.parametrize(
-        ("change", "path"),
-        [
-            ("banned_until = 'infinity'", "/token?grant_type=password"),
-            ("email_confirmed_at = NULL", "/token?grant_type=password"),
-            ("role = 'authenticated'", "/login-admin"),
-        ],
-        ids=["banned", "unconfirmed", "no administrator"],
-    )
-    def test_right_password_of_a_refused_user_is_not_counted_and_its_network_stays_unknown(
-        self, limited, alice, database, change, path
-    ):
-        client = limited(ACCOUNT_FAILURES="1 per day")
-        database.run(f"UPDATE users SET {change}")
-        assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
-        assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
-        database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
-        assert not knows(client, alice.email, HOME)
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ("banned_until = 'infinity'", "/token?grant_type=password"),
+        ("email_confirmed_at = NULL", "/token?grant_type=password"),
+        ("role = 'authenticated'", "/login-admin"),
+    ],
+    ids=["banned", "unconfirmed", "no administrator"],
+)
+def test_right_password_of_a_refused_user_is_not_counted_and_its_network_stays_unknown(
+    limited, alice, database, change, path
+):
+    client = limited(ACCOUNT_FAILURES="1 per day")
+    database.run(f"UPDATE users SET {change}")
+    assert {log_in(client, alice.email, path=path).status_code for _ in range(12)} == {403}
+    assert {row.count for row in database.all("SELECT count FROM failure_counts")} <= {0}
+    database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = now()")
+    assert not knows(client, alice.email, HOME)
 
 
 class TestByUser:
@@ -178,14 +166,6 @@ class TestByUser:
             seen.append((headers, cost))
         assert seen[0] == seen[1]
 
-    def test_failures_from_unknown_networks_add_up(self, limited, phil):
-        client = limited(ACCOUNT_FAILURES="5 per day")
-        for number in range(3):
-            stranger(client, phil, number)
-        for number in (3, 4):
-            self.by_phone(client, WRONG_PASSWORD, place=f"192.0.2.{number}")
-        assert_invalid(self.by_phone(client, PASSWORD, place=ELSEWHERE))
-
     def test_right_password_signs_in_nobody_after_fifty_concurrent_ones_by_email_and_phone(
         self, limited, phil
     ):
@@ -220,22 +200,6 @@ class TestByAddressAlone:
         hashed = hashes.count
         assert_locked(log_in(client, alice.email, place=ELSEWHERE), 86_400)
         assert hashes.count == hashed
-
-    def test_failures_of_known_networks_and_refused_attempts_are_not_counted(self, limited, alice):
-        client = limited(ACCOUNT_FAILURES="5 per day", LOGIN_FAILURES="3 per 15 minutes")
-        log_in(client, alice.email, place=HOME)
-        assert fail(client, alice.email, 20, HOME) == [401] * 3 + [429] * 17
-        assert fail(client, alice.email, 20, ELSEWHERE) == [401] * 3 + [429] * 17
-        assert [stranger(client, alice.email, number) for number in range(3)] == [[401], [401], [429]]
-
-    def test_right_password_from_an_unknown_network_returns_its_own_count(self, limited, alice):
-        client = limited(ACCOUNT_FAILURES="3 per day")
-        for number in range(2):
-            stranger(client, alice.email, number)
-        # From four networks unknown to the user.
-        for number in range(10, 14):
-            assert log_in(client, alice.email, place=f"192.0.2.{number}").status_code == 200
-        assert [stranger(client, alice.email, number) for number in (2, 3)] == [[401], [429]]
 
     def test_sign_in_by_link_works_beyond_the_limit_and_makes_the_network_known(self, limited, alice, outbox):
         client = limited(ACCOUNT_FAILURES="3 per day")
@@ -279,39 +243,19 @@ class TestKnownNetworks:
             assert not knows(client, alice.email, network)
 
 
-class TestCurrentPassword:
-    """A wrong current password for reauthentication counts like a failed sign-in."""
-
-    @pytest.fixture
-    def session(self, limited, alice):
-        client = limited(LOGIN_FAILURES="3 per 15 minutes", USER_CHANGES="100 per minute")
-        return alice.sign_in().on(client)
-
-    def change(self, session, current_password, method="put", path="/user", **body):
-        sent = {"json": {"current_password": current_password} | body, "headers": session.authorization}
-        return getattr(session.client, method)(path, **sent, **at(HOME))
-
-    @pytest.fixture(autouse=True)
-    def _old(self, session, database):
-        database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
-
-    @pytest.mark.parametrize("way", [("put", "/user"), ("post", "/reauthenticate")], ids=" ".join)
-    def test_wrong_current_passwords_are_limited(self, session, hashes, way):
-        for _ in range(3):
-            response = self.change(session, WRONG_PASSWORD, *way, **NEW if way[0] == "put" else {})
-            assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
-        hashed = hashes.count
-        for response in (self.change(session, PASSWORD, **NEW), self.change(session, PASSWORD, "delete")):
-            assert_error(response, 429, "over_request_rate_limit", TOO_MANY)
-        assert hashes.count == hashed
-
-    @pytest.mark.parametrize(
-        ("given", "status", "left"), [(WRONG_PASSWORD, 400, [429, 429]), (PASSWORD, 200, [401, 429])]
-    )
-    def test_current_passwords_and_failed_sign_ins_share_the_limit(self, session, alice, given, status, left):
-        assert fail(session.client, alice.email, 2) == [401, 401]
-        assert self.change(session, given, **NEW).status_code == status
-        assert fail(session.client, alice.email, 2) == left
+@pytest.mark.parametrize(("method", "path", "body"), [("PUT", "/user", NEW), ("POST", "/reauthenticate", {})])
+def test_wrong_current_passwords_are_limited(limited, alice, database, hashes, method, path, body):
+    """They count like failed sign-ins."""
+    client = limited(LOGIN_FAILURES="3 per 15 minutes", USER_CHANGES="100 per minute")
+    session = alice.sign_in().on(client)
+    database.run("UPDATE sessions SET created_at = now() - interval '2 days'")
+    for _ in range(3):
+        response = session.open(path, method, json=body | {"current_password": WRONG_PASSWORD})
+        assert_error(response, 400, "current_password_invalid", details=A_SENTENCE)
+    hashed = hashes.count
+    for refused in (session.put("/user", json=NEW | RIGHT), session.delete("/user", json=RIGHT)):
+        assert_error(refused, 429, "over_request_rate_limit", TOO_MANY)
+    assert hashes.count == hashed
 
 
 class TestHashingQueue:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.support import passkeys
 from tests.support.factors import raised, set_up
-from tests.support.links import PHONE, WITH_CHALLENGE, hand_in, press, type_in
+from tests.support.links import PHONE, WITH_CHALLENGE, hand_in, type_in
 from tests.support.pages import Visitor
 from tests.support.services import ELSEWHERE, HOME, OFFICE, at
 from tests.support.users import PASSWORD, WRONG_PASSWORD, session_of
@@ -58,12 +57,6 @@ def test_notice_is_a_setting(make_app, home, outbox):
     client = make_app(AUTH_NOTIFY_SIGN_IN="false").test_client()
     assert log_in(client, home, ELSEWHERE).status_code == 200
     assert outbox.kinds() == []
-
-
-def test_link_of_the_notice_ends_the_session_that_it_is_about(client, home, outbox):
-    thief = session_of(client, log_in(client, home, ELSEWHERE))
-    answer = press(client, "undo", outbox.last(home.email, TOLD).token)
-    assert (answer.status_code, thief.get("/user").status_code) == (303, 401)
 
 
 class TestBrowser:
@@ -125,23 +118,6 @@ def test_sign_in_that_stops_at_the_second_step_is_told_and_makes_no_network_know
     client.environ_base["REMOTE_ADDR"] = ELSEWHERE
     assert raised(stopped[1], app).claims["aal"] == "aal2"
     assert (log_in(client, home, ELSEWHERE).status_code, len(outbox.sent())) == (200, before + 1)
-
-
-def test_passkey_from_a_new_network_is_told(client, home, outbox):
-    authenticator, _ = passkeys.register(home.sign_in())
-    before = len(outbox.sent())
-    client.environ_base["REMOTE_ADDR"] = OFFICE
-    assert passkeys.sign_in(client, authenticator).claims["aal"] == "aal2"
-    assert [(each.kind, each.variables["lacks_step"]) for each in outbox.sent()[before:]] == [(TOLD, False)]
-
-
-def test_first_proof_forgets_the_networks_of_those_who_signed_up(client, alice, database):
-    assert log_in(client, alice, HOME).status_code == 200
-    is_new = "SELECT is_new_sign_in(u, %(here)s, NULL) FROM users AS u"
-    seen = [database.value(is_new, here=HOME)]
-    database.run("UPDATE users SET email_proved = false, email_confirmed_at = NULL")
-    database.run("SELECT prove_address(id, 'email', email, 'signup') FROM users")
-    assert [*seen, database.value(is_new, here=HOME)] == [False, True]
 
 
 @pytest.mark.parametrize("query", [{}, WITH_CHALLENGE], ids=["tokens", "code"])

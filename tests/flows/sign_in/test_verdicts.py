@@ -37,17 +37,12 @@ def counts(database):
     return {row.count for row in database.all("SELECT count FROM failure_counts")}
 
 
-class TestGuesses:
-    def test_hundred_parallel_guesses_get_ten_wrong_verdicts_and_none_after_them(
-        self, limited, alice, database
-    ):
-        for _ in range(4):
-            statuses = Counter(
-                at_once(100, lambda _: log_in(limited, alice.email, WRONG_PASSWORD).status_code)
-            )
-            assert statuses == {401: 10, 429: 90}
-            assert {log_in(limited, alice.email, PASSWORD).status_code for _ in range(3)} == {429}
-            database.run("DELETE FROM failure_counts")
+def test_hundred_parallel_guesses_get_ten_wrong_verdicts_and_none_after_them(limited, alice, database):
+    for _ in range(4):
+        statuses = Counter(at_once(100, lambda _: log_in(limited, alice.email, WRONG_PASSWORD).status_code))
+        assert statuses == {401: 10, 429: 90}
+        assert {log_in(limited, alice.email, PASSWORD).status_code for _ in range(3)} == {429}
+        database.run("DELETE FROM failure_counts")
 
 
 class TestWhatIsNotRecorded:

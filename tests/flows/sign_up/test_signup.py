@@ -4,14 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.answers import (
-    A_TIMESTAMP,
-    assert_error,
-    assert_ok,
-    identity,
-    token_response,
-    user,
-)
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok, identity, token_response, user
 from tests.support.links import (
     EXPIRED,
     OTHER_PHONE,
@@ -134,12 +127,6 @@ class TestTakenAddress:
         free = client.post("/signup", json=channel.body | {channel.name: channel.free})
         assert list(free.json) == list(taken.json)
         assert list(free.headers.keys()) == list(taken.headers.keys())
-
-    def test_mail_to_a_taken_address_has_no_link(self, client, owner, mailbox):
-        client.post("/signup", json=DAVE)
-        (letter,) = mailbox.messages()
-        assert letter.subject == "Sign-up with your email address"
-        assert "/verify" not in letter.text
 
     @pytest.mark.parametrize("setting", REVEALING)
     def test_taken_address_is_409_if_settings_reveal_it(self, make_app, channel, owner, database, setting):
@@ -282,34 +269,12 @@ class TestRepeatedSignUp:
         assert type_in(client, code_type, channel.address, outbox.last().code).status_code == 200
         assert database.value("SELECT password_hash FROM users") is None
 
-    def test_link_survives_many_more_sign_ups(self, client, outbox):
-        for number in range(6):
-            client.post("/signup", json=DAVE | ({"password": NEW_PASSWORD} if number else {}))
-        assert [message.kind for message in outbox.sent()] == ["signup"] * 6
-        assert fragment(press(client, "signup", outbox.sent()[0].token)) == tokens_for("signup")
-        assert BY_EMAIL.sign_in(client).status_code == 200
-
-    def test_resent_link_does_not_confirm_a_password(self, client, links, outbox, database):
-        client.post("/resend", json={"type": "signup", "email": "dave@example.com"})
-        signed_in = fragment(follow(client, "signup", outbox.last().token))
-        assert signed_in == tokens_for("signup") | {"password_removed": "true"}
-        for password in (PASSWORD, NEW_PASSWORD):
-            assert_error(BY_EMAIL.sign_in(client, password), 401, "invalid_credentials")
-        assert database.value("SELECT user_metadata FROM users") == {}
-
     def test_declining_one_sign_up_keeps_the_other(self, client, links):
         mallorys, daves = links
         assert decline(client, "signup", mallorys).status_code == 200
         assert fragment(follow(client, "signup", mallorys)) == EXPIRED
         assert fragment(press(client, "signup", daves)) == tokens_for("signup")
         assert BY_EMAIL.sign_in(client).status_code == 200
-
-    def test_sign_up_is_not_replaced_when_users_may_sign_in_unconfirmed(self, make_app, database):
-        client = make_app(AUTH_EMAIL_CONFIRM_REQUIRED="false").test_client()
-        client.post("/signup", json=DAVE)
-        before = database.everything("users", "identities", "one_time_tokens")
-        assert_error(client.post("/signup", json=DAVE), 409, "user_already_exists")
-        assert database.everything("users", "identities", "one_time_tokens") == before
 
 
 def test_fifty_concurrent_sign_ups_with_one_address_create_one_user(channel, server, database, outbox):
@@ -382,16 +347,3 @@ class TestRefusals:
         assert client.post(path, json=DAVE | {"data": {"x": letter * space}}).status_code in (200, 201)
         of_dave = "SELECT user_metadata FROM users WHERE email = 'dave@example.com'"
         assert database.value(of_dave) == {"x": letter * space}
-
-
-def test_phone_user_can_add_an_email_later(client, outbox):
-    client.post("/signup", json=BY_PHONE.body)
-    session = session_of(client, BY_PHONE.confirm(client, outbox.last().code))
-    assert session.put("/user", json={"email": "dave@example.com"}).json["new_email"] == "dave@example.com"
-    response = type_in(client, "email_change", "dave@example.com", outbox.last("dave@example.com").code)
-    both = [identity("phone", PHONE, last_sign_in_at=A_TIMESTAMP), identity("email", "dave@example.com")]
-    emailed = {"email": "dave@example.com", "email_confirmed_at": A_TIMESTAMP, "identities": both}
-    metadata = {"app_metadata": {"provider": "phone", "providers": ["phone", "email"]}}
-    assert_signed_in(client, response, BY_PHONE.confirmed(**emailed, **metadata))
-    notices = [("email_change", "dave@example.com"), ("email_changed", PHONE)]
-    assert outbox.kinds() == [("signup", PHONE), *notices]
