@@ -257,6 +257,12 @@ def test_credential_outside_its_header_is_ignored(client, carol, route):
         client.delete_cookie(name)
 
 
+@cases("scheme", ["bearer", "BEARER", "Bearer  "])
+def test_authorization_scheme_is_case_insensitive(client, alice, scheme):
+    headers = {"Authorization": f"{scheme} {alice.open_session().access_token}"}
+    assert client.get("/user", headers=headers).status_code == 200
+
+
 @each_guarded
 def test_repeated_credential_is_refused(client, alice, carol, route):
     for one, other in (
