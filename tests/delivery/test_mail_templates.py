@@ -421,7 +421,7 @@ class TestDocumentation:
 
     def table(self, heading):
         section = self.PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
-        cells = re.findall(r"^\| (`.*?) \| ", section, re.M)
+        cells = re.findall(r"^(?:\| |- )(`.*?)(?: \| |:|$)", section, re.M)
         return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
 
     def test_documentation_lists_every_kind(self):

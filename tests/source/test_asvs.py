@@ -10,12 +10,15 @@ from auth.core import settings
 from tests.support.contract import OPENAPI
 
 PAGE = (OPENAPI.parent / "docs" / "asvs.md").read_text()
-_NUMBER = r"^\| (\d+)(\.[0-9.]+) \| ([12]) \| [^|]+ \| "
 # The chapter, the rest of the number, the level, whether it holds, and why.
 ROWS = [
-    (*number, "yes", evidence)
-    for *number, evidence in re.findall(_NUMBER + r"([^|]+) \|$", PAGE, re.MULTILINE)
-] + re.findall(_NUMBER + r"(setting|pages|no) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+    (chapter, rest, level, holds or "yes", reason)
+    for chapter, rest, level, holds, reason in re.findall(
+        r"^- \*\*(\d+)(\.[0-9.]+)\*\* \(([12])(?:, (setting|pages|no))?\) [^:]+: (.+)$",
+        PAGE.replace("\n  ", " "),
+        re.MULTILINE,
+    )
+]
 # The chapter, the rest and the level of each row that does not apply.
 N_A = [
     (chapter, rest, level)

@@ -345,7 +345,7 @@ def test_every_component_is_used():
 
 def test_docs_errors_lists_exactly_the_errors_of_the_operations():
     page = (OPENAPI.parent / "docs" / "errors.md").read_text()
-    rows = re.findall(r"^\| (`[\w`, ]+`) \| ([0-9, ]+) \|", page, re.MULTILINE)
+    rows = re.findall(r"^- (`[\w`, ]+`) \(([0-9, ]+)\): ", page, re.MULTILINE)
     pairs = [
         (int(status), code)
         for codes, said in rows

@@ -183,7 +183,7 @@ def test_table_contract_and_documentation_have_the_same_error_codes():
     listed = set(CONTRACT["components"]["schemas"]["ErrorCode"]["enum"])
 
     assert {key.rpartition(".")[2] for key in ERRORS} == listed
-    rows = re.findall(r"^\| (`[\w`, ]+`) \| [0-9, ]+ \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^- (`[\w`, ]+`) \([0-9, ]+\): ", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
     assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(listed)
 
 

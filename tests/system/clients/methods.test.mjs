@@ -29,11 +29,11 @@ function declared() {
   return methods(checker, checker.getTypeOfSymbol(prototype));
 }
 
-/** The names in the tables of the section: `auth.mfa` and `enroll` are `mfa.enroll`. */
+/** The names in the lists of the section: `auth.mfa` and `enroll` are `mfa.enroll`. */
 function documented() {
   const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
   const section = page.split("## Methods")[1].split("\n## ")[0];
-  return [...section.matchAll(/^\| `auth(?:\.([\w.]+))?` \| ([\w, ]+) \|/gm)].flatMap(([, group, names]) =>
+  return [...section.replaceAll("\n  ", " ").matchAll(/^- `auth(?:\.([\w.]+))?`: ([\w, ]+)$/gm)].flatMap(([, group, names]) =>
     names.split(", ").map((name) => (group ? `${group}.${name}` : name)),
   );
 }

@@ -43,7 +43,7 @@ def metered(serve, all_rows) -> Iterator[Metered]:
 
 def documented() -> set[str]:
     page = (CHECKOUT / "docs" / "monitoring.md").read_text()
-    return set(re.findall(r"^\| `(latchkey_\w+)`", page, re.MULTILINE))
+    return set(re.findall(r"^- `(latchkey_\w+)`", page, re.MULTILINE))
 
 
 def queries() -> dict[str, str]:
@@ -122,11 +122,11 @@ def test_exposition_passes_promtool(metered):
 
 def test_each_alert_is_in_the_night_and_in_the_documentation():
     page = (CHECKOUT / "docs" / "monitoring.md").read_text()
-    pages, _, tickets = page.partition("| Pages at night |")[2].partition("| Tickets for the morning |")
+    pages, _, tickets = page.partition("\n## What pages\n")[2].partition("\nTickets for the morning")
     said = {
         (alert, severity)
         for table, severity in ((pages, "page"), (tickets, "ticket"))
-        for cell in re.findall(r"^\| (Latchkey[\w, ]+) \|", table, re.MULTILINE)
+        for cell in re.findall(r"^- (Latchkey[\w, ]+): ", table, re.MULTILINE)
         for alert in cell.split(", ")
     }
     played = set()

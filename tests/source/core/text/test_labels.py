@@ -25,7 +25,7 @@ def allowed(constraint: str) -> set[str]:
 def documented_actions() -> set[str]:
     # tests/flows/history/test_audit_log.py compares this list with the code.
     text = (ROOT / "docs" / "audit.md").read_text().partition("\n## Actions\n")[2]
-    return set(re.findall(r"\w+", " ".join(re.findall(r"^\| (`[\w`, ]+`) \|", text, re.MULTILINE))))
+    return set(re.findall(r"\w+", " ".join(re.findall(r"^- (`[^:]+`)", text, re.MULTILINE))))
 
 
 def reasons_of_deletions() -> set[str]:

@@ -103,7 +103,7 @@ class TestHealthyService:
 
     def test_page_explains_every_check(self):
         page = (OPENAPI.parent / "docs" / "doctor.md").read_text()
-        named = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+        named = re.findall(r"^- `([a-z-]+)`: ", page, re.MULTILINE)
         assert named == ["settings", *(check.name for check in CHECKS)]
 
 
