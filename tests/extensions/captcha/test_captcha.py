@@ -17,7 +17,6 @@ from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
 NEW = "dave@example.com"
-MISSING = "captcha protection: request disallowed (no captcha_token found)"
 DOORS = {
     "/signup": {"email": NEW, "password": PASSWORD},
     "/recover": {"email": NEW},

@@ -312,17 +312,6 @@ class TestServer:
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.json["refresh_token"] for answer in answers}) == 1
 
-    @cases("body", [b"[" * 300_000, b'{"claims": {"role": NaN}}', None])
-    def test_server_that_fails_logs_nobody_out(self, served, http_hook, alice, body):
-        session = alice.sign_in(client=served)
-        works, http_hook.answer = http_hook.answer, None
-        http_hook.body, http_hook.headers = body or b"", {"Content-Type": "application/json"}
-        http_hook.status = 200 if body else 500
-        refused = session.refresh()
-        assert (refused.status_code, refused.json["error_code"]) == FAILED
-        http_hook.answer, http_hook.status = works, 200
-        assert session.refreshed().get("/user").status_code == 200
-
 
 # What an administrator may do while the hook answers, each as method, path after that of the user, and body.
 CHANGES = {
@@ -447,8 +436,3 @@ class TestCommand:
         done = run_command(client.application, *self.ARGUMENTS)
         last = "verdict: customize-access-token failed: its answer has the role service_role"
         assert (done.exit_code, done.output.splitlines()[-1]) == (3, last)
-
-    def test_needs_a_hook_and_a_user(self, app, hooked):
-        done = run_command(app, *self.ARGUMENTS)
-        assert (done.exit_code, "AUTH_HOOK_CUSTOM_ACCESS_TOKEN is not set" in done.output) == (1, True)
-        assert run_command(hooked.application, *self.ARGUMENTS).exit_code == 3

@@ -4,7 +4,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import jwt
 import pytest
 
 from auth.extensions.hooks import turns
@@ -12,7 +11,6 @@ from auth.web.context import EXTENSION
 from tests.support import api_keys
 from tests.support.answers import assert_error
 from tests.support.http_target import HttpTarget
-from tests.support.users import refresh, session_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -61,27 +59,6 @@ def test_flood_of_one_key_keeps_no_other_user_waiting(make_app, settings, hook, 
     assert 200 in statuses
     # One call of each user at a time.
     assert hook.most <= 2
-
-
-def test_hook_that_needs_most_of_its_two_seconds_delays_tokens_and_fails_none(
-    make_app, settings, hook, alice, bob
-):
-    app = make_app(**settings)
-    session = alice.sign_in(client=app.test_client())
-
-    def answer(event):
-        time.sleep(1.6)
-        return {"claims": event["claims"] | {"plan": "pro"}}
-
-    hook.answer = answer
-    asked = len(hook.requests)
-    with ThreadPoolExecutor(2) as threads:
-        refreshed = threads.submit(refresh, app.test_client(), session.refresh_token)
-        signed_in = threads.submit(bob.try_to_sign_in, client=app.test_client())
-    for response in (refreshed.result(), signed_in.result()):
-        token = session_of(app.test_client(), response).access_token
-        assert jwt.decode(token, options={"verify_signature": False})["plan"] == "pro"
-    assert len(hook.requests) == asked + 2
 
 
 def test_key_is_exchanged_as_often_as_a_session_is_refreshed(make_app, settings, alice, hook):

@@ -165,30 +165,22 @@ class TestUsers:
         assert_error(approve(session, path), 403, "insufficient_aal")
 
 
+REFUSED = "https://evil.example http://app.example.com https://app.example.com.evil.example null"
+
+
 class TestOrigins:
-    @cases(
-        ("origin", "is_allowed"),
-        [
-            ("https://app.example.com", True),
-            ("https://spa.example.com", True),
-            (SITE, True),
-            ("https://evil.example", False),
-            ("http://app.example.com", False),
-            ("https://app.example.com.evil.example", False),
-            ("null", False),
-        ],
-    )
-    def test_page_that_may_receive_tokens_may_decide(self, session, begin, database, origin, is_allowed):
+    @cases("origin", ["https://app.example.com", "https://spa.example.com", SITE, *REFUSED.split()])
+    def test_page_that_may_receive_tokens_may_decide(self, session, begin, database, origin):
         database.run("DELETE FROM oauth_grants")
         path, headers = begin(), session.authorization | {"Origin": origin}
-        first = session.client.get(path, headers=headers)
-        second = session.client.post(f"{path}/consent", json={"action": "approve"}, headers=headers)
-        if is_allowed:
-            assert (first.status_code, second.status_code) == (200, 200)
-            return
-        details = "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST"
-        assert_error(first, 400, "validation_failed", details=details)
-        assert_error(second, 400, "validation_failed", details=details)
+        answers = [session.client.get(path, headers=headers)]
+        answers += [session.client.post(f"{path}/consent", json={"action": "approve"}, headers=headers)]
+        for answered in answers:
+            if origin in REFUSED.split():
+                details = "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST"
+                assert_error(answered, 400, "validation_failed", details=details)
+            else:
+                assert answered.status_code == 200
 
 
 class TestRaces:

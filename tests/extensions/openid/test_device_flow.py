@@ -16,8 +16,6 @@ from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.devices"]
 
-EXPIRE = "UPDATE oauth_requests SET code_expires_at = now()"
-
 
 @pytest.fixture
 def visitor(app, alice):

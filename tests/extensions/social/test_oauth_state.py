@@ -174,17 +174,6 @@ class TestCallback:
     def test_repeated_or_malformed_callback_parameter_is_refused(self, service, sent):
         assert_error(service.client.get(f"/callback?{sent}"), 400, "validation_failed", details=A_SENTENCE)
 
-    def test_head_has_no_effect(self, service, begun, database, no_effect):
-        browser, url = begun
-        response = service.client.head("/authorize?provider=google")
-        assert (response.data, "Set-Cookie" in response.headers) == (b"", False)
-        cookie = browser.cookies[0]
-        headers = {"Cookie": f"{cookie.name}={cookie.value}"}
-        response = service.client.head(url.removeprefix(SITE), headers=headers)
-        assert (response.status_code, response.data, database.count("oauth_flows")) == (200, b"", 1)
-        no_effect()
-        service.session(browser.visit(url))
-
     @cases("code", [None, "", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
     def test_missing_or_unknown_code_is_refused(self, service, google, database, code):
         browser = service.browser()

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 from auth.core import promises
+from auth.delivery import janitor
 from sql import queries
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, NO_ID, Like, assert_error, assert_ok, page_of
 from tests.support.cases import cases
@@ -86,6 +87,13 @@ class TestChanging:
         assert rotated == expected | {"secret": A_SECRET}
         assert rotated["secret"] != made["secret"]
         assert hooks.show(made) == expected
+
+    def test_janitor_forgets_a_secret_that_has_ended(self, hooks, parts, database):
+        hooks.change(hooks.register(URL), rotate_secret=True)
+        for ends, left in (("1 minute", 1), ("-1 minute", 0)):
+            database.run(f"UPDATE webhooks SET previous_secret_expires_at = now() + interval '{ends}'")
+            janitor.keep_house(parts.db, parts.sealer)
+            assert database.count("webhooks", "previous_secret IS NOT NULL") == left
 
     def test_invalid_change_changes_nothing(self, hooks, database):
         made = hooks.register(URL)
