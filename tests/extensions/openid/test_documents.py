@@ -6,7 +6,6 @@ import pytest
 
 from auth.delivery import janitor
 from auth.web.context import EXTENSION
-from tests.support.audit import timeline_texts
 from tests.support.cases import cases
 from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC, URL, asked
 from tests.support.openid import Client, claims_of
@@ -198,9 +197,7 @@ def test_silent_request_of_a_stranger_fetches_nothing(web, application_of):
     assert (asked(Visitor(application_of), prompt="none").status, web.fetches) == (400, 0)
 
 
-def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
-    web, agent, visitor, service_role, database, alice
-):
+def test_blocked_document_signs_nobody_in_until_it_is_unblocked(web, agent, visitor, service_role, database):
     tokens = agent.tokens(visitor)
     path = f"/admin/oauth/clients/{database.value('SELECT id FROM oauth_clients')}"
     agent.begin(visitor, prompt="consent")
@@ -211,9 +208,6 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
     assert allow(visitor).status == 404
     database.run("UPDATE oauth_clients SET fetched_until = now()")
     assert (asked(visitor).status, web.fetches) == (400, 1)
-    stories = timeline_texts(agent.http.get(f"/admin/users/{alice.id}/timeline", headers=service_role))
-    told = f"application access denied: unknown or unusable: {URL}, an administrator has blocked it"
-    assert [each for each in stories if told in each], stories
     agent.http.put(path, json={"is_blocked": False}, headers=service_role)
     assert agent.refresh(tokens["refresh_token"]).status_code == 400
     assert "code" in agent.authorized(visitor)

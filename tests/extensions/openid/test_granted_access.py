@@ -37,12 +37,6 @@ class TestAsAnAddition:
             database.count("audit_log", "action = 'grant_removed' AND details ->> 'client' = 'Grafana'") == 1
         )
 
-    def test_administrator_removes_a_recent_grant(self, client, alice, grafana, database, service_role):
-        opened, route = allow(database, alice.id, grafana), f"/admin/users/{alice.id}"
-        (change,) = client.get(f"{route}/recent_changes", headers=service_role).json["recent_changes"]
-        assert client.put(route, json={"remove": [change["id"]]}, headers=service_role).status_code == 200
-        assert (database.count("oauth_grants"), state_of(database, opened)) == (0, None)
-
 
 def agree(session, client_id, scope="openid email"):
     """Allow an application as its user, by the JSON interface of consent."""

@@ -61,9 +61,3 @@ def test_client_without_a_grant_is_not_found(alice, bob, grafana, database):
     response = alice.sign_in().delete(f"{ROUTE}?client_id={grafana}")
     assert_error(response, 404, "oauth_consent_not_found")
     assert database.count("oauth_grants") == 1
-
-
-def test_demanded_factor_need_not_come_before_a_removal(make_app, alice, grafana, database):
-    client = make_app(AUTH_MFA_REQUIRED="all").test_client()
-    allow(database, alice.id, grafana)
-    assert alice.sign_in(client=client).delete(f"{ROUTE}?client_id={grafana}").status_code == 204
