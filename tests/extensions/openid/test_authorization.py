@@ -326,14 +326,6 @@ class TestWithoutAsking:
         page = signed_in.visit(authorize_path(client_id, prompt="none"))
         assert f'href="{REDIRECT_URI}?error=consent_required' in page.text
 
-    def test_skipped_consent_gives_a_grant(self, signed_in, client_id, database):
-        database.run("UPDATE oauth_clients SET skip_consent = true")
-        assert self.ask(signed_in, client_id)["code"]
-        assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
-        uri = "http://localhost/callback"
-        native = insert_client(database, uri, skip_consent=True)
-        assert self.ask(signed_in, native, uri)["error"] == "consent_required"
-
     def test_session_that_lacks_a_step_needs_the_user(self, signed_in, granted, alice):
         set_up(alice.open_session())
         signed_in.cookies.clear()
@@ -352,12 +344,6 @@ class TestWithoutAsking:
         assert self.ask(signed_in, granted, id_token_hint=other)["error"] == "login_required"
         for each in foreign:
             assert self.ask(signed_in, granted, id_token_hint=each)["error"] == "invalid_request"
-
-    @cases("end", ["UPDATE users SET banned_until = 'infinity'", "DELETE FROM sessions"])
-    def test_ended_session_has_to_sign_in(self, signed_in, granted, database, end):
-        database.run(end)
-        told = self.ask(signed_in, granted)
-        assert (told["error"], told["error_description"]) == ("login_required", "The user has to be asked")
 
     @pytest.mark.parametrize("dest", ["iframe", "document", "image"])
     def test_frame_asks_without_a_page(self, make_app, alice, granted, database, dest):

@@ -17,7 +17,6 @@ from tests.support.answers import (
     assert_error,
     assert_ok,
     oauth_client,
-    page_of,
 )
 from tests.support.cases import cases
 from tests.support.openid import grant
@@ -198,11 +197,6 @@ class TestRedirectUris:
 
 
 class TestListing:
-    def test_newest_client_is_first(self, ask, create):
-        assert_ok(ask("get"), {"clients": [], "pagination": page_of(1, 20, 0, 0)})
-        made = [create()["client_id"] for _ in range(3)]
-        assert [one["client_id"] for one in ask("get").json["clients"]] == made[::-1]
-
     def test_dialect_has_the_audience_and_only_the_grants_that_its_clients_know(self, ask, create):
         both = create(grant_types=["authorization_code", "client_credentials"])["client_id"]
         listed = ask("get", prefix="/auth/v1").json

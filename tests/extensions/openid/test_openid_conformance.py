@@ -3,7 +3,7 @@
 Each endpoint alone: test_authorization.py, test_oauth_token.py and their like.
 """
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,7 +13,6 @@ from tests.support.links import SITE
 from tests.support.openid import claims_of
 from tests.support.openid_flow import Application, make_application
 from tests.support.pages import Visitor
-from tests.support.users import sign_up_anonymously
 
 REDIRECT_URI = "https://app.example.com/callback"
 # Other than https://app.example.com/callback, and than http://127.0.0.1:4711/callback but for its port.
@@ -94,14 +93,6 @@ class TestConformance:
             visitor.submit(code=phone_app.code(1))
         code = notes.returned(visitor.submit(action="approve"))["code"]
         assert claims_of(notes.redeem(code).json["id_token"])["acr"] == ("aal2" if has_factor else "aal1")
-
-    def test_anonymous_user_signs_in_nowhere_else(self, make_app, database):
-        app = make_app(AUTH_ANONYMOUS_ENABLED="true")
-        session, stranger = sign_up_anonymously(app.test_client()), Visitor(app)
-        application = make_application(app.test_client(), database)
-        begun = parse_qs(urlsplit(application.begin(stranger).trail[1]).query)["authorization_id"][0]
-        url = session.get(f"/oauth/authorizations/{begun}").json["redirect_url"]
-        assert parse_qs(urlsplit(url).query)["error"] == ["access_denied"]
 
 
 class TestRedirects:
