@@ -60,14 +60,6 @@ def test_api_page_shows_each_operation_with_its_answers_and_each_schema(client):
         assert operation.path in shown
 
 
-def test_api_page_shows_both_examples_of_a_password_grant(client):
-    shown = client.get("/docs/api").text.partition('<article id="token"')[2].partition("</article>")[0]
-    assert shown.count("<summary>grant_type=password</summary>") == 2
-    curl = shown.partition('class="curl"><code>')[2].partition("</code>")[0]
-    assert "/token?grant_type=password&#39; \\\n  -H" in curl
-    assert "Authorization" not in curl
-
-
 def test_links_of_all_pages_lead_to_a_page_and_a_heading(client):
     pages: dict[str, Links] = {}
     files: set[str] = set()

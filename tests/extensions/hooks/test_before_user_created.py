@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,36 +21,30 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 NEW = "dave@example.com"
 REFUSED = {"error": {"http_code": 418, "message": "Members of the club only"}}
-# Each way to create a user: the provider, and a function of an application and its client.
-WAYS: dict[str, tuple[str | None, Callable[[Any, dict[str, str]], Any]]] = {
-    "password": (
-        "email",
-        lambda client, _: client.post("/signup", json={"email": NEW, "password": PASSWORD}),
-    ),
-    "password of a phone": (
-        "phone",
-        lambda client, _: client.post("/signup", json={"phone": PHONE, "password": PASSWORD}),
-    ),
-    "anonymous": (None, lambda client, _: client.post("/signup", json={"data": {}})),
-    "emailed code": ("email", lambda client, _: client.post("/otp", json={"email": NEW})),
-    "SMS code": ("phone", lambda client, _: client.post("/otp", json={"phone": PHONE})),
-    "link": ("email", lambda client, _: client.post("/magiclink", json={"email": NEW})),
-    "invitation": (
-        "email",
-        lambda client, service_role: client.post("/invite", json={"email": NEW}, headers=service_role),
-    ),
+# Each way to create a user: the provider, and a request with its body.
+WAYS: dict[str, tuple[str | None, str, dict[str, Any]]] = {
+    "password": ("email", "/signup", {"email": NEW, "password": PASSWORD}),
+    "password of a phone": ("phone", "/signup", {"phone": PHONE, "password": PASSWORD}),
+    "anonymous": (None, "/signup", {"data": {}}),
+    "emailed code": ("email", "/otp", {"email": NEW}),
+    "SMS code": ("phone", "/otp", {"phone": PHONE}),
+    "link": ("email", "/magiclink", {"email": NEW}),
+    "invitation": ("email", "/invite", {"email": NEW}),
     "generated link": (
         "email",
-        lambda client, service_role: client.post(
-            "/admin/generate_link",
-            json={"type": "signup", "email": NEW, "password": PASSWORD},
-            headers=service_role,
-        ),
+        "/admin/generate_link",
+        {"type": "signup", "email": NEW, "password": PASSWORD},
     ),
 }
 # These never say whether they created a user.
 SILENT = ("emailed code", "SMS code", "link")
 each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def create(client: Any, way: str, service_role: dict[str, str]) -> Any:
+    _provider, path, body = WAYS[way]
+    is_admins = way in ("invitation", "generated link")
+    return client.post(path, json=body, headers=service_role if is_admins else {})
 
 
 def settings(url, **others):
@@ -81,20 +74,18 @@ def asked(target):
 
 @each_way
 def test_hook_is_asked_about_each_new_user(client, target, service_role, database, way):
-    provider, create = WAYS[way]
-    assert create(client, service_role).status_code in (200, 201)
+    provider = WAYS[way][0]
+    # What else it answers changes nothing.
+    target.answer = lambda _asked: {"user": {"role": "service_role"}}
+    assert create(client, way, service_role).status_code in (200, 201)
     (question,) = asked(target)
-    assert question["metadata"] | {"time": ""} == {
-        "uuid": A_UUID,
-        "time": "",
-        "name": "before-user-created",
-        "ip_address": "127.0.0.1",
-    }
+    told = {"uuid": A_UUID, "name": "before-user-created", "ip_address": "127.0.0.1"}
+    assert question["metadata"] == told | {"time": question["metadata"]["time"]}
     user = question["user"]
     created = database.one(
-        "SELECT id::text, coalesce(email, '') AS email, coalesce(phone, '') AS phone FROM users"
+        "SELECT id::text, coalesce(email, '') AS email, coalesce(phone, '') AS phone, role FROM users"
     )
-    assert (user["id"], user["email"], f"+{user['phone']}".rstrip("+")) == created
+    assert (user["id"], user["email"], f"+{user['phone']}".rstrip("+"), "authenticated") == created
     metadata = {"provider": provider, "providers": [provider]} if provider else {}
     assert (user["app_metadata"], user["is_anonymous"]) == (metadata, provider is None)
     assert (user["aud"], user["role"], user["identities"]) == ("authenticated", "authenticated", [])
@@ -103,10 +94,9 @@ def test_hook_is_asked_about_each_new_user(client, target, service_role, databas
 @each_way
 def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role, database, way, parts):
     target.answer = lambda _asked: REFUSED
-    response = WAYS[way][1](client, service_role)
+    response = create(client, way, service_role)
     assert database.count("users") == database.count("sessions") == database.count("one_time_tokens") == 0
     assert [sent for sent in Outbox(parts, database).sent() if sent.kind != "none"] == []
-    said = "before-user-created"
     if way in SILENT:
         assert response.status_code == 200
     else:
@@ -116,10 +106,6 @@ def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role,
             "error_code": "hook_refused",
         }
         assert response.status_code == response.json["code"] == 418
-    if way not in ("invitation", "generated link"):
-        lines = run_command(client.application, "explain", response.headers["X-Request-Id"]).output
-        assert said in lines
-        assert "“418 Members of the club only”" in lines
 
 
 def test_command_that_invites_asks_the_hook_and_shows_its_refusal(client, target, database):
@@ -132,18 +118,10 @@ def test_command_that_invites_asks_the_hook_and_shows_its_refusal(client, target
     assert database.count("users") == 1
 
 
-def test_answer_that_refuses_and_agrees_creates_nobody(client, target, database):
-    target.answer, target.headers = None, {"Content-Type": "application/json"}
-    target.body = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'
-    response = client.post("/signup", json={"email": NEW, "password": PASSWORD})
-    assert_error(response, 503, "hook_failed")
-    assert (database.count("users"), database.count("outbox"), len(target.requests)) == (0, 0, 1)
-
-
 @each_way
 def test_hook_that_is_down_creates_nobody(make_app, service_role, database, way):
     client = make_app(**settings(f"http://127.0.0.1:{free_port()}")).test_client()
-    response = WAYS[way][1](client, service_role)
+    response = create(client, way, service_role)
     assert database.count("users") == database.count("sessions") == 0
     if way in SILENT:
         assert response.status_code == 200
@@ -153,9 +131,11 @@ def test_hook_that_is_down_creates_nobody(make_app, service_role, database, way)
 
 
 class TestWhoIsNotAskedAbout:
-    def test_administrators_create_users_without_the_hook(self, client, target, service_role, database):
+    def test_administrators_and_changes_of_no_address_do_not_ask(self, client, target, service_role, alice):
         body = {"email": NEW, "password": PASSWORD, "email_confirm": True}
         assert client.post("/admin/users", json=body, headers=service_role).status_code == 200
+        changes = {"email": alice.email, "data": {"name": "Alice"}, "password": "Another-Horse-1"}
+        assert alice.sign_in(client=client).put("/user", json=changes).status_code == 200
         assert target.requests == []
 
     @pytest.mark.parametrize("is_down", [False, True])
@@ -176,19 +156,10 @@ class TestWhoIsNotAskedAbout:
         assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
         assert len(target.requests) == 1
 
-    def test_invited_user_who_is_deleted_meanwhile_is_not_created_without_the_hook(
-        self, client, service_role, database
-    ):
-        id = client.post("/invite", json={"email": NEW}, headers=service_role).json["user"]["id"]
-        with database.locked("users", id, "DELETE FROM users WHERE id = %s") as lock:
-            again = lock.start(lambda: client.post("/invite", json={"email": NEW}, headers=service_role))
-        assert_error(again.result(), 503, "service_unavailable")
-        assert database.count("users") == 0
-
     def test_nobody_is_asked_about_while_sign_ups_are_disabled(self, make_hooked, target):
         client = make_hooked(AUTH_DISABLE_SIGNUP="true").test_client()
         for way in ("password", "anonymous"):
-            assert_error(WAYS[way][1](client, {}), 403, "signup_disabled")
+            assert_error(create(client, way, {}), 403, "signup_disabled")
         client.post("/otp", json={"email": NEW})
         assert target.requests == []
 
@@ -218,12 +189,6 @@ class TestAddressesOfUsersWhoExist:
         other = {"email": "erin@example.com"} if kind == "email" else {"phone": OTHER_PHONE}
         assert_error(session.put("/user", json=other), 418, "hook_refused")
         assert database.everything("users", "one_time_tokens", "outbox") == before
-
-    def test_other_changes_do_not_ask(self, client, target, alice):
-        session = alice.sign_in(client=client)
-        body = {"email": alice.email, "data": {"name": "Alice"}, "password": "Another-Horse-1"}
-        assert session.put("/user", json=body).status_code == 200
-        assert target.requests == []
 
     def test_taken_address_is_asked_about_before_it_is_refused(self, client, target, alice, service_role):
         client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
@@ -278,11 +243,10 @@ class TestProviders:
 
     def test_only_the_first_sign_in_asks(self, hooked, target, google):
         first = self.hand_in(hooked, google.id_token()).json["user"]
-        assert [question["user"] for question in asked(target)] == [
-            asked(target)[0]["user"]
-            | {"id": first["id"], "email": NEW, "user_metadata": {"name": "Dave"}}
-            | {"app_metadata": {"provider": "google", "providers": ["google"]}, "is_anonymous": False}
-        ]
+        (question,) = asked(target)
+        told = {"id": first["id"], "email": NEW, "user_metadata": {"name": "Dave"}, "is_anonymous": False}
+        told |= {"app_metadata": {"provider": "google", "providers": ["google"]}}
+        assert question["user"].items() >= told.items()
         assert hooked.signed_in("google").get("/user").json["id"] == first["id"]
         assert len(target.requests) == 1
 
@@ -305,34 +269,6 @@ class TestProviders:
 
 
 class TestHooksThatCallTheService:
-    def test_hook_may_use_the_admin_api(self, make_hooked, target, service_role, database):
-        app = make_hooked()
-
-        def answer(_asked):
-            body = {"email": "twin@example.com", "email_confirm": True}
-            assert app.test_client().post("/admin/users", json=body, headers=service_role).status_code == 200
-            return {"user": {"role": "service_role", "app_metadata": {"plan": "pro"}}}
-
-        target.answer = answer
-        assert WAYS["password"][1](app.test_client(), {}).status_code == 201
-        rows = database.all("SELECT email, role, app_metadata FROM users ORDER BY email")
-        # It is only asked: what else it answers changes nothing.
-        assert rows == [(NEW, "authenticated", {}), ("twin@example.com", "authenticated", {})]
-
-    def test_hook_that_creates_the_user_itself_makes_the_address_taken(
-        self, make_hooked, target, service_role, database
-    ):
-        app = make_hooked(AUTH_AUTOCONFIRM="true")
-
-        def answer(_asked):
-            body = {"email": NEW, "email_confirm": True}
-            app.test_client().post("/admin/users", json=body, headers=service_role)
-            return {}
-
-        target.answer = answer
-        assert_error(WAYS["password"][1](app.test_client(), {}), 409, "user_already_exists")
-        assert database.count("users") == 1
-
     def test_hook_that_calls_itself_is_refused(
         self, make_hooked, target, service_role, database, monkeypatch
     ):
@@ -346,7 +282,7 @@ class TestHooksThatCallTheService:
             return {}
 
         target.answer = answer
-        assert WAYS["password"][1](app.test_client(), {}).status_code == 201
+        assert create(app.test_client(), "password", {}).status_code == 201
         # It waited for the turn of its network.
         assert (answers, len(target.requests)) == ([503], 1)
         assert database.count("users") == 1

@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from auth.core.settings.values.hooks import Hook, secrets
+from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.http_post import MOST_BYTES
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused, allowed_addresses, ask
 from tests.support.cases import cases
@@ -22,6 +22,12 @@ JSON = {"Content-Type": "application/json; charset=utf-8"}
 PAYLOAD = {"user": {"id": "7c4e0a52", "user_metadata": {"name": "Zoë"}}}
 REFUSED = {"error": {"http_code": 403, "message": "Not from here"}}
 REFUSED_AND_NOT = json.dumps(REFUSED)[:-1].encode() + b', "error": null}'
+
+
+MALFORMED = [
+    *("no", {}, [], False, {"message": ""}, {"message": "\0 "}, {"message": 1}, {"http_code": 403}),
+    *({"http_code": code, "message": "No"} for code in (200, 302, 399, 600, True, "403", None, 4e2)),
+]
 
 
 def hook_at(url, *, private_networks=False):
@@ -53,12 +59,6 @@ def test_request_is_signed_with_every_secret(hook, target):
     assert [verified(posted, secret) for secret in SECRETS] == [PAYLOAD, PAYLOAD]
 
 
-def test_secrets_are_read_in_both_forms():
-    first, second = SECRETS
-    for text in (f"{first},{second}", f"v1,{first}|v1,{second}", f"{first}|{second}"):
-        assert secrets(text) == SECRETS
-
-
 @cases("status", [200, 202, 204])
 def test_success_without_an_error_is_agreement(hook, target, status):
     target.status, target.body = status, b"" if status == 204 else b'{"error": null}'
@@ -84,41 +84,22 @@ def test_error_of_the_hook_is_its_status_and_message(hook, target, error, status
     ("status", "headers", "body", "reason"),
     [
         (400, JSON, b"{}", "it answered 400"),
-        (401, JSON, json.dumps(REFUSED).encode(), "it answered 401"),
         (500, JSON, b"Oops\x1b[31m", "it answered 500: Oops"),
         (302, JSON | {"Location": "http://127.0.0.1:1/"}, b"{}", "it answered 302"),
-        (302, JSON | {"Location": "http://["}, b"{}", "it answered 302"),
         (200, JSON | {"Transfer-Encoding": "chunked"}, b"-5\r\n{}", "no answer: the connection was closed"),
         (200, {}, b"{}", "its answer is not application/json"),
         (200, {"Content-Type": "text/html"}, b"{}", "its answer is not application/json but 'text/html'"),
         (200, JSON, b"", "its answer is not JSON"),
-        (200, JSON, b"{", "its answer is not JSON"),
         (200, JSON, b"[" * 100_000, "its answer is not JSON"),
         (200, JSON, b'\xff{"a": 1}', "its answer is not JSON"),
         (200, JSON, REFUSED_AND_NOT, "its answer is not JSON, or repeats a member"),
         (200, JSON, b'{"claims": {"role": "a", "role": "b"}}', "its answer is not JSON, or repeats a member"),
         (200, JSON, b"[]", "its answer is not a JSON object"),
-        (200, JSON, b"null", "its answer is not a JSON object"),
         (200, JSON, b'{"a": "%s"}' % (b"x" * MOST_BYTES), f"its answer has more than {MOST_BYTES} bytes"),
         (200, JSON | {"Content-Length": "100"}, b'{"a": 1}', "no answer: the connection was closed"),
         *(
             (200, JSON, json.dumps({"error": error}).encode(), "its error is malformed")
-            for error in (
-                *(
-                    "no",
-                    {},
-                    [],
-                    False,
-                    {"message": ""},
-                    {"message": "\0 "},
-                    {"message": 1},
-                    {"http_code": 403},
-                ),
-                *(
-                    {"http_code": code, "message": "No"}
-                    for code in (200, 302, 399, 600, True, "403", None, 4e2)
-                ),
-            )
+            for error in MALFORMED
         ),
     ],
 )

@@ -4,16 +4,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import jwt
 import pytest
 
 from auth.extensions.hooks import turns
 from auth.web.context import EXTENSION
 from tests.support import api_keys
 from tests.support.answers import assert_error
-from tests.support.checked_rows import statements_run
 from tests.support.http_target import HttpTarget
-from tests.support.users import refresh, session_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -64,27 +61,6 @@ def test_flood_of_one_key_keeps_no_other_user_waiting(make_app, settings, hook, 
     assert hook.most <= 2
 
 
-def test_hook_that_needs_most_of_its_two_seconds_delays_tokens_and_fails_none(
-    make_app, settings, hook, alice, bob
-):
-    app = make_app(**settings)
-    session = alice.sign_in(client=app.test_client())
-
-    def answer(event):
-        time.sleep(1.6)
-        return {"claims": event["claims"] | {"plan": "pro"}}
-
-    hook.answer = answer
-    asked = len(hook.requests)
-    with ThreadPoolExecutor(2) as threads:
-        refreshed = threads.submit(refresh, app.test_client(), session.refresh_token)
-        signed_in = threads.submit(bob.try_to_sign_in, client=app.test_client())
-    for response in (refreshed.result(), signed_in.result()):
-        token = session_of(app.test_client(), response).access_token
-        assert jwt.decode(token, options={"verify_signature": False})["plan"] == "pro"
-    assert len(hook.requests) == asked + 2
-
-
 def test_key_is_exchanged_as_often_as_a_session_is_refreshed(make_app, settings, alice, hook):
     hook.answer = lambda event: {"claims": event["claims"]}
     limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_REFRESH": "3 per 5 minutes"}
@@ -98,16 +74,6 @@ def test_key_is_exchanged_as_often_as_a_session_is_refreshed(make_app, settings,
     assert api_keys.use(client, second).status_code == 200
     # The hook is not asked beyond it.
     assert len(hook.requests) == 1 + 3 + 1
-
-
-def test_refreshes_that_the_hook_prevents_count(make_app, settings, alice, hook):
-    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_REFRESH": "2 per 5 minutes"}
-    client = make_app(**settings, **limits).test_client()
-    session = alice.sign_in(client=client)
-    hook.answer = lambda _event: {"error": {"http_code": 403, "message": "Not now"}}
-    asked = len(hook.requests)
-    assert [session.refresh().status_code for _ in range(4)] == [403, 403, 429, 429]
-    assert len(hook.requests) == asked + 2
 
 
 def test_no_connection_is_held_while_the_hook_answers(make_app, settings, alice, hook):
@@ -124,14 +90,6 @@ def test_no_connection_is_held_while_the_hook_answers(make_app, settings, alice,
     session.refreshed()
     api_keys.token_of(app.test_client(), key)
     assert lent == [0] * 3
-
-
-def test_refresh_is_two_short_acts_with_a_hook_and_what_it_is_told_between(make_app, settings, alice, hook):
-    app = make_app(**settings)
-    session = alice.sign_in(client=app.test_client())
-    before = statements_run()
-    assert refresh(app.test_client(), session.refresh_token).status_code == 200
-    assert statements_run() - before == 7
 
 
 def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, settings, alice, bob, hook):

@@ -7,7 +7,6 @@ from joserfc import jwt
 from joserfc.errors import InvalidClaimError
 from joserfc.jwk import KeySet
 
-from tests.support.answers import Like
 from tests.support.cases import cases
 from tests.support.environment import BASE_URL
 from tests.support.openid import (
@@ -23,18 +22,10 @@ from tests.support.openid import (
 )
 
 AUDIENCE, ISSUER, SERVICE = "https://app.example.com", "https://issuer.example", "https://a.example/auth/v1"
-OURS = [
-    str(uuid.uuid4()),  # as any client's id
-    AUDIENCE,
-    ISSUER,
-    f"{ISSUER}/oauth/userinfo",
-    SERVICE,
-    f"{SERVICE}/",
-    f"{SERVICE}/oauth/token",
-    f"{SERVICE}/anything?x",
-    "https://A.example:443/auth/v1/user",
-    "https://user@a.example/auth/v1/user",
-]
+OURS = f"""
+{uuid.uuid4()} {AUDIENCE} {ISSUER} {ISSUER}/oauth/userinfo {SERVICE} {SERVICE}/ {SERVICE}/oauth/token
+{SERVICE}/anything?x https://A.example:443/auth/v1/user https://user@a.example/auth/v1/user
+""".split()  # the first one as any client's id
 NOT_OURS = [
     RESOURCE,
     "urn:example:api",
@@ -51,16 +42,6 @@ def http(make_app):
 
 
 class TestResource:
-    @cases("resource", OURS)
-    def test_that_is_a_client_or_of_this_service_is_registered_for_no_client(
-        self, http, service_role, database, resource
-    ):
-        body = {"redirect_uris": ["https://app.example/callback"], "resources": [RESOURCE, resource]}
-        response = http.post("/admin/oauth/clients", json=body, headers=service_role)
-        problem = Like("the resource", r"invalid resource .*")
-        assert (response.status_code, response.json["msg"]) == (400, problem)
-        assert database.count("oauth_clients") == 0
-
     @cases("resource", OURS)
     def test_that_is_a_client_or_of_this_service_is_refused_to_a_client_that_may_ask_for_any(
         self, http, database, resource
@@ -93,18 +74,6 @@ class TestResource:
         assert claims_of(tokens["access_token"])["aud"] == resource
 
 
-def test_access_token_is_for_userinfo_if_no_resource_is_named(http, database, alice):
-    app_client = make_client(
-        database, grant_types=["authorization_code", "refresh_token", "client_credentials"]
-    )
-    tokens = tokens_of(http, database, app_client, alice)
-    refreshed = app_client.refresh(http, tokens["refresh_token"]).json
-    own = app_client.post(http, "/oauth/token", grant_type="client_credentials").json
-    for given in (tokens, refreshed, own):
-        claims = claims_of(given["access_token"])
-        assert (claims["aud"], claims["client_id"]) == (f"{ISSUER}/oauth/userinfo", app_client.id)
-
-
 def test_library_that_verifies_id_tokens_refuses_an_access_token(client, database, alice):
     app_client = make_client(database, id_token_signed_response_alg="ES256")
     tokens = tokens_of(client, database, app_client, alice)
@@ -115,14 +84,3 @@ def test_library_that_verifies_id_tokens_refuses_an_access_token(client, databas
     registry.validate(jwt.decode(tokens["id_token"], keys).claims)
     with pytest.raises(InvalidClaimError, match="aud"):
         registry.validate(jwt.decode(tokens["access_token"], keys).claims)
-
-
-def test_access_token_from_before_the_upgrade_is_good_until_it_expires(client, database, parts, alice):
-    """Its audience is its client."""
-    app_client = make_client(database)
-    claims = claims_of(tokens_of(client, database, app_client, alice)["access_token"])
-    times = {"issued_at": claims["iat"], "lifetime": 3600}
-    token = parts.client_tokens.issue(claims | {"aud": app_client.id}, **times)
-    headers = {"Authorization": f"Bearer {token}"}
-    assert client.get("/oauth/userinfo", headers=headers).json["sub"] == alice.id
-    assert app_client.post(client, "/introspect", token=token).json["active"] is True

@@ -74,10 +74,6 @@ class TestNothingIsRedirectedBeforeClientAndUriAreGood:
         response = client.get(f"{authorize_path(client_id)}&{urlencode({name: value})}")
         assert_error(response, 400, "validation_failed", details=f"{name}: must be given once")
 
-    def test_uri_of_another_client_is_refused(self, client, client_id, database):
-        other = insert_client(database, "https://other.example.com/")
-        assert client.get(authorize_path(other)).status_code == 400
-
     @cases(
         ("changes", "error"),
         [({"response_type": "token"}, "unsupported_response_type"), ({"prompt": "none"}, "login_required")],
@@ -106,13 +102,11 @@ class TestErrorsGoToTheApplication:
             ({"scope": "unknown other"}, "invalid_scope"),
             ({"prompt": "none login"}, "invalid_request"),
             ({"max_age": "-1"}, "invalid_request"),
-            ({"max_age": "1e3"}, "invalid_request"),
             ({"max_age": "1" * 10}, "invalid_request"),
             ({"nonce": "\0"}, "invalid_request"),
             ({"nonce": "x" * 2049}, "invalid_request"),
             ({"id_token_hint": "x.y.z"}, "invalid_request"),
             ({"resource": "api.example.com"}, "invalid_target"),
-            ({"resource": "/api"}, "invalid_target"),
             ({"resource": "https://api.example.com/#x"}, "invalid_target"),
             ({"resource": "https://api.example.com/ x"}, "invalid_target"),
             ({"resource": "authenticated"}, "invalid_target"),
@@ -122,26 +116,15 @@ class TestErrorsGoToTheApplication:
     def test_with_its_state_and_our_issuer_against_mix_ups(self, client, client_id, database, changes, error):
         """RFC 9207, and RFC 9700, section 4.4."""
         told = error_of(client, authorize_path(client_id, **changes))
-        assert told == {
-            "error": error,
-            "error_description": told["error_description"],
-            "state": "a state & more",
-            "iss": SITE,
-        }
+        assert (told["error"], told["state"], told["iss"]) == (error, "a state & more", SITE)
         assert re.fullmatch(r"[ !#-\[\]-~]+", told["error_description"])
         assert database.count("oauth_requests") == 0
 
-    @cases("name", ["scope", "nonce", "response_type", "prompt", "code_challenge", "state"])
+    @cases("name", ["scope", "nonce", "response_type", "prompt", "code_challenge", "state", "resource"])
     def test_repeated_parameter_is_refused(self, client, client_id, name):
-        told = error_of(client, f"{authorize_path(client_id, prompt='none', nonce='x')}&{name}=none")
-        assert (told["error"], "state" in told) == ("invalid_request", name != "state")
-
-    def test_second_resource_is_refused(self, client, client_id):
-        resource = urlencode({"resource": "https://api.example.com"})
-        assert (
-            error_of(client, f"{authorize_path(client_id)}&{resource}&{resource}")["error"]
-            == "invalid_target"
-        )
+        told = error_of(client, f"{authorize_path(client_id)}&{name}=none&{name}=none")
+        error = "invalid_target" if name == "resource" else "invalid_request"
+        assert (told["error"], "state" in told) == (error, name != "state")
 
     def test_client_without_the_grant_type_is_refused(self, client, database):
         client_id = insert_client(database, grant_types=["client_credentials"])
@@ -187,13 +170,8 @@ class TestPkce:
         for missing in ({}, {"state": "", "nonce": ""}):
             path = authorize_path(client_id, **without | {"state": None} | missing)
             assert error_of(client, path)["error"] == "invalid_request"
-
-    def test_challenge_that_need_not_be_sent_is_checked_if_it_is(self, client, database):
-        client_id = insert_client(database, require_pkce=False)
         path = authorize_path(client_id, code_challenge_method="plain")
         assert error_of(client, path)["error"] == "invalid_request"
-        client.get(authorize_path(client_id))
-        assert database.value("SELECT code_challenge FROM oauth_requests") == CHALLENGE
 
 
 class TestRequests:
@@ -222,26 +200,11 @@ class TestRequests:
         assert cookie.partition("=")[2][:43] not in stored
 
     @cases(
-        ("sent", "kept"),
-        [
-            (None, ["email"]),
-            ("", ["email"]),
-            ("openid", ["openid"]),
-            ("groups openid admin read:org", ["openid", "groups"]),
-            (
-                "roles groups offline_access phone email profile openid",
-                ["openid", "profile", "email", "phone", "offline_access", "groups", "roles"],
-            ),
-        ],
-    )
-    def test_unknown_scopes_are_dropped(self, client, client_id, database, sent, kept):
-        database.run("DELETE FROM oauth_requests")
-        client.get(authorize_path(client_id, scope=sent))
-        assert database.value("SELECT scopes FROM oauth_requests") == kept
-
-    @cases(
         ("scopes", "sent", "kept"),
         [
+            ([], None, ["email"]),
+            ([], "", ["email"]),
+            ([], "groups openid admin read:org", ["openid", "groups"]),
             (["openid"], "openid email phone groups roles", ["openid"]),
             (["roles", "openid"], "openid email roles", ["openid", "roles"]),
             (["email", "openid"], None, ["email"]),
@@ -257,36 +220,19 @@ class TestRequests:
         assert [row.scopes for row in rows] == ([kept] if kept else [])
 
     def test_unknown_parameters_and_claims_are_ignored(self, client, client_id):
-        others = {
-            "claims": '{"userinfo": {}}',
-            "display": "popup",
-            "acr_values": "x",
-            "foo": "bar",
-            "prompt": "create",
-        }
+        others = {"claims": '{"userinfo": {}}', "display": "popup", "foo": "bar", "prompt": "create"}
         assert "/oauth/consent?" in client.get(authorize_path(client_id, **others)).headers["Location"]
 
-    def test_resource_is_one_that_an_administrator_gave_the_client(self, client, database):
-        client_id, other_id = (
-            insert_client(database, resources=["https://api.example.com"]),
-            insert_client(database, resources=[]),
-        )
-        for resource in ("https://api.example.com/", "https://other.example.com"):
-            assert error_of(client, authorize_path(client_id, resource=resource))["error"] == "invalid_target"
-        path = authorize_path(other_id, resource="https://api.example.com")
-        assert error_of(client, path)["error"] == "invalid_target"
-        client.get(authorize_path(client_id, resource="https://api.example.com"))
-        assert database.value("SELECT resource FROM oauth_requests") == "https://api.example.com"
-
-    def test_client_that_registered_itself_has_any_resource(self, client, database):
-        client_id = insert_client(database, is_dynamic=True)
-        client.get(authorize_path(client_id, resource="https://mcp.example.com"))
-        assert database.value("SELECT resource FROM oauth_requests") == "https://mcp.example.com"
-
-    def test_own_page_of_the_application_is_used_instead(self, make_app, database):
-        app = make_app(AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent", AUTH_PAGES="false")
-        url = app.test_client().get(authorize_path(insert_client(database))).headers["Location"]
-        assert url.startswith("https://app.example.com/consent?authorization_id=")
+    def test_resource_is_one_that_an_administrator_gave_the_client_or_any_if_it_registered_itself(
+        self, client, database
+    ):
+        api = "https://api.example.com"
+        named, other = insert_client(database, resources=[api]), insert_client(database)
+        for id, resource in ((named, f"{api}/"), (named, "https://other.example.com"), (other, api)):
+            assert error_of(client, authorize_path(id, resource=resource))["error"] == "invalid_target"
+        for id in (named, insert_client(database, is_dynamic=True)):
+            client.get(authorize_path(id, resource=api))
+        assert database.all("SELECT resource FROM oauth_requests") == [(api,)] * 2
 
     def test_head_changes_nothing(self, client, client_id, database):
         before = database.everything()
@@ -311,18 +257,9 @@ def fields_of(client_id: str, **changes: str) -> dict[str, str]:
 
 
 class TestForm:
-    def test_form_of_another_site_finds_the_browser_signed_in(self, signed_in, granted):
-        path, _, query = authorize_path(granted, prompt="none").partition("?")
-        signed_in.be_at("https://grafana.example.com/")
-        fields = {name: value for name, (value,) in parse_qs(query).items()}
-        assert answer(signed_in.post(f"{SITE}{path}", fields).url)["code"]
-
     def test_repeated_field_is_refused_too(self, client, client_id, database):
-        body = f"{authorize_path(client_id).partition('?')[2]}&scope=openid"
-        response = client.post(
-            "/oauth/authorize", data=body, content_type="application/x-www-form-urlencoded"
-        )
-        assert response.status_code == 302
+        fields = fields_of(client_id) | {"scope": ["openid", "openid"]}
+        response = client.post("/oauth/authorize", data=fields)
         assert answer(response.headers["Location"])["error"] == "invalid_request"
         assert database.count("oauth_requests") == 0
 
@@ -336,12 +273,7 @@ class TestForm:
             page = signed_in.press("oauth/consent", action="approve")
         came = answer(page.url)
         assert (came["state"] == state, set(came)) == (True, {"code", "state", "iss"})
-        led = [
-            url
-            for method, url, _ in signed_in.requests
-            if method == "GET" and url.startswith(f"{SITE}/oauth/")
-        ]
-        assert max(map(len, led)) < 300
+        assert max(len(url) for _, url, _ in signed_in.requests if url.startswith(f"{SITE}/oauth/")) < 300
         # The request that the form began is deleted.
         assert database.value("SELECT count(*) FROM oauth_requests WHERE id_hash = browser_hash") == 0
 
@@ -359,35 +291,6 @@ class TestForm:
             assert_error(again, 404, "oauth_authorization_not_found")
         assert database.count("oauth_requests") == 1
 
-    def test_reference_of_what_began_by_get_or_has_expired_is_unknown(self, client, client_id, database):
-        begun = client.get(authorize_path(client_id)).headers["Location"].partition("authorization_id=")[2]
-        led = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"].partition("=")[2]
-        database.run("UPDATE oauth_requests SET expires_at = now() WHERE id_hash = browser_hash")
-        before = database.everything()
-        for authorization_id in (begun, led, "x" * 43, ""):
-            refused = client.get(f"/oauth/authorize?authorization_id={authorization_id}")
-            assert refused.status_code in (400, 404)
-            assert "Location" not in refused.headers
-        assert database.everything() == before
-
-    def test_client_that_was_blocked_meanwhile_is_refused(self, client, client_id, database):
-        led = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"]
-        database.run("UPDATE oauth_clients SET is_blocked = true")
-        refused = client.get(led.removeprefix(SITE))
-        assert_error(refused, 400, "oauth_client_not_found")
-        assert database.count("oauth_requests") == 0
-
-    @cases("change", [{"client_id": NO_ID}, {"redirect_uri": "https://evil.example/"}])
-    def test_form_of_an_unknown_client_or_uri_leads_nowhere(self, client, client_id, database, change):
-        refused = client.post("/oauth/authorize", data=fields_of(client_id) | change)
-        assert (refused.status_code, "Location" in refused.headers) == (400, False)
-        assert database.count("oauth_requests") == 0
-
-    def test_ui_locales_of_a_form_set_the_language(self, app, client_id):
-        visitor = Visitor(app)
-        visitor.post(f"{SITE}/oauth/authorize", fields_of(client_id, ui_locales="de fr"))
-        assert '<html lang="de"' in visitor.page.text
-
 
 class TestWithoutAsking:
     """prompt=none (OpenID Connect Core 1.0, section 3.1.2.6)."""
@@ -404,18 +307,11 @@ class TestWithoutAsking:
         assert (row.user_id, 299 < row.life.total_seconds() <= 300) == (alice.id, True)
         assert database.count("sessions", "id = %(id)s", id=row.session_id) == 1
 
-    def test_application_on_another_site_may_ask(self, signed_in, granted):
-        """The cookie of the session is Lax."""
-        signed_in.be_at("https://grafana.example.com/")
-        assert answer(signed_in.click(f"{SITE}{authorize_path(granted, prompt='none')}").url)["code"]
-
-    @cases("changes", [{"scope": "openid profile"}, {"scope": "openid email groups"}])
-    def test_new_scopes_require_consent(self, signed_in, granted, changes):
-        assert self.ask(signed_in, granted, **changes)["error"] == "consent_required"
-
-    def test_user_who_has_not_agreed_is_asked(self, signed_in, client_id, database):
+    def test_user_who_has_not_agreed_to_that_is_asked(self, signed_in, client_id, database, alice):
         assert self.ask(signed_in, client_id)["error"] == "consent_required"
         assert database.count("oauth_grants") == 0
+        grant(database, alice.id, client_id)
+        assert self.ask(signed_in, client_id, scope="openid profile")["error"] == "consent_required"
 
     @cases("uri", ["http://127.0.0.1/cb", "http://localhost/cb", "com.example.app:/cb", "app://cb"])
     def test_client_that_any_program_may_claim_to_be_needs_consent(self, signed_in, granted, database, uri):
@@ -430,25 +326,11 @@ class TestWithoutAsking:
         page = signed_in.visit(authorize_path(client_id, prompt="none"))
         assert f'href="{REDIRECT_URI}?error=consent_required' in page.text
 
-    def test_skipped_consent_gives_a_grant(self, signed_in, client_id, database):
-        database.run("UPDATE oauth_clients SET skip_consent = true")
-        assert self.ask(signed_in, client_id)["code"]
-        assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
-        uri = "http://localhost/callback"
-        native = insert_client(database, uri, skip_consent=True)
-        assert self.ask(signed_in, native, uri)["error"] == "consent_required"
-
     def test_session_that_lacks_a_step_needs_the_user(self, signed_in, granted, alice):
         set_up(alice.open_session())
         signed_in.cookies.clear()
         signed_in.with_session_of(alice)
         assert self.ask(signed_in, granted)["error"] == "interaction_required"
-
-    def test_user_without_an_allowed_role_is_refused(self, signed_in, granted, database):
-        database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
-        assert self.ask(signed_in, granted)["error"] == "access_denied"
-        database.run("""UPDATE users SET app_metadata = '{"roles": ["editor"]}'""")
-        assert self.ask(signed_in, granted)["code"]
 
     def test_hint_names_the_user_by_an_id_token(self, signed_in, granted, alice, bob, parts, database):
         def hint(client_id: str, person, age: int = 0) -> str:
@@ -458,18 +340,10 @@ class TestWithoutAsking:
 
         # It may have expired.
         assert self.ask(signed_in, granted, id_token_hint=hint(granted, alice, 86_400))["code"]
-        other = self.ask(signed_in, granted, id_token_hint=hint(granted, bob))
-        assert other["error"] == "login_required"
-        foreign = self.ask(signed_in, granted, id_token_hint=hint(NO_ID, alice))
-        assert foreign["error"] == "invalid_request"
-        session_token = self.ask(signed_in, granted, id_token_hint=alice.open_session().access_token)
-        assert session_token["error"] == "invalid_request"
-
-    @cases("end", ["UPDATE users SET banned_until = 'infinity'", "DELETE FROM sessions"])
-    def test_ended_session_has_to_sign_in(self, signed_in, granted, database, end):
-        database.run(end)
-        told = self.ask(signed_in, granted)
-        assert (told["error"], told["error_description"]) == ("login_required", "The user has to be asked")
+        other, foreign = hint(granted, bob), (hint(NO_ID, alice), alice.open_session().access_token)
+        assert self.ask(signed_in, granted, id_token_hint=other)["error"] == "login_required"
+        for each in foreign:
+            assert self.ask(signed_in, granted, id_token_hint=each)["error"] == "invalid_request"
 
     @pytest.mark.parametrize("dest", ["iframe", "document", "image"])
     def test_frame_asks_without_a_page(self, make_app, alice, granted, database, dest):

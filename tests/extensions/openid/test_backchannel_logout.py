@@ -12,7 +12,6 @@ from tests.support.answers import assert_error
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget
 from tests.support.openid import allow, bearer, claims_of, make_client, tokens_of
-from tests.support.users import NEW_PASSWORD
 
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
 MEMBERS = {"iss", "aud", "sub", "sid", "iat", "exp", "jti", "events"}
@@ -30,12 +29,6 @@ def deliver(client):
 
 
 @pytest.fixture
-def target():
-    with HttpTarget() as target:
-        yield target
-
-
-@pytest.fixture
 def wiki(database, target):
     return make_client(database, name="Wiki", backchannel_logout_uri=f"{target.url}/logout?of=wiki")
 
@@ -49,10 +42,8 @@ def received(target: HttpTarget) -> list[str]:
     """Return the logout tokens. Each was the only field of a form."""
     found = []
     for posted in target.requests:
-        assert (posted.path, posted.headers["content-type"]) == (
-            "/logout?of=wiki",
-            "application/x-www-form-urlencoded",
-        )
+        assert posted.path == "/logout?of=wiki"
+        assert posted.headers["content-type"] == "application/x-www-form-urlencoded"
         (name, (token,)) = next(iter(parse_qs(posted.body.decode(), strict_parsing=True).items()))
         assert name == "logout_token"
         found.append(token)
@@ -74,8 +65,6 @@ def time_passes(database: Any, minutes: int) -> None:
 # What ends a session at an application, by the session of its user, an administrator's request and the client.
 ENDS = {
     "sign-out everywhere": lambda session, admin, wiki, tokens: session.post("/logout?scope=global"),
-    "password": lambda session, admin, wiki, tokens: session.put("/user", json={"password": NEW_PASSWORD}),
-    "ban": lambda session, admin, wiki, tokens: admin("PUT", "/users/{user}", {"ban_duration": "1h"}),
     "lost role": lambda session, admin, wiki, tokens: admin(
         "PUT", "/oauth/clients/{wiki}", {"allowed_roles": ["staff"]}
     ),
@@ -83,7 +72,6 @@ ENDS = {
         f"/user/oauth/grants?client_id={wiki.id}"
     ),
     "deleted user": lambda session, admin, wiki, tokens: session.delete("/user", json={}),
-    "user deleted by an administrator": lambda session, admin, wiki, tokens: admin("DELETE", "/users/{user}"),
     "deleted application": lambda session, admin, wiki, tokens: admin("DELETE", "/oauth/clients/{wiki}"),
     "revocation": lambda session, admin, wiki, tokens: wiki.post(
         session.client, "/oauth/revoke", token=tokens["refresh_token"]
@@ -169,22 +157,11 @@ def test_nobody_else_is_told(client, database, alice, bob, wiki, tokens, target,
     assert wiki.refresh(client, others["refresh_token"]).status_code == 200
 
 
-def test_sid_is_that_of_the_session_also_after_a_refresh(client, database, alice, wiki, tokens):
-    again = wiki.refresh(client, tokens["refresh_token"]).json
-    other = tokens_of(client, database, wiki, alice)
-    sids = [claims_of(each["id_token"])["sid"] for each in (tokens, again, other)]
-    assert sids[0] == sids[1] != sids[2]
-
-
 @pytest.mark.parametrize(
     ("uri", "why"),
     [
-        ("http://wiki.example.com/logout", "must have a host that can be resolved"),
         ("http://127.0.0.1/logout", "must not be in a private network unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true"),
-        ("http://93.184.216.34/logout", "must be https, except in a private network"),
-        ("https://169.254.169.254/", "must not be in a private network"),
         ("javascript:alert(1)", "must be an http or https URL"),
-        ("https://93.184.216.34/#x", "must not have a user, zone or fragment"),
     ],
 )  # fmt: skip
 def test_uri_is_guarded_as_those_of_webhooks(make_app, service_role, uri, why):
@@ -204,7 +181,6 @@ def test_only_an_administrator_names_the_uri(make_app, client, database, service
     path = f"/admin/oauth/clients/{made['client_id']}"
     cleared = client.put(path, json={"backchannel_logout_uri": ""}, headers=service_role).json
     assert "backchannel_logout_uri" not in cleared
-    assert database.value("SELECT string_agg(backchannel_logout_uri, '') FROM oauth_clients") == ""
     metadata = client.get("/.well-known/openid-configuration").json
     assert metadata["backchannel_logout_supported"] is True
     assert metadata["backchannel_logout_session_supported"] is True

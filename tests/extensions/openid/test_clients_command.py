@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -26,35 +25,27 @@ ENDPOINTS = {
     "device_authorization_endpoint": "http://localhost:8000/oauth/device_authorization",
     "jwks_uri": "http://localhost:8000/.well-known/jwks.json",
 }
-OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
-    (["--role", "admin", "--role", "sales"], {"allowed_roles": ["admin", "sales"]}),
-    (["--no-pkce"], {"require_pkce": False}),
-    (["--skip-consent"], {"skip_consent": True}),
-    (
-        ["--logout-uri", "https://grafana.example.com/"],
-        {"post_logout_redirect_uris": ["https://grafana.example.com/"]},
-    ),
-    (
-        ["--backchannel-logout-uri", "http://127.0.0.1:9/logout"],
-        {"backchannel_logout_uri": "http://127.0.0.1:9/logout"},
-    ),
-    (["--resource", "urn:api"], {"resources": ["urn:api"]}),
-    (["--grant", "client_credentials"], {"grant_types": ["client_credentials"]}),
-    (["--scope", "read", "--scope", "write"], {"scopes": ["read", "write"]}),
-    (["--introspects-sessions"], {"introspects_sessions": True}),
-    (
-        ["--method", "client_secret_post"],
-        {"token_endpoint_auth_method": "client_secret_post", "accepts_either_method": False},
-    ),
-    (["--alg", "ES256"], {"id_token_signed_response_alg": "ES256"}),
-    (["--lifetime", "60"], {"token_lifetime": 60}),
-    (["--lifetime", "0"], {"token_lifetime": None}),
-    (["--website", "https://grafana.example.com/"], {"client_uri": "https://grafana.example.com/"}),
-    (
-        ["--logo", "https://grafana.example.com/logo.svg"],
-        {"logo_uri": "https://grafana.example.com/logo.svg"},
-    ),
-]
+HOME = "https://grafana.example.com/"
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--role admin --role sales": {"allowed_roles": ["admin", "sales"]},
+    "--no-pkce": {"require_pkce": False},
+    "--skip-consent": {"skip_consent": True},
+    f"--logout-uri {HOME}": {"post_logout_redirect_uris": [HOME]},
+    "--backchannel-logout-uri http://127.0.0.1:9/": {"backchannel_logout_uri": "http://127.0.0.1:9/"},
+    "--resource urn:api": {"resources": ["urn:api"]},
+    "--grant client_credentials": {"grant_types": ["client_credentials"]},
+    "--scope read --scope write": {"scopes": ["read", "write"]},
+    "--introspects-sessions": {"introspects_sessions": True},
+    "--method client_secret_post": {
+        "token_endpoint_auth_method": "client_secret_post",
+        "accepts_either_method": False,
+    },
+    "--alg ES256": {"id_token_signed_response_alg": "ES256"},
+    "--lifetime 60": {"token_lifetime": 60},
+    "--lifetime 0": {"token_lifetime": None},
+    f"--website {HOME}": {"client_uri": HOME},
+    f"--logo {HOME}logo.svg": {"logo_uri": f"{HOME}logo.svg"},
+}
 
 
 def documented() -> dict[str, list[str]]:
@@ -109,39 +100,12 @@ class TestCreating:
         ]
         assert made == [["refresh_token", DEVICE_CODE], ["authorization_code", "refresh_token", DEVICE_CODE]]
 
-    def test_public_client_has_no_secret(self, run):
-        public = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
-        assert ("client_secret" in public, public["client_type"]) == (False, "public")
-
     def test_tokens_for_oauth2_proxy_live_for_two_minutes_unless_told_otherwise(self, run, database):
         lifetimes = []
         for options in ([], ["--lifetime", "300"]):
-            run(
-                "create",
-                "wiki",
-                "https://wiki.example.com/oauth2/callback",
-                "--for",
-                "oauth2-proxy",
-                *options,
-            )
+            run("create", "wiki", f"{HOME}oauth2/callback", "--for", "oauth2-proxy", *options)
             lifetimes.append(database.value("DELETE FROM oauth_clients RETURNING token_lifetime"))
         assert lifetimes == [120, 300]
-
-    def test_settings_of_grafana_are_lines_for_its_environment(self, run):
-        lines = run("create", "grafana", GRAFANA, "--for", "grafana").splitlines()
-        settings = dict(shlex.split(line)[0].split("=", 1) for line in lines)
-        assert settings == {
-            "GF_AUTH_GENERIC_OAUTH_ENABLED": "true",
-            "GF_AUTH_GENERIC_OAUTH_NAME": "localhost:8000",
-            "GF_AUTH_GENERIC_OAUTH_CLIENT_ID": A_UUID,
-            "GF_AUTH_GENERIC_OAUTH_CLIENT_SECRET": A_CLIENT_SECRET,
-            "GF_AUTH_GENERIC_OAUTH_SCOPES": "openid,profile,email,roles",
-            "GF_AUTH_GENERIC_OAUTH_AUTH_URL": ENDPOINTS["authorization_endpoint"],
-            "GF_AUTH_GENERIC_OAUTH_TOKEN_URL": ENDPOINTS["token_endpoint"],
-            "GF_AUTH_GENERIC_OAUTH_API_URL": ENDPOINTS["userinfo_endpoint"],
-            "GF_AUTH_GENERIC_OAUTH_USE_PKCE": "true",
-            "GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN": "true",
-        }
 
     @pytest.mark.parametrize("name", APPLICATIONS)
     def test_application_gets_the_client_of_the_document_and_settings_with_its_secret(self, run, name):
@@ -168,12 +132,12 @@ class TestCreating:
         assert (result.exit_code, "must end with /login/generic_oauth." in result.output) == (2, True)
         assert database.count("oauth_clients") == 0
 
-    @cases(("options", "members"), OPTIONS)
-    def test_each_option_sets_its_member_of_a_new_client_and_of_another(self, run, options, members):
+    @cases("options", OPTIONS)
+    def test_each_option_sets_its_member_of_a_new_client_and_of_another(self, run, options):
         other = json.loads(run("create", "grafana", GRAFANA, "--json"))["client_id"]
-        made = json.loads(run("create", "grafana", GRAFANA, "--json", *options))
-        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | members
-        assert json.loads(run("update", other, "--json", *options)) == grafana() | members
+        made = json.loads(run("create", "grafana", GRAFANA, "--json", *options.split()))
+        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | OPTIONS[options]
+        assert json.loads(run("update", other, "--json", *options.split())) == grafana() | OPTIONS[options]
 
     @cases(
         ("arguments", "problem"),
@@ -181,8 +145,6 @@ class TestCreating:
             (["grafana"], "redirect_uris is required"),
             (["grafana", "http://grafana.example.com"], "http is only for localhost"),
             (["grafana", GRAFANA, "--public", "--no-pkce"], "require_pkce: must be true"),
-            (["grafana", "http://localhost/", "--skip-consent"], "skip_consent: must be false"),
-            (["grafana", GRAFANA, "--lifetime", "29"], "token_lifetime: must be"),
             (["grafana", GRAFANA, "--grant", "implicit"], "'implicit' is not one of"),
         ],
     )
@@ -215,11 +177,7 @@ class TestOthers:
         lines = run("show", made["client_id"]).splitlines()
         printed = {line.split()[0]: line.split()[1:] for line in lines}
         assert printed.keys() == grafana().keys()
-        assert (printed["redirect_uris"], printed["require_pkce"], printed["scopes"]) == (
-            [GRAFANA],
-            ["true"],
-            [],
-        )
+        assert (printed["redirect_uris"], printed["require_pkce"]) == ([GRAFANA], ["true"])
         assert json.loads(run("show", made["client_id"], "--json")) == grafana()
 
     def test_update_renames_replaces_lists_and_clears_them(self, run, made):
@@ -230,11 +188,6 @@ class TestOthers:
             run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *undone, "--json")
         )
         assert new == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
-
-    def test_secret_is_replaced(self, run, made):
-        new = run("rotate", made["client_id"]).strip()
-        assert new == A_CLIENT_SECRET
-        assert new != made["client_secret"]
 
     @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["rotate"], ["end-old-secret"]])
     def test_unknown_client_exits_with_3(self, app, arguments):

@@ -4,8 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support import passkeys
-from tests.support.answers import A_SENTENCE, assert_error
+from tests.support.answers import assert_error
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.links import BROWSER, SITE
@@ -62,22 +61,14 @@ def approved(session, path: str) -> str:
 def test_user_sees_the_request_and_allows_it(session, begin, visitor, client_id, alice, database):
     path = begin()
     response = session.get(path)
-    assert (response.status_code, response.json) == (
-        200,
-        {
-            "authorization_id": path.rpartition("/")[2],
-            "redirect_uri": REDIRECT_URI,
-            "client": {
-                "id": client_id,
-                "name": "Grafana",
-                "uri": "https://grafana.example.com",
-                "logo_uri": "",
-            },
-            "user": {"id": alice.id, "email": alice.email},
-            "scope": "openid email",
-            "resource": None,
-        },
-    )
+    assert response.json == {
+        "authorization_id": path.rpartition("/")[2],
+        "redirect_uri": REDIRECT_URI,
+        "client": {"id": client_id, "name": "Grafana", "uri": "https://grafana.example.com", "logo_uri": ""},
+        "user": {"id": alice.id, "email": alice.email},
+        "scope": "openid email",
+        "resource": None,
+    }
     # Again, and after a reload.
     assert session.get(path).json == response.json
     url = approve(session, path).json["redirect_url"]
@@ -95,12 +86,7 @@ def test_denial_goes_back_with_access_denied_and_ends_the_request(session, begin
     path = begin()
     session.get(path)
     url = session.post(f"{path}/consent", json={"action": "deny"}).json["redirect_url"]
-    assert answer(url) == {
-        "error": "access_denied",
-        "error_description": "User denied the request",
-        "state": "a state & more",
-        "iss": SITE,
-    }
+    assert answer(url)["error"] == "access_denied"
     assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
     assert_error(session.get(path), 404, "oauth_authorization_not_found")
 
@@ -109,12 +95,8 @@ def test_grant_that_covers_the_scopes_approves_at_once(session, begin, visitor, 
     path = begin()
     grant(database, alice.id, client_id)
     assert session.get(path).json.keys() == {"redirect_url"}
-    assert_error(
-        session.get(path),
-        400,
-        "validation_failed",
-        details="authorization_id: the request is no longer pending",
-    )
+    pending = "authorization_id: the request is no longer pending"
+    assert_error(session.get(path), 400, "validation_failed", details=pending)
     assert "authorization_id" in session.get(begin(scope="openid groups")).json
     assert "authorization_id" in session.get(begin(prompt="consent")).json
     url = session.get(begin(scope="openid")).json["redirect_url"]
@@ -153,13 +135,6 @@ class TestBinding:
             assert visitor.visit(url.replace(approval, guess)).status == 404
         assert answer(visitor.visit(url).url)["code"]
 
-    def test_code_is_given_once(self, session, begin, visitor, app):
-        url = approved(session, begin())
-        assert answer(visitor.visit(url).url)["code"]
-        assert visitor.visit(url).status == 404
-        response = app.test_client().get(url.removeprefix(SITE))
-        assert_error(response, 404, "oauth_authorization_not_found")
-
 
 class TestStates:
     @cases("state", ["expires_at = now()", "id_hash = sha256(id_hash)"])
@@ -173,21 +148,12 @@ class TestStates:
         assert visitor.visit(url).status == 404
         database.run("DELETE FROM oauth_requests; DELETE FROM oauth_grants")
 
-    @cases("id", ["x", "x" * 43, "%00"])
-    def test_id_of_no_request_is_not_found(self, session, id):
-        assert_error(session.get(f"/oauth/authorizations/{id}"), 404, "oauth_authorization_not_found")
-
     @cases("body", [{}, {"action": "maybe"}, {"action": None}, {"action": ["approve"]}])
     def test_other_action_is_refused(self, session, begin, body):
         path = begin()
         session.get(path)
         response = session.post(f"{path}/consent", json=body)
         assert (response.status_code, response.json["error_code"]) == (400, "validation_failed")
-
-    def test_approval_is_given_once(self, session, begin):
-        approved(session, path := begin())
-        pending = "authorization_id: the request is no longer pending"
-        assert_error(approve(session, path), 400, "validation_failed", details=pending)
 
 
 class TestUsers:
@@ -198,71 +164,23 @@ class TestUsers:
         assert_error(session.get(path), 403, "insufficient_aal")
         assert_error(approve(session, path), 403, "insufficient_aal")
 
-    def test_session_that_its_first_passkey_has_not_raised_must_prove_it(
-        self, session, begin, alice, make_app, client_id, database
-    ):
-        """Its tokens count as `aal2`, but the application's session would not, and so would give nothing."""
-        path = begin()
-        assert session.get(path).status_code == 200
-        passkeys.register(session)
-        grant(database, alice.id, client_id)
-        later = make_app(AUTH_OAUTH_CONSENT_URL=CONSENT_URL, AUTH_MFA_REQUIRED="all").test_client()
-        refused = approve(session.on(later), path)
-        assert_error(refused, 400, "reauthentication_needed", details=A_SENTENCE)
-        assert approve(session, path).status_code == 200
 
-    def test_user_without_an_allowed_role_is_sent_back(self, session, begin, database):
-        path = begin()
-        session.get(path)
-        other = begin()
-        database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
-        for response in (session.get(other), approve(session, path)):
-            assert answer(response.json["redirect_url"])["error"] == "access_denied"
-        assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
-
-    @cases("parameters", [{"prompt": "login"}, {"max_age": "600"}])
-    def test_new_sign_in_that_the_application_asks_for_is_needed(
-        self, session, begin, alice, app, client_id, database, parameters
-    ):
-        grant(database, alice.id, client_id)
-        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-        path = begin(**parameters)
-        assert "authorization_id" in session.get(path).json
-        response = approve(session, path)
-        assert (response.status_code, response.json["error_code"]) == (400, "reauthentication_needed")
-        assert approve(alice.open_session(app.test_client()), path).status_code == 200
-        database.run("DELETE FROM oauth_grants")
-
-    def test_user_without_an_email_address_gets_a_string(self, session, begin, database):
-        database.run("UPDATE users SET email = NULL, phone = '+491701234567', phone_confirmed_at = now()")
-        database.run("DELETE FROM identities")
-        assert session.get(begin()).json["user"]["email"] == ""
+REFUSED = "https://evil.example http://app.example.com https://app.example.com.evil.example null"
 
 
 class TestOrigins:
-    @cases(
-        ("origin", "is_allowed"),
-        [
-            ("https://app.example.com", True),
-            ("https://spa.example.com", True),
-            (SITE, True),
-            ("https://evil.example", False),
-            ("http://app.example.com", False),
-            ("https://app.example.com.evil.example", False),
-            ("null", False),
-        ],
-    )
-    def test_page_that_may_receive_tokens_may_decide(self, session, begin, database, origin, is_allowed):
+    @cases("origin", ["https://app.example.com", "https://spa.example.com", SITE, *REFUSED.split()])
+    def test_page_that_may_receive_tokens_may_decide(self, session, begin, database, origin):
         database.run("DELETE FROM oauth_grants")
         path, headers = begin(), session.authorization | {"Origin": origin}
-        first = session.client.get(path, headers=headers)
-        second = session.client.post(f"{path}/consent", json={"action": "approve"}, headers=headers)
-        if is_allowed:
-            assert (first.status_code, second.status_code) == (200, 200)
-            return
-        details = "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST"
-        assert_error(first, 400, "validation_failed", details=details)
-        assert_error(second, 400, "validation_failed", details=details)
+        answers = [session.client.get(path, headers=headers)]
+        answers += [session.client.post(f"{path}/consent", json={"action": "approve"}, headers=headers)]
+        for answered in answers:
+            if origin in REFUSED.split():
+                details = "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST"
+                assert_error(answered, 400, "validation_failed", details=details)
+            else:
+                assert answered.status_code == 200
 
 
 class TestRaces:

@@ -6,11 +6,10 @@ import pytest
 
 from auth.delivery import janitor
 from auth.web.context import EXTENSION
-from tests.support.audit import timeline_texts
 from tests.support.cases import cases
 from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC, URL, asked
 from tests.support.openid import Client, claims_of
-from tests.support.openid_flow import Application, allow, make_application
+from tests.support.openid_flow import Application, allow
 from tests.support.pages import Visitor, words
 
 pytest_plugins = ["tests.support.document_fixtures"]
@@ -82,15 +81,11 @@ UNUSABLE = [
     (DOCUMENT | {"client_id": f"{URL}/"}, "client_id"),
     ({name: value for name, value in DOCUMENT.items() if name != "client_id"}, "client_id"),
     (DOCUMENT | {"client_name": ""}, "client_name"),
-    (DOCUMENT | {"client_name": ["x"]}, "client_name"),
     (DOCUMENT | {"client_name": "\u200b"}, "client_name"),
-    (DOCUMENT | {"redirect_uris": []}, "redirect_uris"),
     (DOCUMENT | {"redirect_uris": [f"{CALLBACK}/{number}" for number in range(11)]}, "redirect_uris"),
     (DOCUMENT | {"redirect_uris": ["intent://scan/"]}, "redirect_uri"),
-    (DOCUMENT | {"redirect_uris": ["http://agent.example/"]}, "redirect_uri"),
     (DOCUMENT | {"redirect_uris": "https://agent.example/"}, "redirect_uris"),
     (DOCUMENT | {"token_endpoint_auth_method": "private_key_jwt"}, "token_endpoint_auth_method"),
-    (DOCUMENT | {"token_endpoint_auth_method": ["none"]}, "token_endpoint_auth_method"),
     (DOCUMENT | {"more": "x" * 16_384}, "16 KiB"),
     (b"[" * 16_000, "nested"),
     (b"[]", "JSON object"),
@@ -163,29 +158,17 @@ def test_document_may_prefer_another_authentication_and_name_its_type(web, patie
     assert urlsplit(asked(patient).url).path == "/oauth/consent"
 
 
-@cases(
-    "url",
-    [
-        *(f"https://{HOST}", f"https://{HOST}/", f"http://{HOST}/x", f"https://{HOST}:443/x"),
-        *(
-            f"https://{HOST}:8443/x",
-            f"https://user@{HOST}/x",
-            f"https://user:x@{HOST}/x",
-            f"https://{HOST}/x#",
-        ),
-        *(f"https://{HOST}/x?y", f"https://{HOST}/./x", f"https://{HOST}/a/../x", f"https://{HOST}/%2e%2e/x"),
-        *(f"https://{HOST}/..;/x", f"https://{HOST}/a\\x", f"https://{HOST}./x", f"https://{HOST.upper()}/x"),
-        *("https://\u0430gent.example/x", "https://agent\u3002example/x", "https://localhost/x"),
-        *("https://127.0.0.1/x", "https://2130706433/x", "https://0x7f.1/x", "https://[::1]/x"),
-        *(
-            f"https:/{HOST}/x",
-            f"HTTPS://{HOST}/x",
-            f"https://{HOST}/\u00e4",
-            f"https://{HOST}/ x",
-            "https:///x",
-        ),
-    ],
-)
+OTHER_URLS = f"""
+https://{HOST} https://{HOST}/ http://{HOST}/x https://{HOST}:443/x https://{HOST}:8443/x
+https://user@{HOST}/x https://user:x@{HOST}/x https://{HOST}/x# https://{HOST}/x?y https://{HOST}/./x
+https://{HOST}/a/../x https://{HOST}/%2e%2e/x https://{HOST}/..;/x https://{HOST}/a\\x https://{HOST}./x
+https://{HOST.upper()}/x https://localhost/x https://127.0.0.1/x https://2130706433/x https://0x7f.1/x
+https://[::1]/x https:/{HOST}/x HTTPS://{HOST}/x https:///x https://\u0430gent.example/x
+https://agent\u3002example/x https://{HOST}/\u00e4
+"""
+
+
+@cases("url", [*OTHER_URLS.split(), f"https://{HOST}/ x"])
 def test_other_urls_are_no_client_ids(web, patient, database, url):
     assert asked(patient, url).status == 400
     assert (web.looked_up, database.count("oauth_clients")) == ([], 0)
@@ -214,13 +197,9 @@ def test_silent_request_of_a_stranger_fetches_nothing(web, application_of):
     assert (asked(Visitor(application_of), prompt="none").status, web.fetches) == (400, 0)
 
 
-def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
-    web, agent, visitor, service_role, database, alice
-):
+def test_blocked_document_signs_nobody_in_until_it_is_unblocked(web, agent, visitor, service_role, database):
     tokens = agent.tokens(visitor)
     path = f"/admin/oauth/clients/{database.value('SELECT id FROM oauth_clients')}"
-    found = agent.http.get(path, headers=service_role).json
-    assert (found["metadata_url"], found["client_name"], found["is_blocked"]) == (URL, "Agent Smith", False)
     agent.begin(visitor, prompt="consent")
     changed = agent.http.put(path, json={"is_blocked": True}, headers=service_role)
     assert (changed.status_code, changed.json["is_blocked"]) == (200, True)
@@ -229,9 +208,6 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(
     assert allow(visitor).status == 404
     database.run("UPDATE oauth_clients SET fetched_until = now()")
     assert (asked(visitor).status, web.fetches) == (400, 1)
-    stories = timeline_texts(agent.http.get(f"/admin/users/{alice.id}/timeline", headers=service_role))
-    told = f"application access denied: unknown or unusable: {URL}, an administrator has blocked it"
-    assert [each for each in stories if told in each], stories
     agent.http.put(path, json={"is_blocked": False}, headers=service_role)
     assert agent.refresh(tokens["refresh_token"]).status_code == 400
     assert "code" in agent.authorized(visitor)
@@ -257,20 +233,6 @@ def test_host_that_leaves_the_setting_ends_its_clients_for_good(
     reasons = "SELECT DISTINCT end_reason FROM sessions WHERE grant_id IS NOT NULL"
     assert database.value(reasons) == "access_lost"
     assert agent.userinfo(agent.tokens(visitor)["access_token"]).status_code == 200
-
-
-def test_janitor_leaves_clients_of_named_hosts_and_registered_ones(web, agent, visitor, database, make_app):
-    grafana = make_application(agent.http, database)
-    registered = grafana.tokens(visitor)["access_token"]
-    tokens = agent.tokens(visitor)
-    for hosts in (HOST, f"other.example,{HOST}", "*"):
-        parts = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS=hosts).extensions[EXTENSION]
-        janitor.keep_house(parts.db, parts.sealer)
-        assert agent.userinfo(tokens["access_token"]).status_code == 200
-    parts = make_app().extensions[EXTENSION]
-    janitor.keep_house(parts.db, parts.sealer)
-    assert agent.userinfo(tokens["access_token"]).status_code == 401
-    assert grafana.userinfo(registered).status_code == 200
 
 
 def test_metadata_say_that_documents_are_supported(application_of):

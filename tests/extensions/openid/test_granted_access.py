@@ -3,23 +3,9 @@
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID
-from tests.support.factors import set_up
 from tests.support.links import BROWSER, SITE, follow, fragment
-from tests.support.openid import (
-    REDIRECT_URI,
-    allow,
-    assert_refused,
-    authorize_path,
-    bearer,
-    claims_of,
-    granted_code,
-    insert_public_client,
-    make_client,
-    tokens_of,
-)
+from tests.support.openid import REDIRECT_URI, allow, authorize_path, insert_public_client, make_client
 from tests.support.users import NEW_PASSWORD
-
-GRANTS = "/user/oauth/grants"
 
 
 @pytest.fixture
@@ -50,29 +36,6 @@ class TestAsAnAddition:
         assert (
             database.count("audit_log", "action = 'grant_removed' AND details ->> 'client' = 'Grafana'") == 1
         )
-
-    def test_grant_of_last_week_is_no_recent_change(self, alice, grafana, database):
-        session = alice.sign_in()
-        allow(database, alice.id, grafana, age="8 days")
-        assert recent(session) == []
-
-    def test_administrator_removes_a_recent_grant(self, client, alice, grafana, database, service_role):
-        opened, route = allow(database, alice.id, grafana), f"/admin/users/{alice.id}"
-        (change,) = client.get(f"{route}/recent_changes", headers=service_role).json["recent_changes"]
-        assert client.put(route, json={"remove": [change["id"]]}, headers=service_role).status_code == 200
-        assert (database.count("oauth_grants"), state_of(database, opened)) == (0, None)
-
-    def test_undo_of_another_change_removes_all_grants(self, alice, grafana, database, outbox):
-        database.run("UPDATE users SET created_at = now() - interval '30 days'")
-        gitea = insert_public_client(database, name="Gitea")
-        old, new = allow(database, alice.id, gitea, age="8 days"), allow(database, alice.id, grafana)
-        set_up(alice.open_session())
-        response = follow(alice.client, "undo", outbox.last(alice.email, "factor_added").token)
-        assert fragment(response)["type"] == "undo"
-        assert (state_of(database, new), state_of(database, old)) == (None, None)
-        assert database.count("oauth_grants") == 0
-        removed = database.value("SELECT details -> 'removed' FROM audit_log WHERE action = 'change_undone'")
-        assert "grant Grafana" in removed
 
 
 def agree(session, client_id, scope="openid email"):
@@ -122,52 +85,7 @@ class TestNotice:
         assert "555" not in notice.text
 
 
-# Further ends of an application's access, besides those of tests/flows/account/test_ends.py.
-ENDS = {
-    "withdrawal": lambda session, admin: session.delete(f"{GRANTS}?client_id={client_of(session)}"),
-    "removed addition": lambda session, admin: session.put(
-        "/user", json={"remove": [change["id"] for change in recent(session)]}
-    ),
-    "deletion by an administrator": lambda session, admin: admin("delete"),
-    "deletion": lambda session, admin: session.delete("/user", json={}),
-}
-
-
-def client_of(session):
-    (grant,) = session.get(GRANTS).json
-    return grant["client"]["id"]
-
-
 class TestEnd:
-    @pytest.mark.parametrize("end", ENDS)
-    def test_application_has_nothing_afterwards(self, client, alice, database, service_role, end):
-        grafana = make_client(database)
-        tokens = tokens_of(client, database, grafana, alice)
-        session, path = alice.sign_in(), f"/admin/users/{alice.id}"
-        code = granted_code(database, grafana, alice.open_session())
-        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 200
-
-        def admin(method, rest="", **options):
-            return getattr(client, method)(f"{path}{rest}", headers=service_role, **options)
-
-        assert ENDS[end](session, admin).status_code in (200, 204)
-        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code >= 400
-        assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
-        assert grafana.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 400
-
-    def test_user_with_a_first_factor_signs_in_again_and_the_consent_stays(self, client, alice, database):
-        grafana = make_client(database)
-        tokens = tokens_of(client, database, grafana, alice)
-        _, raised = set_up(alice.open_session())
-        assert_refused(grafana.refresh(client, tokens["refresh_token"]), "invalid_grant")
-        answer = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
-        assert_refused(answer, "invalid_token", 401)
-        assert database.count("oauth_grants") == 1
-        again = grafana.redeem(client, granted_code(database, grafana, raised)).json
-        assert claims_of(again["access_token"])["acr"] == "aal2"
-        renewed = grafana.refresh(client, again["refresh_token"]).json
-        assert claims_of(renewed["access_token"])["acr"] == "aal2"
-
     def test_request_in_progress_survives_a_new_password(self, client, alice, database):
         """The user may have started there and forgotten the password."""
         session, grafana = alice.sign_in(), make_client(database)
@@ -185,10 +103,3 @@ class TestEnd:
         allow(database, owner, grafana)
         assert follow(client, "signup", outbox.last("dave@example.com").token).status_code == 303
         assert database.count("oauth_grants") == 0
-
-    def test_deleted_client_ends_with_its_grants(self, client, alice, database):
-        grafana = make_client(database)
-        tokens = tokens_of(client, database, grafana, alice)
-        database.run("DELETE FROM oauth_clients")
-        assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 401
-        assert database.count("sessions", "grant_id IS NOT NULL") == database.count("oauth_grants") == 0

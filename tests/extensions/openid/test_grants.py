@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, assert_error
-from tests.support.factors import set_up
 from tests.support.openid import allow, insert_public_client
 
 ROUTE = "/user/oauth/grants"
@@ -62,21 +61,3 @@ def test_client_without_a_grant_is_not_found(alice, bob, grafana, database):
     response = alice.sign_in().delete(f"{ROUTE}?client_id={grafana}")
     assert_error(response, 404, "oauth_consent_not_found")
     assert database.count("oauth_grants") == 1
-
-
-def test_session_that_lacks_the_second_step_neither_lists_nor_removes(alice, grafana, database):
-    set_up(alice.open_session())
-    allow(database, alice.id, grafana)
-    session = alice.sign_in()
-    assert_error(session.get(ROUTE), 403, "insufficient_aal")
-    assert_error(session.delete(f"{ROUTE}?client_id={grafana}"), 403, "insufficient_aal")
-    assert (database.count("oauth_grants"), database.count("audit_log", "reason = 'insufficient_aal'")) == (
-        1,
-        1,
-    )
-
-
-def test_demanded_factor_need_not_come_before_a_removal(make_app, alice, grafana, database):
-    client = make_app(AUTH_MFA_REQUIRED="all").test_client()
-    allow(database, alice.id, grafana)
-    assert alice.sign_in(client=client).delete(f"{ROUTE}?client_id={grafana}").status_code == 204

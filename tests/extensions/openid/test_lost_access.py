@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.commands import run_command
-from tests.support.openid import REDIRECT_URI, Client, bearer, granted_code, make_client, tokens_of
+from tests.support.openid import REDIRECT_URI, bearer, granted_code, make_client, tokens_of
 from tests.support.server import at_once
 
 EDITOR = {"app_metadata": {"roles": ["editor"]}}
@@ -11,32 +11,19 @@ EDITOR = {"app_metadata": {"roles": ["editor"]}}
 CHANGES = {
     "role": lambda run, put: put({"role": "staff"}),
     "list of roles": lambda run, put: put({"app_metadata": {"roles": []}}),
-    "removed list of roles": lambda run, put: put({"app_metadata": {"roles": None}}),
-    "list of roles that is no list": lambda run, put: put({"app_metadata": {"roles": "editor"}}),
     "command": lambda run, put: run("create-admin"),
 }
 
 
 @pytest.fixture
-def narrow(app, client, service_role, app_client):
-    """The ways to change who may use the client; tests/extensions/console has the third."""
-    path = f"/admin/oauth/clients/{app_client.id}"
+def narrow(client, service_role, app_client):
+    """Change by the API who may use the client."""
 
-    def by_api(*roles: str) -> None:
-        body = {"allowed_roles": roles}
+    def narrow(*roles: str) -> None:
+        path, body = f"/admin/oauth/clients/{app_client.id}", {"allowed_roles": roles}
         assert client.put(path, json=body, headers=service_role).status_code == 200
 
-    def by_command(*roles: str) -> None:
-        options = [each for role in roles or ("",) for each in ("--role", role)]
-        result = run_command(app, "clients", "update", app_client.id, *options)
-        assert result.exit_code == 0, result.output
-
-    return {"API": by_api, "command": by_command}
-
-
-@pytest.fixture
-def app_client(database) -> Client:
-    return make_client(database)
+    return narrow
 
 
 @pytest.fixture
@@ -88,15 +75,14 @@ class TestRole:
 
 
 class TestClient:
-    @pytest.mark.parametrize("way", ["API", "command"])
     def test_change_that_no_longer_admits_a_user_ends_the_sessions_for_good(
-        self, client, database, alice, bob, put, app_client, narrow, way
+        self, client, database, alice, bob, put, app_client, narrow
     ):
         put(EDITOR)
         tokens, _kept = (tokens_of(client, database, app_client, each) for each in (bob, alice))
-        narrow[way]("editor")
+        narrow("editor")
         assert sorted(reasons(database), key=str) == [None, "access_lost"]
-        narrow[way]()
+        narrow()
         assert app_client.refresh(client, tokens["refresh_token"]).json["error"] == "invalid_grant"
         assert database.count("oauth_grants") == 2
 
@@ -124,7 +110,7 @@ class TestClient:
         assert client.get("/oauth/userinfo", headers=access).status_code == 200
         # Hers is in the second of two batches.
         with database.locked("users", alice.id) as lock:
-            narrowing = lock.start(lambda: narrow["API"]("staff"))
+            narrowing = lock.start(lambda: narrow("staff"))
             assert reasons(database).count("access_lost") == 500
             assert client.get("/oauth/userinfo", headers=access).status_code == 401
         narrowing.result()
@@ -138,7 +124,7 @@ class TestClient:
         database.run("UPDATE oauth_clients SET allowed_roles = '{staff}'")
         assert reasons(database) == [None]
         if way == "client":
-            narrow["API"]("staff", "authenticated")
+            narrow("staff", "authenticated")
         else:
             put({"role": "staff"})
         assert reasons(database) == ["access_lost"]
@@ -148,7 +134,7 @@ class TestClient:
         self, client, database, alice, app_client, narrow
     ):
         tokens_of(client, database, app_client, alice)
-        at_once(20, lambda number: narrow["API"]("staff" if number % 2 else "authenticated"))
+        at_once(20, lambda number: narrow("staff" if number % 2 else "authenticated"))
         assert reasons(database) == ["access_lost"]
 
 
@@ -181,15 +167,3 @@ class TestResource:
         for resource in (self.OTHER, None):
             assert app_client.refresh(client, tokens[resource]["refresh_token"]).status_code == 200
         assert sorted(map(str, reasons(database))) == ["None", "None", "access_lost"]
-
-    def test_session_is_refused_before_it_ends(self, client, database, alice, app_client):
-        database.run("UPDATE oauth_clients SET resources = ARRAY[%(one)s]", one=self.ONE)
-        tokens = tokens_of(client, database, app_client, alice, resource=self.ONE)
-        code = granted_code(database, app_client, alice.open_session(), resource=self.ONE)
-        # After an interrupted change.
-        database.run("UPDATE oauth_clients SET resources = '{}'")
-        refused = app_client.refresh(client, tokens["refresh_token"])
-        assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
-        refused = app_client.redeem(client, code, redirect_uri=REDIRECT_URI)
-        assert (refused.status_code, refused.json["error"]) == (400, "access_denied")
-        assert reasons(database) == [None]

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from auth.core.tokens import signing_keys
-from auth.extensions.openid import authorization_requests, client_object, uris
-from tests.support.answers import A_CLIENT_SECRET, NO_ID, Like, assert_error, assert_ok, oauth_client, page_of
+from auth.extensions.openid import uris
+from auth.extensions.openid.clients import DEVICE_CODE
+from tests.support.answers import (
+    A_CLIENT_SECRET,
+    A_SENTENCE,
+    NO_ID,
+    Like,
+    assert_error,
+    assert_ok,
+    oauth_client,
+)
 from tests.support.cases import cases
 from tests.support.openid import grant
 from tests.support.server import at_once
@@ -94,10 +103,7 @@ class TestCreating:
             ({"token_endpoint_auth_method": "none"}, PUBLIC),
             ({"client_type": "confidential"}, {}),
             ({"token_endpoint_auth_method": "client_secret_post"}, None),
-            (
-                dict.fromkeys(["client_type", "token_endpoint_auth_method", "client_uri", "token_lifetime"]),
-                {},
-            ),
+            (dict.fromkeys(["client_type", "token_endpoint_auth_method", "client_uri"]), {}),
             ({"response_types": ["token"], "scope": "openid email"}, {}),
         ],
     )
@@ -107,40 +113,17 @@ class TestCreating:
         assert create(**sent) == oauth_client(**expected, **secret)
 
     @cases(
-        ("body", "msg"),
-        [
-            ({}, "redirect_uris is required"),
-            ({"redirect_uris": []}, "redirect_uris is required"),
-            ({"redirect_uris": [APP] * 11}, "redirect_uris cannot exceed 10 items"),
-            (
-                {"redirect_uris": APP},
-                "redirect_uris: must be a list of at most 100 strings of at most 2048 characters",
-            ),
-            (
-                {"redirect_uris": [APP, "/callback"]},
-                "invalid redirect_uri '/callback': it must begin with a scheme in lower case, such as https://",
-            ),
-            (
-                {"redirect_uris": [APP], "post_logout_redirect_uris": ["http://app.example.com"]},
-                "invalid post_logout_redirect_uri 'http://app.example.com': "
-                "http is only for localhost, 127.0.0.1 and [::1]",
-            ),
-        ],
-    )
-    def test_redirect_uris_are_required_and_checked(self, ask, database, body, msg):
-        assert_invalid(ask("post", **body), msg)
-        assert database.count("oauth_clients") == database.count("audit_log") == 0
-
-    @cases(
         ("body", "problem"),
         [
+            ({"redirect_uris": []}, "redirect_uris is required"),
+            ({"redirect_uris": [APP] * 11}, "redirect_uris cannot exceed 10 items"),
+            ({"redirect_uris": [APP, "/callback"]}, "invalid redirect_uri '/callback'"),
+            ({"post_logout_redirect_uris": ["http://app.example.com"]}, "invalid post_logout_redirect_uri "),
             ({"client_name": "x" * 1025}, "client_name: "),
-            ({"client_name": {}}, "client_name: must be a string"),
             ({"client_name": "Grafana\u202e"}, "client_name: must be printable text"),
             ({"client_name": 5}, "client_name: "),
             ({"client_uri": "javascript:alert(1)"}, "invalid client_uri "),
             ({"logo_uri": "data:image/png;base64,AAAA"}, "invalid logo_uri "),
-            ({"logo_uri": "https://user@example.com/"}, "invalid logo_uri "),
             ({"grant_types": []}, "grant_types: "),
             ({"grant_types": ["implicit"]}, "grant_types: "),
             ({"grant_types": ["client_credentials"], "client_type": "public"}, "grant_types: "),
@@ -153,14 +136,13 @@ class TestCreating:
             ({"require_pkce": False, "client_type": "public"}, "require_pkce: "),
             ({"introspects_sessions": True, "client_type": "public"}, "introspects_sessions: "),
             ({"skip_consent": True, "redirect_uris": [APP, "http://127.0.0.1/"]}, "skip_consent: "),
-            ({"skip_consent": True, "redirect_uris": ["https://localhost/"]}, "skip_consent: "),
             ({"skip_consent": True, "redirect_uris": ["com.example.app:/callback"]}, "skip_consent: "),
             ({"skip_consent": "true"}, "skip_consent: "),
             ({"token_lifetime": 29}, "token_lifetime: "),
             ({"token_lifetime": 86_401}, "token_lifetime: "),
-            ({"token_lifetime": True}, "token_lifetime: "),
             ({"resources": ["api"]}, "invalid resource 'api'"),
-            ({"resources": ["https://api.example.com/#x"]}, "invalid resource "),
+            ({"resources": ["http://localhost:8000/oauth/token"]}, "invalid resource "),
+            ({"grant_types": ["authorization_code", DEVICE_CODE], "redirect_uris": []}, "redirect_uris is"),
             ({"resources": ["urn:api"] * 11}, "resources cannot exceed 10 items"),
             ({"scopes": ["two words"]}, "scopes: "),
             ({"allowed_roles": [5]}, "allowed_roles: "),
@@ -171,11 +153,7 @@ class TestCreating:
     def test_members_that_do_not_fit_are_refused(self, ask, database, body, problem):
         response = ask("post", **{"redirect_uris": [APP]} | body)
         assert_invalid(response, Like("the problem", f"{problem}.*"))
-        assert database.count("oauth_clients") == 0
-
-    def test_body_must_be_json(self, client, service_role):
-        options = {"data": "{", "content_type": "application/json", "headers": service_role}
-        assert client.post(PATH, **options).json["error_code"] == "bad_json"
+        assert database.count("oauth_clients") == database.count("audit_log") == 0
 
     def test_es256_needs_a_key_that_signs_with_it(self, make_app, service_role):
         keys = json.dumps({"keys": [signing_keys.new_jwk("EdDSA")]})
@@ -185,88 +163,40 @@ class TestCreating:
         text = "id_token_signed_response_alg: must be RS256, because no ES256 key is in use"
         assert_invalid(response, text)
 
-    def test_first_client_makes_a_key_for_id_tokens(self, create, parts):
-        create()
-        kids = [key.kid for key in parts.openid_keys.make_first()]
-        create()
-        assert (len(kids), [key.kid for key in parts.openid_keys.make_first()]) == (1, kids)
+
+REGISTERED = """
+https://app.example.com https://app.example.com:8443/a?b=c,d https://[2001:db8::1]/ https://xn--a.example
+http://localhost:3000/callback http://127.0.0.1 http://[::1]:8080/?x cursor://a.b/c myapp://callback
+com.example.app:/callback com.example.app:///callback
+"""
+REFUSED = r"""
+app //app.example.com https: https:///x https:// https:/app.example.com HTTPS://app.example.com
+http://app.example.com/ http://localhost.example.com/ http://127.0.0.1.example.com/ http://127.0.0.2/
+http://localhost@example.com/ http://0.0.0.0/ https://app.example.com/# https://app.example.com/#a
+https://u:p@app.example.com/ https://app.example.com\@evil.example/ https://app.example.com:99999/
+https://a:/ https://app.example.com/é https://ex%61mple.com/ https://app.example.com/" https://[::1
+javascript:alert(1) javascript://app.example.com/%0aalert(1) data:text/html,x file:///etc/passwd
+vbscript://x/y about:blank blob:https://app.example.com/x mailto:a@example.com myapp:/callback
+com.example.app:callback com.example.app: urn:ietf:wg:oauth:2.0:oob localhost:3000/callback
+"""
+WITH_SPACES = [
+    *("", "https://app.example.com/ x", "https://app.example.com/\t", " https://app.example.com/"),
+    "https://a b.example/",
+]
 
 
 class TestRedirectUris:
-    @cases(
-        "uri",
-        [
-            *("https://app.example.com", "https://app.example.com:8443/a?b=c,d", "https://[2001:db8::1]/"),
-            *(
-                "http://localhost:3000/callback",
-                "http://127.0.0.1",
-                "http://[::1]:8080/?x",
-                "https://xn--a.example",
-            ),
-            *(
-                "com.example.app:/callback",
-                "com.example.app:///callback",
-                "myapp://callback",
-                "cursor://a.b/c",
-            ),
-        ],
-    )
+    @cases("uri", REGISTERED.split())
     def test_https_loopback_and_schemes_of_applications_are_registered(self, uri):
         uris.check_redirect(uri)
 
-    @cases(
-        "uri",
-        [
-            *("", "app", "//app.example.com", "https:", "https:///x", "https://", "https:/app.example.com"),
-            *("http://app.example.com/", "http://localhost.example.com/", "http://127.0.0.1.example.com/"),
-            *(
-                "http://localhost@example.com/",
-                "http://127.0.0.2/",
-                "http://0.0.0.0/",
-                "HTTPS://app.example.com",
-            ),
-            *("https://app.example.com/#", "https://app.example.com/#a", "https://u:p@app.example.com/"),
-            *("https://app.example.com\\@evil.example/", "https://app.example.com:99999/", "https://a:/"),
-            *("https://app.example.com/ x", "https://app.example.com/\t", " https://app.example.com/"),
-            *("https://app.example.com/é", "https://ex%61mple.com/", 'https://app.example.com/"'),
-            *("javascript:alert(1)", "javascript://app.example.com/%0aalert(1)", "data:text/html,x"),
-            *("file:///etc/passwd", "vbscript://x/y", "about:blank", "blob:https://app.example.com/x"),
-            *("mailto:a@example.com", "myapp:/callback", "com.example.app:callback", "com.example.app:"),
-            *("urn:ietf:wg:oauth:2.0:oob", "localhost:3000/callback", "https://[::1", "https://a b.example/"),
-        ],
-    )
+    @cases("uri", [*REFUSED.split(), *WITH_SPACES])
     def test_others_are_refused(self, uri):
         with pytest.raises(uris.InvalidUri):
             uris.check_redirect(uri)
 
-    def test_request_may_have_any_of_a_clients_uris(self, app, create):
-        loopback = ["http://localhost/cb", "http://localhost:3000", "http://127.0.0.1:3000/cb?x=1"]
-        made = create(redirect_uris=[APP, *loopback])
-        with app.app_context():
-            for uri in (APP, "http://localhost:3000/cb", "http://localhost:1", "http://127.0.0.1/cb?x=1"):
-                assert (
-                    authorization_requests.find_client(made["client_id"].upper(), uri).id == made["client_id"]
-                )
-            assert client_object.select_client("x") is client_object.select_client(NO_ID) is None
-
-    @cases(
-        ("uri", "is_native"),
-        [
-            (APP, False),
-            *((f"https://{host}/", True) for host in ("localhost", "app.LOCALHOST", "127.1.2.3", "[::1]")),
-            *((uri, True) for uri in ("http://localhost/", "com.example.app:/cb", "myapp://cb")),
-        ],
-    )
-    def test_uris_of_applications_on_the_device_are_known(self, uri, is_native):
-        assert uris.is_native(uri) is is_native
-
 
 class TestListing:
-    def test_newest_client_is_first(self, ask, create):
-        assert_ok(ask("get"), {"clients": [], "pagination": page_of(1, 20, 0, 0)})
-        made = [create()["client_id"] for _ in range(3)]
-        assert [one["client_id"] for one in ask("get").json["clients"]] == made[::-1]
-
     def test_dialect_has_the_audience_and_only_the_grants_that_its_clients_know(self, ask, create):
         both = create(grant_types=["authorization_code", "client_credentials"])["client_id"]
         listed = ask("get", prefix="/auth/v1").json
@@ -324,27 +254,13 @@ class TestUpdating:
 
     def test_changes_at_once_are_all_kept(self, ask, create):
         made = create()["client_id"]
-        changes: list[dict[str, Any]] = [
-            {"client_name": "A"},
-            {"token_lifetime": 60},
-            {"allowed_roles": ["x"]},
-            {"skip_consent": True},
-        ]
-        at_once(4, lambda number: ask("put", f"/{made}", **changes[number]))
-        expected = oauth_client(client_name="A", token_lifetime=60, allowed_roles=["x"], skip_consent=True)
-        assert ask("get", f"/{made}").json == expected
+        changes = {"client_name": "A", "token_lifetime": 60, "allowed_roles": ["x"], "skip_consent": True}
+        each = [{name: value} for name, value in changes.items()]
+        at_once(4, lambda number: ask("put", f"/{made}", **each[number]))
+        assert ask("get", f"/{made}").json == oauth_client(**changes)
 
 
 class TestSecret:
-    def test_new_secret_replaces_the_old_one_at_once(self, ask, create, database):
-        made = create()
-        response = ask("post", f"/{made['client_id']}/regenerate_secret")
-        assert_ok(response, oauth_client(client_secret=A_CLIENT_SECRET))
-        new = response.json["client_secret"]
-        assert new != made["client_secret"]
-        kept = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
-        assert kept == hashlib.sha256(new.encode()).digest()
-
     def test_public_client_has_none(self, ask, create):
         made = create(client_type="public")
         assert "client_secret" not in made
@@ -385,21 +301,11 @@ class TestDeleting:
         assert deleted.result().status_code == 204
 
 
-@cases(
-    ("method", "path"),
-    [
-        ("get", ""),
-        ("put", ""),
-        ("delete", ""),
-        ("post", "/regenerate_secret"),
-        ("delete", "/previous_secret"),
-    ],
-)
-def test_unknown_client_is_not_found_and_other_text_refused(ask, method, path):
+@cases("asked", ["get", "put", "delete", "post /regenerate_secret", "delete /previous_secret"])
+def test_unknown_client_is_not_found_and_other_text_refused(ask, asked):
+    method, _, path = asked.partition(" ")
     body = {"client_name": "x"} if method == "put" else {}
-    assert_error(
-        ask(method, f"/{NO_ID}{path}", **body), 404, "oauth_client_not_found", "OAuth client not found"
-    )
+    assert_error(ask(method, f"/{NO_ID}{path}", **body), 404, "oauth_client_not_found", A_SENTENCE)
     assert_invalid(ask(method, f"/x{path}", **body), "client_id: must be a UUID")
 
 

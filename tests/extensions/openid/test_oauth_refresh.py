@@ -103,29 +103,15 @@ class TestRotation:
             second = app_client.refresh(client, first).json["refresh_token"]
             assert (first != second) is rotates
 
-    def test_refreshes_of_a_session_are_limited(self, make_app, database, alice):
-        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_REFRESH": "2 per minute"}
-        client, app_client = make_app(**limits).test_client(), make_client(database)
-        tokens = tokens_of(client, database, app_client, alice)
-        for remaining in ("1", "0"):
-            answer = app_client.refresh(client, tokens["refresh_token"])
-            assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, remaining)
-        assert_error(app_client.refresh(client, tokens["refresh_token"]), 429, "over_request_rate_limit")
-        refused = database.one(
-            "SELECT user_id, reason, details FROM audit_log WHERE action = 'refresh_refused'"
-        )
-        assert refused == (alice.id, "over_request_rate_limit", {"client_id": app_client.id})
-        # Others are not told.
-        stranger = make_client(database)
-        assert_refused(stranger.refresh(client, tokens["refresh_token"]), "invalid_grant")
-
 
 class TestScope:
-    def test_scope_narrows_the_one_access_token(self, client, refresh_with, tokens):
+    def test_scope_narrows_the_tokens_of_one_answer(self, client, refresh_with, tokens):
         narrow = refresh_with(tokens["refresh_token"], scope="openid").json
         assert (narrow["scope"], claims_of(narrow["access_token"])["scope"]) == ("openid", "openid")
         answer = client.get("/oauth/userinfo", headers=bearer(narrow["access_token"]))
         assert list(answer.json) == ["sub"]
+        assert "email" not in claims_of(narrow["id_token"])
+        assert "id_token" not in refresh_with(narrow["refresh_token"], scope="email").json
         assert refresh_with(narrow["refresh_token"]).json["scope"] == "openid email"
 
     def test_more_scopes_than_granted_are_refused(self, database, refresh_with, tokens):
@@ -149,11 +135,8 @@ class TestIdToken:
         code = granted_code(database, app_client, session, "openid email", nonce="a nonce")
         tokens = app_client.redeem(client, code).json
         old = claims_of(tokens["id_token"])
-        assert (old.pop("nonce"), old["acr"], old["auth_time"] < old["iat"] - 3000) == (
-            "a nonce",
-            "aal2",
-            True,
-        )
+        assert (old.pop("nonce"), old["acr"], old["amr"]) == ("a nonce", "aal2", ["mfa", "otp", "pwd"])
+        assert old["auth_time"] < old["iat"] - 3000
         answer = app_client.refresh(client, tokens["refresh_token"]).json
         new = claims_of(answer["id_token"])
         assert jwt.get_unverified_header(answer["id_token"])["alg"] == algorithm
@@ -171,16 +154,6 @@ class TestIdToken:
         database.run("UPDATE users SET email = 'new@example.com', app_metadata = '{\"groups\": [\"staff\"]}'")
         claims = claims_of(app_client.refresh(client, tokens["refresh_token"]).json["id_token"])
         assert (claims["groups"], claims["email"]) == (["staff"], "new@example.com")
-
-    def test_narrowed_scope_narrows_the_id_token(self, client, database, refresh_with, tokens, alice):
-        narrow = refresh_with(tokens["refresh_token"], scope="openid").json
-        claims = claims_of(narrow["id_token"])
-        assert (claims["sub"], "email" in claims) == (alice.id, False)
-        assert "id_token" not in refresh_with(narrow["refresh_token"], scope="email").json
-
-    def test_without_the_scope_openid_there_is_none(self, client, database, app_client, alice):
-        tokens = tokens_of(client, database, app_client, alice, "email")
-        assert "id_token" not in app_client.refresh(client, tokens["refresh_token"]).json
 
 
 class TestRefusals:
@@ -216,10 +189,7 @@ class TestRefusals:
         assert_error(refresh(client, parts.refresh_tokens.make(own, 0)), 400, "refresh_token_not_found")
         forged = parts.client_refresh_tokens.make(session.id, 0)
         assert_refused(refresh_with(forged), "invalid_grant", description=UNKNOWN)
-        assert (session.refresh().status_code, refresh_with(tokens["refresh_token"]).status_code) == (
-            200,
-            200,
-        )
+        assert session.refresh().status_code == refresh_with(tokens["refresh_token"]).status_code == 200
 
     def test_client_without_the_grant_type_is_refused(self, database, refresh_with, tokens):
         database.run("UPDATE oauth_clients SET grant_types = '{authorization_code}'")
@@ -229,8 +199,6 @@ class TestRefusals:
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE users SET banned_until = 'infinity'",
-        "DELETE FROM users",
         "DELETE FROM oauth_grants",
         "DELETE FROM oauth_clients",
         "UPDATE oauth_clients SET allowed_roles = '{staff}'",

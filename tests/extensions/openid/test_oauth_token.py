@@ -10,7 +10,6 @@ from authlib.oidc.core.util import create_half_hash
 from tests.support.answers import A_REFRESH_TOKEN, A_UUID, AN_ACCESS_TOKEN, assert_error, assert_ok
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
-from tests.support.factors import set_up
 from tests.support.links import VERIFIER
 from tests.support.openid import (
     REDIRECT_URI,
@@ -33,16 +32,6 @@ GONE = "Invalid authorization code"
 
 
 @pytest.fixture
-def app_client(database) -> Client:
-    return make_client(database)
-
-
-@pytest.fixture
-def session(alice):
-    return alice.open_session()
-
-
-@pytest.fixture
 def code(database, app_client, session):
     return granted_code(database, app_client, session)
 
@@ -58,9 +47,8 @@ class TestTokens:
         assert database.everything("users", "user_objects", "known_networks", "browser_sessions") == before
         opened = database.one("SELECT id::text, method, scopes FROM sessions WHERE grant_id IS NOT NULL")
         assert opened[1:] == ("oauth_client", ["openid", "email"])
-        act = database.one("SELECT actor, user_id::text, details FROM audit_log WHERE action = 'signed_in'")
-        details = {"method": "oauth_client", "client_id": app_client.id, "client": "Grafana"}
-        assert act == ("user", alice.id, details | {"session_id": opened.id})
+        act = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'signed_in'")
+        assert (act.user_id, act.details["session_id"]) == (alice.id, opened.id)
         # It is no session of the user's.
         assert [each["id"] for each in session.get("/sessions").json["data"]] == [session.id]
 
@@ -76,36 +64,15 @@ class TestTokens:
             "exp": claims_of(tokens["access_token"])["iat"] + 3600,
         }
 
-    def test_level_and_time_are_those_of_the_session_that_consented(
-        self, client, database, app_client, session
-    ):
-        _, session = set_up(session)
-        age = "created_at = created_at - interval '1 hour', reauthenticated_at = now() - interval '1 hour'"
-        database.run(f"UPDATE sessions SET {age}")
-        then = int(database.value("SELECT reauthenticated_at FROM sessions").timestamp())
-        answer = app_client.redeem(client, granted_code(database, app_client, session)).json
-        for token in (answer["access_token"], answer["id_token"]):
-            claims = claims_of(token)
-            assert (claims["acr"], claims["amr"]) == ("aal2", ["mfa", "otp", "pwd"])
-            assert claims["auth_time"] == then
-
     @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
-    def test_id_token_is_signed_as_the_client_wishes(self, client, database, alice, parts, algorithm):
+    def test_id_token_is_signed_as_the_client_wishes(self, client, database, alice, algorithm):
         app_client = make_client(database, id_token_signed_response_alg=algorithm)
         tokens = tokens_of(client, database, app_client, alice, "openid profile email", nonce="a nonce")
         token, header = tokens["id_token"], jwt.get_unverified_header(tokens["id_token"])
-        (key,) = (
-            key
-            for key in (*parts.access_tokens.keys, *parts.openid_keys.all())
-            if key.kid == header["kid"] and key.algorithm == algorithm
-        )
-        claims = jwt.decode(token, key.verifying_key, algorithms=[algorithm], audience=app_client.id)
-        assert claims.pop("exp") == claims.pop("iat") + 3600
-        assert (header["typ"], claims.pop("updated_at") > 0, claims.pop("auth_time") > 0) == (
-            "JWT",
-            True,
-            True,
-        )
+        key = jwt.PyJWKSet.from_dict(client.get("/.well-known/jwks.json").json)[header["kid"]]
+        claims = jwt.decode(token, key, algorithms=[algorithm], audience=app_client.id)
+        assert (header["typ"], claims.pop("exp")) == ("JWT", claims.pop("iat") + 3600)
+        assert min(claims.pop("updated_at"), claims.pop("auth_time")) > 0
         assert len(claims.pop("sid")) == 32
         half = create_half_hash(tokens["access_token"], algorithm)
         expected = {"iss": "http://localhost:8000", "sub": alice.id, "aud": app_client.id, "nonce": "a nonce"}
@@ -115,23 +82,20 @@ class TestTokens:
     def test_without_the_scope_openid_there_is_no_id_token(self, client, database, app_client, alice):
         assert "id_token" not in tokens_of(client, database, app_client, alice, "email")
 
-    def test_lifetime_and_grant_types_are_the_clients(self, client, database, alice):
-        app_client = make_client(database, token_lifetime=60, grant_types=["authorization_code"])
-        tokens = tokens_of(client, database, app_client, alice)
-        claims = claims_of(tokens["access_token"])
-        assert (tokens["expires_in"], claims["exp"] - claims["iat"]) == (60, 60)
-        assert "refresh_token" not in tokens
+    def test_client_without_the_grant_type_gets_no_refresh_token(self, client, database, alice):
+        app_client = make_client(database, grant_types=["authorization_code"])
+        assert "refresh_token" not in tokens_of(client, database, app_client, alice)
 
-    @cases(("lifetime", "seconds"), [(120, 120), (7200, 3600), (None, 3600)])
-    def test_id_token_lives_no_longer_than_the_tokens_of_its_client_or_an_hour(
-        self, client, database, alice, lifetime, seconds
+    @cases("lifetime", [120, 7200, None])
+    def test_tokens_live_as_long_as_the_client_says_and_id_tokens_no_longer_than_an_hour(
+        self, client, database, alice, lifetime
     ):
         app_client = make_client(database, token_lifetime=lifetime)
         tokens = tokens_of(client, database, app_client, alice)
-        refreshed = app_client.refresh(client, tokens["refresh_token"]).json
-        for answer in (tokens, refreshed):
-            claims = claims_of(answer["id_token"])
-            assert claims["exp"] - claims["iat"] == seconds
+        for answer in (tokens, app_client.refresh(client, tokens["refresh_token"]).json):
+            access, own = claims_of(answer["access_token"]), claims_of(answer["id_token"])
+            assert answer["expires_in"] == access["exp"] - access["iat"] == lifetime or 3600
+            assert own["exp"] - own["iat"] == min(lifetime or 3600, 3600)
 
     def test_eleventh_session_of_a_grant_ends_its_oldest(self, client, database, app_client, alice, bob):
         other = tokens_of(client, database, make_client(database), alice)
@@ -167,19 +131,6 @@ class TestCode:
         assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
         ended = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
         assert database.all(ended) == [("authorization_code_reused",)]
-
-    @pytest.mark.parametrize(
-        "change", ["SELECT end_access(id, NULL, 'logout') FROM locked", "DELETE FROM users WHERE id = %s"]
-    )
-    def test_user_who_logs_out_meanwhile_voids_the_code(
-        self, client, database, app_client, alice, code, change
-    ):
-        locked = "WITH locked AS MATERIALIZED (SELECT id FROM users WHERE id = %s FOR UPDATE) "
-        statement = change if "%s" in change else locked + change
-        with database.locked("users", alice.id, statement) as lock:
-            answer = lock.start(lambda: app_client.redeem(client, code))
-        assert_refused(answer.result(), "invalid_grant", description=GONE)
-        assert database.count("sessions", "ended_at IS NULL") == 0
 
     def test_authorization_code_injection_into_another_session_or_client_is_refused(
         self, client, database, app_client, code
@@ -258,14 +209,6 @@ class TestCode:
         assert_refused(app_client.redeem(client, code), error, 401 if error == "invalid_client" else 400)
         assert database.count("sessions", "grant_id IS NOT NULL") == 0
 
-    def test_role_that_may_use_the_client_is_the_users_or_one_of_its_list(
-        self, client, database, app_client, alice
-    ):
-        database.run("UPDATE oauth_clients SET allowed_roles = '{staff,admin}'")
-        for change in ("role = 'staff'", """role = 'x', app_metadata = '{"roles": ["admin"]}'"""):
-            database.run(f"UPDATE users SET {change}")
-            assert tokens_of(client, database, app_client, alice)
-
 
 class TestClientAuthentication:
     @pytest.fixture
@@ -290,10 +233,8 @@ class TestClientAuthentication:
     def test_client_without_a_named_method_uses_either(self, client, database, session, service_role):
         made = {"client_name": "Hub", "redirect_uris": [REDIRECT_URI]}
         made = client.post("/admin/oauth/clients", json=made, headers=service_role).json
-        ways = [
-            Client(made["client_id"], made["client_secret"], f"client_secret_{way}")
-            for way in ("basic", "post")
-        ]
+        methods = ("client_secret_basic", "client_secret_post")
+        ways = [Client(made["client_id"], made["client_secret"], method) for method in methods]
         for hub in ways:
             tokens = hub.redeem(client, granted_code(database, hub, session)).json
             assert hub.refresh(client, tokens["refresh_token"]).status_code == 200
@@ -342,13 +283,6 @@ class TestClientAuthentication:
             assert_refused(redeem(headers, **members), "invalid_client", 401, said)
         assert redeem(app_client.basic).status_code == 200
 
-    def test_one_method_is_used(self, app_client, redeem):
-        """RFC 6749, section 2.3."""
-        twice = redeem(app_client.basic, client_secret=app_client.secret)
-        assert_refused(twice, "invalid_request")
-        assert_refused(redeem(app_client.basic, client_id="another"), "invalid_client", 401)
-        assert redeem(app_client.basic, client_id=app_client.id).status_code == 200
-
     @cases(
         "credentials",
         ["", "é", "a", "YQ", base64.b64encode(b"no colon").decode(), base64.b64encode(b"\xff:\xff").decode(),
@@ -382,24 +316,6 @@ class TestRequest:
         query = f"?grant_type=authorization_code&code={code}&code_verifier={VERIFIER}"
         assert_refused(client.post(PATH + query, data={}, headers=app_client.basic), "invalid_request")
         assert app_client.redeem(client, code).status_code == 200
-
-    def test_page_of_any_origin_may_read_the_answer(self, make_app, database, alice):
-        client = make_app(AUTH_CORS_ORIGINS="https://ours.example").test_client()
-        app_client, elsewhere = (
-            make_client(database, token_endpoint_auth_method="none"),
-            "https://spa.example",
-        )
-        client.environ_base["HTTP_ORIGIN"] = elsewhere
-        code = granted_code(database, app_client, alice.open_session())
-        answers = [app_client.redeem(client, code)]
-        headers = bearer(answers[0].json["access_token"])
-        answers += [client.get("/oauth/userinfo", headers=headers), client.get("/oauth/userinfo")]
-        answers += [app_client.refresh(client, answers[0].json["refresh_token"])]
-        answers += [app_client.post(client, "/oauth/revoke", token="x"), app_client.redeem(client, "x")]
-        assert [answer.status_code for answer in answers] == [200, 200, 401, 200, 200, 400]
-        for answer in answers:
-            assert answer.headers["Access-Control-Allow-Origin"] == "*"
-            assert "Access-Control-Allow-Credentials" not in answer.headers
 
     def test_requests_are_limited_per_address(self, make_app, database, alice):
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_CLIENT_TOKENS": "2 per minute"}

@@ -3,7 +3,7 @@
 Each endpoint alone: test_authorization.py, test_oauth_token.py and their like.
 """
 
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,7 +13,6 @@ from tests.support.links import SITE
 from tests.support.openid import claims_of
 from tests.support.openid_flow import Application, make_application
 from tests.support.pages import Visitor
-from tests.support.users import PASSWORD, sign_up_anonymously
 
 REDIRECT_URI = "https://app.example.com/callback"
 # Other than https://app.example.com/callback, and than http://127.0.0.1:4711/callback but for its port.
@@ -37,7 +36,6 @@ http://127.1:5/callback http://0x7f000001:5/callback http://2130706433:5/callbac
 https://127.0.0.1:5/callback http://user@127.0.0.1:5/callback http://127.0.0.1:5/callback?x=1
 http://127.0.0.1:5/callback#x http://127.0.0.1:0/callback http://127.0.0.1:65536/callback
 """
-NO_PKCE = {"code_challenge": None, "code_challenge_method": None}
 
 
 @pytest.fixture
@@ -64,48 +62,12 @@ def visitor(app, alice) -> Visitor:
 
 
 class TestConformance:
-    def test_application_without_pkce_needs_secret_and_redirect_uri(self, client, database, visitor, alice):
-        old = make_application(client, database, require_pkce=False)
-        tokens = old.redeem(old.code(visitor, **NO_PKCE), code_verifier="").json
-        assert old.userinfo(tokens["access_token"]).json["email"] == alice.email
-
     @pytest.mark.parametrize("text", ['é "&=+%/\\<b>;,', "\r\nSet-Cookie: a=b\r\n\r\n<b>", "{}\u2028", None])
     def test_state_and_nonce_come_back_as_they_were_sent(self, notes, visitor, text):
         returned = notes.authorized(visitor, state=text, nonce=text)
         assert returned == {"code": returned["code"], "iss": SITE} | ({"state": text} if text else {})
         tokens = notes.redeem(returned["code"]).json
         assert claims_of(tokens["id_token"]).get("nonce") == text
-
-    def test_unknown_scopes_are_dropped_and_the_answer_tells_those_given(self, notes, visitor):
-        tokens = notes.tokens(visitor, scope="openid calendar groups https://other.example/read")
-        assert tokens["scope"] == claims_of(tokens["access_token"])["scope"] == "openid groups"
-        assert notes.userinfo(tokens["access_token"]).json.keys() == {"sub", "groups"}
-
-    def test_auth_time_is_that_of_the_sign_in_from_which_max_age_counts(self, notes, visitor, database):
-        database.run("UPDATE sessions SET created_at = date_trunc('second', now()) - interval '1 hour'")
-        began = int(database.value("SELECT created_at FROM sessions").timestamp())
-        tokens = notes.tokens(visitor)
-        refreshed = notes.refresh(tokens["refresh_token"]).json
-        for token in (tokens["id_token"], tokens["access_token"], refreshed["access_token"]):
-            assert claims_of(token)["auth_time"] == began
-        assert notes.authorized(visitor, prompt="none", max_age=4000)["code"]
-        for max_age in (3000, 0):
-            assert notes.authorized(visitor, prompt="none", max_age=max_age)["error"] == "login_required"
-        notes.begin(visitor, max_age=3000)
-        code = notes.returned(visitor.submit(current_password=PASSWORD))["code"]
-        assert claims_of(notes.redeem(code).json["id_token"])["auth_time"] > began + 3000
-
-    def test_id_token_of_another_user_is_login_required(self, app, notes, visitor, bob):
-        notes.tokens(visitor)
-        of_bob = notes.tokens(Visitor(app).with_session_of(bob))["id_token"]
-        hinted = {"prompt": "none", "id_token_hint": of_bob}
-        assert notes.authorized(visitor, **hinted)["error"] == "login_required"
-
-    def test_user_whom_the_application_signed_out_is_login_required(self, notes, visitor):
-        tokens = notes.tokens(visitor)
-        assert notes.authorized(visitor, prompt="none")["code"]
-        visitor.visit(f"/oauth/logout?{urlencode({'id_token_hint': tokens['id_token']})}")
-        assert notes.authorized(visitor, prompt="none")["error"] == "login_required"
 
     def test_request_that_waits_for_its_client_locks_no_user(self, app, notes, visitor, alice, database):
         """A deletion of the client locks them in this order."""
@@ -114,16 +76,6 @@ class TestConformance:
             page = lock.start(lambda: notes.begin(Visitor(app), **hinted))
             database.run("SELECT FROM users FOR UPDATE NOWAIT")
         assert urlsplit(page.result().url).path == "/sign-in"
-
-    def test_user_who_has_agreed_comes_back_by_sign_in_and_second_step(self, app, notes, visitor, alice):
-        notes.tokens(visitor)
-        phone_app, _session = set_up(alice.open_session())
-        other = Visitor(app)
-        notes.begin(other)
-        other.submit(email=alice.email, password=PASSWORD)
-        code = notes.returned(other.submit(code=phone_app.code()))["code"]
-        claims = claims_of(notes.redeem(code).json["id_token"])
-        assert (claims["acr"], claims["amr"]) == ("aal2", ["mfa", "otp", "pwd"])
 
     @pytest.mark.parametrize("has_factor", [True, False])
     def test_level_that_is_asked_for_is_that_of_a_user_who_can_reach_it(
@@ -141,31 +93,6 @@ class TestConformance:
             visitor.submit(code=phone_app.code(1))
         code = notes.returned(visitor.submit(action="approve"))["code"]
         assert claims_of(notes.redeem(code).json["id_token"])["acr"] == ("aal2" if has_factor else "aal1")
-
-    def test_account_page_shows_all_that_sessions_of_an_application_may_read(self, notes, visitor, alice):
-        wide = notes.tokens(visitor, scope="openid email roles")
-        notes.tokens(visitor, scope="openid profile")
-        (grant,) = alice.open_session().get("/user/oauth/grants").json
-        assert notes.userinfo(wide["access_token"]).json.keys() <= {"sub", "email", "email_verified", "roles"}
-        assert sorted(grant["scopes"]) == ["email", "openid", "profile", "roles"]
-
-    def test_anonymous_user_signs_in_nowhere_else(self, make_app, database):
-        app = make_app(AUTH_ANONYMOUS_ENABLED="true")
-        session, stranger = sign_up_anonymously(app.test_client()), Visitor(app)
-        application = make_application(app.test_client(), database)
-        begun = parse_qs(urlsplit(application.begin(stranger).trail[1]).query)["authorization_id"][0]
-        url = session.get(f"/oauth/authorizations/{begun}").json["redirect_url"]
-        assert parse_qs(urlsplit(url).query)["error"] == ["access_denied"]
-
-
-class TestMixUp:
-    """RFC 9700, section 4.4: the application mistakes one server for another, and sends it the code."""
-
-    def test_answer_names_the_issuer_of_the_metadata(self, client, notes, visitor):
-        issuer = client.get("/.well-known/openid-configuration").json["issuer"]
-        returned = notes.authorized(visitor)
-        assert returned["iss"] == claims_of(notes.redeem(returned["code"]).json["id_token"])["iss"] == issuer
-        assert notes.authorized(visitor, response_type="token")["iss"] == issuer
 
 
 class TestRedirects:

@@ -3,15 +3,12 @@
 import hashlib
 import string
 import time
-from contextlib import ExitStack
 
-import jwt
 import pytest
 
 from sql import queries
 from tests.support.answers import ANYTHING, assert_error, token_response
 from tests.support.cases import cases
-from tests.support.factors import raised, set_up
 from tests.support.fake_provider import Answer
 from tests.support.oauth import new_user
 from tests.support.server import at_once
@@ -53,12 +50,6 @@ class TestValidToken:
         # The browser signs in the same user.
         assert service.signed_in("google").get("/user").json["id"] == session.user["id"]
 
-    def test_id_token_links_by_a_verified_address_alone(self, service, google, alice):
-        unverified = google.id_token(email_verified=False, sub="another")
-        assert hand_in(service, unverified).json["user"]["id"] != alice.id
-        assert hand_in(service, google.id_token()).json["user"]["id"] == alice.id
-        assert_error(hand_in(service, google.id_token(sub="second")), 409, "identity_already_exists")
-
     def test_id_token_may_name_any_configured_client(self, make_service, google):
         service = make_service(AUTH_PROVIDER_GOOGLE_CLIENT_ID=f"{google.client_id},android-client,ios-client")
         for client_id in (google.client_id, "android-client", "ios-client"):
@@ -67,21 +58,6 @@ class TestValidToken:
         authorized = google.id_token(aud=["web", "android-client"], azp="android-client")
         assert hand_in(service, authorized).status_code == 200
         assert service.leave(service.browser(), "google")["client_id"] == google.client_id
-
-    def test_id_token_of_apple_or_any_azure_tenant_signs_in(self, service, fakes):
-        fakes.apple.person = {"sub": "001.alice", "email": "alice@example.com", "email_verified": "true"}
-        response = hand_in(service, fakes.apple.id_token(), "apple")
-        assert (response.status_code, response.json["user"]["email"]) == (200, "alice@example.com")
-        fakes.azure.person = {"sub": "z"}
-        own, other = fakes.azure.TENANT, "11111111-2222-4333-8444-555555555555"
-
-        def token(tenant, issuer):
-            return fakes.azure.id_token(tid=tenant, iss=f"{fakes.azure.url}/{issuer}/v2.0", jti=str(tenant))
-
-        for tenant in (own, other):
-            assert hand_in(service, token(tenant, tenant), "azure").status_code == 200
-        for tenant, issuer in (("x", "x"), ("../common",) * 2, ("", ""), (own, other), (None, "None")):
-            assert_error(hand_in(service, token(tenant, issuer), "azure"), *REFUSED, details=DETAILS)
 
 
 class TestReplay:
@@ -100,16 +76,6 @@ class TestReplay:
         responses = at_once(8, lambda _: hand_in(service, token))
         assert sorted(response.status_code for response in responses) == [200] + [400] * 7
         assert (database.count("sessions"), database.count("users")) == (1, 1)
-
-    def test_id_token_is_not_spent_when_its_identity_is_unlinked(self, service, google, alice, database):
-        hand_in(service, google.id_token(jti="before"))
-        unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{alice.id}' AND provider = 'google'"
-        token = google.id_token()
-        with database.locked("users", alice.id, unlinking) as lock:
-            response = lock.start(lambda: hand_in(service, token))
-        # This time the address links it.
-        assert (response.result().status_code, response.result().json["user"]["id"]) == (200, alice.id)
-        assert_error(hand_in(service, token), *REFUSED, details=DETAILS)
 
     def test_other_spelling_of_a_spent_token_is_refused(self, service, google, database):
         token = google.id_token()
@@ -162,19 +128,6 @@ class TestNonce:
 
 
 class TestInvalidToken:
-    @cases(
-        "token",
-        [
-            *("", "x", "a.b.c", "e30.e30.e30", "x" * 30_000, "é.é.é", "\U0001f511.e30.e30"),
-            jwt.encode({"sub": "alice"}, "a secret of at least 32 bytes, for HS256", "HS256"),
-            jwt.encode({"sub": "alice"}, "", "none"),
-        ],
-    )
-    def test_unsigned_token_is_refused_without_asking_the_issuer(self, make_service, google, database, token):
-        google.instead = {"/.well-known/openid-configuration": Answer(500)}
-        assert_refused(hand_in(make_service(), token), database)
-        assert google.paths() == []
-
     def test_token_with_wrong_claims_or_another_provider_is_refused(self, service, google, fakes, database):
         # tests/extensions/social/test_oauth_faults.py has all claims.
         for claims in ({"iss": "x"}, {"aud": "another"}, {"exp": int(time.time()) - 3600}, {"sub": ""}):
@@ -191,8 +144,6 @@ class TestInvalidToken:
         [
             ("/.well-known/openid-configuration", Answer(500)),
             ("/.well-known/openid-configuration", Answer(behaviour="close")),
-            ("/.well-known/openid-configuration", Answer(200, b"[")),
-            ("/jwks", Answer(503)),
             ("/jwks", Answer(200, b'{"keys": []}')),
         ],
         ids=str,
@@ -207,22 +158,11 @@ class TestInvalidToken:
         service.age("google", 5)
         assert hand_in(service, token).status_code == 200
 
-    def test_token_is_503_while_too_many_requests_wait_for_the_issuer(self, service, google, monkeypatch):
-        monkeypatch.setattr("auth.core.providers.client._PATIENCE", 0.3)
-        places = service.parts.providers["google"]._semaphore
-        with ExitStack() as stack:
-            while places.acquire(blocking=False):
-                stack.callback(places.release)
-            assert_error(hand_in(service, google.id_token()), 503, "service_unavailable")
-        assert hand_in(service, google.id_token()).status_code == 200
-
-    def test_second_issuer_name_and_own_access_tokens_are_refused(self, service, google, fakes, alice):
-        fakes.acme.person = google.person
-        refused = fakes.acme.id_token(iss="accounts.google.com")
-        assert_error(hand_in(service, refused, "acme"), *REFUSED, details=DETAILS)
+    def test_second_name_of_google_is_accepted_and_own_access_tokens_are_refused(
+        self, service, google, alice
+    ):
         refused = alice.open_session().access_token
         assert_error(hand_in(service, refused), *REFUSED, details=DETAILS)
-        # Only Google has two names.
         assert hand_in(service, google.id_token(iss="accounts.google.com")).status_code == 200
 
 
@@ -268,26 +208,6 @@ class TestLinking:
         session.post("/logout")
         assert_error(link(session), 401, "session_not_found")
         assert database.count("users") == 1
-
-    def test_spent_token_or_identity_of_another_is_not_linked(self, link, session, service, google, database):
-        token = google.id_token(jti="before")
-        owner = hand_in(service, token).json["user"]["id"]
-        assert_error(link(session), 409, "identity_already_exists")
-        assert database.value("SELECT user_id::text FROM identities WHERE provider = 'google'") == owner
-        database.run("DELETE FROM identities WHERE provider = 'google'")
-        assert_error(link(session, token), *REFUSED, details=DETAILS)
-
-    def test_session_that_lacks_a_second_step_links_nothing(self, service, link, alice, google, database):
-        app, complete = set_up(alice.open_session())
-        lacking, id_token = alice.sign_in(client=service.client), google.id_token()
-        assert_error(link(lacking, id_token), 403, "insufficient_aal")
-        assert database.count("identities", "provider = 'google'") == 0
-        assert link(raised(lacking, app), id_token).status_code == 200
-        signed_in = session_of(service.client, hand_in(service, google.id_token(jti="another")))
-        assert (signed_in.user["id"], signed_in.claims["aud"]) == (alice.id, "second_step")
-        # A token says so even when the step is no longer needed.
-        complete.delete(f"/factors/{app.id}")
-        assert_error(link(signed_in, google.id_token(jti="third")), 403, "insufficient_aal")
 
     def test_linking_can_be_forbidden(self, make_service, link, session):
         forbidding = make_service(AUTH_MANUAL_LINKING="false")

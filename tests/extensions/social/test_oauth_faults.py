@@ -19,8 +19,7 @@ from auth.core.providers import ProviderUnavailable, client, id_tokens
 from auth.core.providers.id_tokens import IdTokens
 from tests.support.cases import cases
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider, signing_key
-from tests.support.oauth import APPLICATION, FAILED, Service, assert_failed, assert_turned_back, fragment
-from tests.support.processes import free_port
+from tests.support.oauth import FAILED, Service, assert_failed, assert_turned_back, fragment
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -99,19 +98,32 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
 ]
 
 
-def unsigned(header: Any, signature: bytes = b"") -> Forge:
+def unsigned(header: Any, signature: bytes = b"x" * 256) -> Forge:
     return lambda google, claims: of_parts(header, claims, signature)
 
 
-def with_key(kid: str | None, **header: Any) -> Forge:
-    """Sign with a key that is not published, which the header contains unless it says otherwise."""
+def of_type(typ: Any) -> Forge:
+    return lambda google, claims: google.signed(claims, typ=typ)
+
+
+def instead(value: Any) -> Forge:
+    return lambda google, claims: value
+
+
+def of_another_key(kid: str | None, **header: Any) -> Forge:
+    """Sign with a key that is not published."""
 
     def sign(google: FakeProvider, claims: Any) -> str:
         google.signing_key = signing_key(kid or "google-9", 1)
-        own = {} if kid else {"kid": None, "jwk": google.signing_key.as_dict(private=False)}
-        return google.signed(claims, **own | header)
+        return google.signed(claims, kid=kid, **header)
 
     return sign
+
+
+def with_its_key(google: FakeProvider, claims: Any) -> str:
+    """Sign with a key that the header contains."""
+    google.signing_key = signing_key("google-9", 1)
+    return google.signed(claims, kid=None, jwk=google.signing_key.as_dict(private=False))
 
 
 def with_critical_header(google: FakeProvider, claims: Any) -> str:
@@ -121,19 +133,9 @@ def with_critical_header(google: FakeProvider, claims: Any) -> str:
     return f"{content}.{encoded(signature)}"
 
 
-def of_type(typ: Any) -> Forge:
-    return lambda google, claims: google.signed(claims, typ=typ)
-
-
-def changed(header: dict[str, Any], **claims: str) -> Forge:
-    """Change header and claims after signing."""
-
-    def sign(google: FakeProvider, genuine: Any) -> str:
-        known = {"alg": "RS256", "kid": google.signing_key.kid}
-        signature = google.signed(genuine).rpartition(".")[2]
-        return f"{encoded(known | header)}.{encoded(genuine | claims)}.{signature}"
-
-    return sign
+def changed_after_signing(google: FakeProvider, claims: Any) -> str:
+    head, _, signature = google.signed(claims).split(".")
+    return f"{head}.{encoded(claims | {'sub': 'somebody-else'})}.{signature}"
 
 
 def with_payload(payload: bytes) -> Forge:
@@ -144,43 +146,30 @@ def with_payload(payload: bytes) -> Forge:
     return sign
 
 
-def instead(value: Any) -> Forge:
-    return lambda google, claims: value
-
-
-def keyed(secret: Callable[[FakeProvider], bytes]) -> Forge:
-    return lambda google, claims: with_secret(secret(google))(claims)
-
-
+UNSIGNED: list[Any] = [{}, {"alg": ""}, {"alg": "none"}, {"alg": "nOnE", "kid": "google-1"}, []]
 FORGED: dict[str, Forge] = {
-    "no algorithm": unsigned({}),
-    "no algorithm, with a signature": unsigned({}, b"x" * 256),
-    "empty algorithm": unsigned({"alg": ""}),
-    "alg none": unsigned({"alg": "none"}),
-    "alg none with a signature": unsigned({"alg": "none"}, b"x" * 256),
-    "alg nOnE with a kid": unsigned({"alg": "nOnE", "kid": "google-1"}, b"x" * 256),
-    "HS256 with the public key": keyed(lambda google: google.signing_key.as_pem(private=False)),
-    "HS256 with the modulus": keyed(lambda google: str(google.signing_key.as_dict()["n"]).encode()),
-    "HS256 with the client secret": keyed(lambda google: google.client_secret.encode()),
-    "key that is not published": with_key("google-9"),
-    "other key with a known kid": with_key("google-1"),
-    "key in the header": with_key(None),
-    "URL of a key in the header": with_key(None, jwk=None, jku="https://evil.example/jwks"),
-    "URL of a certificate in the header": with_key(None, jwk=None, x5u="https://evil.example/x5u"),
+    **{f"header {header}": unsigned(header) for header in UNSIGNED},
+    "alg none without a signature": unsigned({"alg": "none"}, b""),
+    "HS256 with the public key": lambda google, claims: with_secret(google.signing_key.as_pem(private=False))(
+        claims
+    ),
+    "HS256 with the client secret": lambda google, claims: with_secret(google.client_secret.encode())(claims),
+    "key that is not published": of_another_key("google-9"),
+    "other key with a known kid": of_another_key("google-1"),
+    "key in the header": with_its_key,
+    "URL of a key in the header": of_another_key(None, jku="https://evil.example/jwks"),
+    "URL of a certificate in the header": of_another_key(None, x5u="https://evil.example/x5u"),
     "unknown critical header": with_critical_header,
     **{f"another type: {typ}": of_type(typ) for typ in ("at+jwt", "logout+jwt", "", 7)},
-    "claims changed after signing": changed({}, sub="somebody-else"),
-    "header changed after signing": changed({"x": 1}),
-    "header that is a list": unsigned([]),
+    "claims changed after signing": changed_after_signing,
     "nested claims without a signature": lambda google, claims: of_parts({"alg": "RS256"}, NESTED),
     **{
-        f"malformed: {token[:9]!r}": instead(token)
-        for token in ("", "x", "a.b.c", "..", "e30.e30.", "null", "x" * 70_000, "ä.ö.ü", 'e30"e30')
+        f"malformed: {str(token)[:9]!r}": instead(token)
+        for token in ("", "a.b.c", "e30.e30.", "x" * 70_000, "ä.ö.ü", 'e30"e30', None, 7, ["x"], {"x": 1})
     },
-    **{f"not a string: {value}": instead(value) for value in (None, 7, ["x"], {"x": 1}, True)},
     **{
         f"claims that are not an object: {payload[:9]!r}": with_payload(payload)
-        for payload in (b"[]", b'"x"', b"1", b"null", b"\xff\xfe", NESTED)
+        for payload in (b"[]", b'"x"', b"null", b"\xff\xfe", NESTED)
     },
 }
 
@@ -206,24 +195,17 @@ class TestIdTokens:
     @cases(
         ("claims", "kept"),
         [
-            *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"])),
+            *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"], "x" * 2048)),
             ({"name": "", "picture": 7}, {"name": ""}),
             ({"picture": "😀" * 1001}, {}),
-            *(
-                ({"name": "😀" * length}, {"name": "😀"} if length == 200 else {})
-                for length in (200, 201, 2048)
-            ),
+            ({"name": "😀" * 200}, {"name": "😀"}),
+            ({"name": "😀" * 201}, {}),
         ],
     )
     def test_malformed_or_long_name_or_picture_does_not_prevent_sign_in(self, service, google, claims, kept):
         google.claims = {"name": None} | claims
         data = service.signed_in("google").get("/user").json["identities"][0]["identity_data"]
         assert {name: value[:1] for name, value in data.items() if name in ("name", "avatar_url")} == kept
-
-    def test_token_with_many_claims_is_accepted(self, service, google):
-        # Azure and Keycloak issue such tokens to members of many groups.
-        google.claims = {"groups": [f"{number:08}-0000-4000-8000-000000000000" for number in range(200)]}
-        service.signed_in("google")
 
 
 UNREADABLE = [{"kty": "XXX", "kid": "a"}, {"kty": "EC", "crv": "P-9", "kid": "b"}, {"kid": "c"}, "x", None, 7]
@@ -323,21 +305,16 @@ class TestDiscovery:
 
 JSON, HTML = {"Content-Type": "application/json"}, {"Content-Type": "text/html"}
 GARBAGE = [
-    Answer(500, b"<h1>Internal Server Error</h1>"),
     Answer(503, b'{"error": "temporarily_unavailable"}', JSON | {"Retry-After": "86400"}),
     Answer(404),
-    *(Answer(200, body) for body in (b"", b'["x"]', b"null", b"1e999", b"{}", NESTED)),
+    *(Answer(200, body) for body in (b"", b'["x"]', b"1e999", b"{}", NESTED, bytes(range(256)))),
     Answer(200, b'{"a": "' + b"x" * 2 * 1024 * 1024 + b'"}'),
     Answer(200, b"<html><body>Welcome to this hotel's network</body></html>", HTML),
-    Answer(200, bytes(range(256)) * 40, JSON),
-    # Gzip and a charset that are none, and a body that is shorter than it says.
+    # Gzip that is none, and a body that is shorter than it says.
     Answer(200, b"{}", {"Content-Encoding": "gzip"}),
-    Answer(200, b"<html>", {"Content-Type": "text/html; charset=none-such"}),
     Answer(200, b"{}", {"Content-Length": "5", "Connection": "close"}),
-    # Redirects, one of which keeps the body, and one to nowhere.
-    Answer(302, headers={"Location": "{thief}/"}),
-    Answer(307, headers={"Location": "{thief}/"}),
-    Answer(302, headers={"Location": "http://[::1"}),
+    # Redirects, one of which keeps the body.
+    *(Answer(status, headers={"Location": "{thief}/"}) for status in (302, 307)),
     Answer(behaviour="endless"),
     Answer(behaviour="close"),
 ]
@@ -390,12 +367,6 @@ class TestGarbage:
             assert (database.count("users"), database.count("oauth_flows")) == (0, 0)
         assert (thief.asked, database.count("users", "email IS NOT NULL")) == ([], 0)
 
-    def test_closed_port_or_unknown_host_ends_the_sign_in(self, make_service, database):
-        for url in (f"http://127.0.0.1:{free_port()}", "https://no-such-host.invalid"):
-            service = make_service(AUTH_PROVIDER_GONE_ISSUER=url, AUTH_PROVIDER_GONE_CLIENT_ID="x")
-            assert_turned_back(service.sign_in("gone"))
-        assert database.count("oauth_flows") == 0
-
     def test_https_issuer_must_not_redirect_to_http(self):
         issuer = "https://id.example.com"
         known = IdTokens(issuer, ["x"])
@@ -405,36 +376,15 @@ class TestGarbage:
         with pytest.raises(ProviderUnavailable):
             known.endpoint("token_endpoint")
 
-    def test_sign_in_works_again_after_an_outage_in_which_others_work(self, make_service, google):
-        service = make_service()
-        google.instead[google.DISCOVERY] = Answer(500)
-        page = service.sign_in("google", redirect_to=APPLICATION)
-        assert_failed(page, "bad_oauth_callback", "temporarily_unavailable", APPLICATION)
-        for provider in ("github", "twitter"):
-            service.signed_in(provider)
-        google.instead = {"/jwks": Answer(500)}
-        service.age("google", FAILED_FOR)
-        assert_failed(service.sign_in("google"), *FAILED)
-        del google.instead["/jwks"]
-        service.age("google", FAILED_FOR)
-        service.signed_in("google")
-
-    @cases(
-        "fault", [Answer(500), Answer(behaviour="close"), Answer(behaviour="hang"), Answer(behaviour="drip")]
-    )
     @pytest.mark.parametrize("place", ["/jwks", FakeProvider.DISCOVERY])
     def test_failed_fetch_is_repeated_after_a_while_and_not_for_each_sign_in(
-        self, make_service, google, monkeypatch, place, fault
+        self, make_service, google, monkeypatch, place
     ):
         # Long enough for a busy machine to do all of this before the failure is forgotten.
         monkeypatch.setattr(id_tokens, "_FAILED_FOR", HOUR)
         service = make_service()
-        google.reset()
-        google.person = ALICE
-        google.instead[place] = fault
-        with monkeypatch.context() as patch:
-            patch.setattr(client, "_DEADLINE", 1.0)
-            pages = [service.sign_in("google"), *at_once(3, lambda _: service.sign_in("google"))]
+        google.instead[place] = Answer(500)
+        pages = [service.sign_in("google"), *at_once(3, lambda _: service.sign_in("google"))]
         del google.instead[place]
         service.signed_in("github")
         error = "temporarily_unavailable" if place == google.DISCOVERY else "server_error"
@@ -444,6 +394,12 @@ class TestGarbage:
         service.age("google", HOUR)
         service.signed_in("google")
         assert google.paths().count(place) == 2
+
+    @cases("behaviour", ["hang", "drip"])
+    def test_slow_issuer_ends_the_sign_in_in_time(self, make_service, google, monkeypatch, behaviour):
+        monkeypatch.setattr(client, "_DEADLINE", 0.5)
+        google.instead[google.DISCOVERY] = Answer(behaviour=behaviour)
+        assert_turned_back(make_service().sign_in("google"))
 
 
 class TestTokenResponses:
@@ -464,13 +420,7 @@ class TestTokenResponses:
         assert_failed(service.sign_in("google"), *FAILED)
         assert_nothing_happened()
 
-    @cases(
-        "members",
-        [
-            *({"expires_in": "3600"}, {"expires_in": None}, {"scope": ["a"]}, {"token_type": "bearer"}),
-            {"x": {"y": []}},
-        ],
-    )
+    @cases("members", [{"expires_in": "3600"}, {"expires_in": None}, {"scope": ["a"]}, {"x": {"y": []}}])
     def test_unusual_token_response_is_accepted(self, service, google, members):
         google.token_response = members
         service.signed_in("google")

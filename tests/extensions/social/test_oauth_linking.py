@@ -10,9 +10,9 @@ from tests.support.answers import assert_error, identity
 from tests.support.cases import cases
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import WITH_CHALLENGE, hand_in
-from tests.support.oauth import FAILED, assert_failed, external, fragment, identities_of, new_user
+from tests.support.oauth import FAILED, assert_failed, external, fragment, new_user
 from tests.support.server import at_once
-from tests.support.users import ALICE, DAVE, PASSWORD, sign_in
+from tests.support.users import ALICE, DAVE, PASSWORD
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 NOT_VERIFIED = [False, "false", "False", None, 0, 1, "0", "1", "yes", "", [], {}, [True], {"x": True}]
@@ -69,13 +69,12 @@ class TestTrustedProvider:
     @pytest.mark.parametrize(
         ("provider", "email", "verified", "claims"),
         [
-            ("google", "ALICE@example.com", True, {}),
             ("google", "Alice@EXAMPLE.COM", True, {}),
             ("google", ALICE, "true", {}),
             ("apple", ALICE, "true", {}),
             ("google", ALICE, True, {"email": None, "email_verified": None}),
         ],
-        ids=["capitals", "more capitals", "a string", "Apple", "userinfo"],
+        ids=["capitals", "a string", "Apple", "userinfo"],
     )
     def test_address_may_be_spelled_otherwise(self, service, fakes, alice, provider, email, verified, claims):
         be(getattr(fakes, provider), "of-alice", email, verified)
@@ -113,12 +112,6 @@ class TestUnverifiedAddress:
         assert outbox.sent() == []
         assert_untouched()
 
-    def test_owner_of_a_free_unverified_address_can_still_sign_up(self, service, google, client, database):
-        be(google, "mallory-at-google", DAVE, False)
-        assert service.user("google") == new_user("google", "mallory-at-google", DAVE, verified=False)
-        assert client.post("/signup", json={"email": DAVE, "password": PASSWORD}).status_code == 201
-        assert database.count("users", "email = 'dave@example.com' AND made_by = 'signup'") == 1
-
     @cases(
         ("told", "claims"),
         [
@@ -143,12 +136,12 @@ class TestUnverifiedAddress:
     @cases(
         "sent",
         [
-            *("", "x", "[]", '"x"', "null", '{"name": "Alice"}', '{"name": null}'),
-            *(
-                '{"name": {"firstName": {}}}',
-                '{"name": {"firstName": 7}}',
-                '{"name":{"firstName":"\\u0000"}}',
-            ),
+            "",
+            "[]",
+            "null",
+            '{"name": null}',
+            '{"name": {"firstName": 7}}',
+            '{"name":{"firstName":"\\u0000"}}',
         ],
     )
     def test_malformed_user_parameter_does_not_prevent_sign_in(self, service, fakes, sent):
@@ -168,25 +161,6 @@ class TestUntrustedProvider:
         assert outbox.sent() == []
         assert_untouched()
 
-    @pytest.mark.parametrize("by", ["mail", "google"])
-    def test_proof_takes_the_address_over(self, service, client, acme, google, outbox, database, by):
-        be(acme, "mallory-at-acme", DAVE)
-        mallory = service.signed_in("acme")
-        assert mallory.get("/user").json == new_user("acme", "mallory-at-acme", DAVE)
-        assert database.value("SELECT email_proved FROM users") is False
-        assert mallory.put("/user", json={"password": "Mallorys-Own-1"}).status_code == 200
-        be(google, "dave-at-google", DAVE)
-        client.post("/magiclink", json={"email": DAVE})
-        token = outbox.last(DAVE, "magiclink").token
-        by_mail = by == "mail"
-        dave = hand_in(client, "magiclink", token).json["user"] if by_mail else service.user("google")
-        assert dave["app_metadata"]["providers"] == (["email"] if by_mail else ["email", "google"])
-        assert_error(mallory.get("/user"), 401, "session_not_found")
-        assert_error(sign_in(client, DAVE, "Mallorys-Own-1"), 401, "invalid_credentials")
-        # When Mallory returns, she signs in to a user of her own.
-        again = service.user("acme")
-        assert (again["id"] != dave["id"], again["email"]) == (True, None)
-
 
 @pytest.mark.parametrize(
     ("provider", "trusted", "claims", "links"),
@@ -194,11 +168,8 @@ class TestUntrustedProvider:
         ("google", "false", {"email_verified": True}, False),
         ("github", "false", {}, False),
         ("acme", "true", {"email_verified": True}, True),
-        ("acme", "true", {"email_verified": "false"}, False),
-        ("azure", "true", {"xms_edov": True}, True),
         ("azure", "true", {"xms_edov": "true"}, True),
         ("azure", "true", {"email_verified": True}, False),
-        ("azure", "true", {"xms_edov": 0}, False),
         ("azure", None, {"xms_edov": True}, False),
     ],
 )
@@ -216,16 +187,6 @@ def test_setting_trusts_or_distrusts_what_a_provider_verifies(
 
 
 class TestSameSubject:
-    def test_same_subject_is_the_same_user_with_a_free_address(self, service, google, database):
-        be(google, "alice-at-google", ALICE)
-        first = service.user("google")
-        for email, verified in (("new@example.com", True), ("other@example.com", False), (None, None)):
-            be(google, "alice-at-google", email, verified)
-            again = service.user("google")
-            assert (again["id"], again["email"]) == (first["id"], ALICE)
-            assert again["identities"][0]["identity_data"]["email"] == email
-        assert (database.count("users"), database.count("identities")) == (1, 2)
-
     def test_same_subject_keeps_its_user_with_any_address(
         self, service, google, client, bob, alice, assert_untouched, outbox
     ):
@@ -233,6 +194,7 @@ class TestSameSubject:
             be(google, "bob-at-google", email)
             session = service.signed_in("google")
             assert (session.claims["sub"], session.claims["email"]) == (bob.id, bob.email)
+            assert session.get("/user").json["identities"][-1]["identity_data"]["email"] == email
         assert_untouched()
         session.put("/user", json={"email": "elsewhere@example.org"})
         hand_in(client, "email_change", outbox.last("elsewhere@example.org").token)
@@ -262,16 +224,6 @@ class TestSecondSubject:
         assert_failed(service.sign_in("google", **query), "identity_already_exists")
         assert database.everything(*TABLES) == before
 
-    def test_second_subject_is_linked_once_the_first_is_not(self, service, google, github, alice_at_google):
-        session = service.signed_in("google")
-        github.be(1001, ALICE)
-        user = service.user("github")
-        assert user["id"] == alice_at_google.id
-        assert user["app_metadata"]["providers"] == ["email", "google", "github"]
-        assert session.delete(f"/user/identities/{identities_of(session)['google']}").status_code == 200
-        be(google, "another-at-google", ALICE)
-        assert service.user("google")["id"] == alice_at_google.id
-
 
 def test_ban_refuses_every_identity_until_it_ends(service, google, github, alice_at_google, database):
     browser = service.browser()
@@ -282,12 +234,9 @@ def test_ban_refuses_every_identity_until_it_ends(service, google, github, alice
     github.be(1001, ALICE)
     body = {"provider": "google", "id_token": google.id_token()}
     assert_error(service.client.post("/token?grant_type=id_token", json=body), 403, "user_banned")
-    for provider, query in (("google", {}), ("google", WITH_CHALLENGE), ("github", {})):
+    for provider, query in (("google", WITH_CHALLENGE), ("github", {})):
         assert_failed(service.sign_in(provider, **query), "user_banned")
-    be(google, "another-at-google", ALICE)
-    assert_failed(service.sign_in("google"), "user_banned")
     assert database.everything(*TABLES) == before
-    be(google, "alice-at-google", ALICE)
     database.run("UPDATE users SET banned_until = now() - interval '1 second'")
     service.signed_in("google")
 
@@ -332,13 +281,6 @@ class TestConcurrency:
         assert codes == ["", "identity_already_exists"]
         assert database.count("identities", "provider = 'google'") == 1
 
-    def test_concurrent_sign_ins_by_two_providers_create_one_user(self, service, google, github, database):
-        be(google, "dave", DAVE)
-        github.be(1001, DAVE)
-        pages = at_once(2, lambda number: service.sign_in(("google", "github")[number]))
-        assert len({service.session(page).get("/user").json["id"] for page in pages}) == 1
-        assert (database.count("users"), database.count("identities")) == (1, 3)
-
     def test_concurrent_sign_up_and_sign_in_create_one_user(self, service, google, client, database):
         be(google, "dave", DAVE)
         browser = service.browser()
@@ -349,45 +291,6 @@ class TestConcurrency:
         assert signed_up.status_code == 201
         service.session(page)
         assert database.one("SELECT email, password_hash, email_proved FROM users") == (DAVE, None, True)
-
-    def test_subject_unlinked_during_the_sign_in_becomes_a_new_user(self, service, database):
-        first = service.user("twitter")["id"]
-        browser = service.browser()
-        url = service.return_url(browser, "twitter")
-        unlinking = f"UPDATE users SET updated_at = now() WHERE id = %s; DELETE FROM identities WHERE user_id = '{first}'"
-        with database.locked("users", first, unlinking) as lock:
-            page = lock.start(lambda: browser.visit(url))
-        assert service.session(page.result()).claims["sub"] != first
-
-    def test_subject_unlinked_at_each_retry_is_a_temporary_error(self, service, google, database):
-        be(google, "dave", DAVE)
-        for provider in ("twitter", "google"):
-            service.signed_in(provider)
-        sessions = database.count("sessions")
-        # A trigger hides the identity from each retry, as if it were unlinked each time.
-        database.run(
-            "CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
-            "CREATE TRIGGER hidden BEFORE UPDATE ON identities FOR EACH ROW EXECUTE FUNCTION hide()"
-        )
-        try:
-            page = service.sign_in("twitter")
-            assert (page.status, page.headers["Retry-After"]) == (503, "2")
-            assert "Try again shortly" in page.text
-            body = {"provider": "google", "id_token": google.id_token()}
-            response = service.client.post("/token?grant_type=id_token", json=body)
-            assert_error(response, 503, "service_unavailable")
-        finally:
-            database.run("DROP FUNCTION hide() CASCADE")
-        assert database.count("sessions") == sessions
-        service.signed_in("twitter")
-
-
-def test_deleted_user_can_return_as_a_new_one(service, google, service_role):
-    be(google, "dave", DAVE)
-    first = service.user("google")
-    assert service.client.delete(f"/admin/users/{first['id']}", headers=service_role).status_code == 200
-    again = service.user("google")
-    assert (again["id"] != first["id"], again["email"]) == (True, DAVE)
 
 
 def test_provider_cannot_set_a_role_metadata_or_phone(service, google, carol):

@@ -6,26 +6,15 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, ANYTHING, Like, assert_error, assert_ok
 from tests.support.cases import cases
-from tests.support.environment import secret
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import CHALLENGE, WITH_CHALLENGE
-from tests.support.oauth import (
-    ALLOW_LIST,
-    APPLICATION,
-    FAILED,
-    SITE,
-    STALE,
-    Service,
-    assert_failed,
-    fragment,
-    query,
-    single,
-)
+from tests.support.oauth import APPLICATION, FAILED, SITE, STALE, assert_failed, fragment, query, single
 from tests.support.server import at_once
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ALICE = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
 MALLORY = {"sub": "mallory-at-google", "email": "mallory@example.com", "email_verified": True}
+UNSUPPORTED = "oauth_provider_not_supported"
 A_SECRET = Like("256 random bits", r"[\w-]{43}")
 SENT = {
     "response_type": "code",
@@ -122,12 +111,9 @@ class TestAuthorize:
     @cases(
         "extra",
         [
-            *(
-                {"scopes": scopes}
-                for scopes in ("openid x", "openid&redirect_uri=https://evil.example&state=x#y")
-            ),
-            *({name: "of-mallory"} for name in ("state", "nonce", "redirect_uri", "client_id")),
-            *({name: "of-mallory"} for name in ("response_type", "response_mode", "prompt", "iss")),
+            *({"scopes": scopes} for scopes in ("openid x", "openid&state=x&iss=https://evil.example#y")),
+            dict.fromkeys(("state", "nonce", "redirect_uri", "client_id", "response_type"), "of-mallory"),
+            dict.fromkeys(("response_mode", "prompt", "iss"), "of-mallory"),
             {"code_challenge_method": "s256", "code_challenge": CHALLENGE},
         ],
     )
@@ -140,13 +126,12 @@ class TestAuthorize:
         ("sent", "error_code"),
         [
             *(
-                (f"provider={name}", "oauth_provider_not_supported")
-                for name in ("", "nobody", "GOOGLE", "google%20", "email", "phone", "discord", "../google")
+                (f"provider={name}", UNSUPPORTED)
+                for name in ("", "GOOGLE", "google%20", "email", "../google")
             ),
-            ("provider=nobody&skip_http_redirect=true", "oauth_provider_not_supported"),
+            ("provider=nobody&skip_http_redirect=true", UNSUPPORTED),
             ("", "validation_failed"),
             ("provider=google&provider=acme", "validation_failed"),
-            ("provider=google&redirect_to=a&redirect_to=b", "validation_failed"),
             (f"provider=google&code_challenge={CHALLENGE}&code_challenge={CHALLENGE}", "validation_failed"),
             ("provider=goo%00gle", "validation_failed"),
         ],
@@ -168,16 +153,11 @@ class TestCallback:
         assert_failed(browser.visit(url), *STALE)
         assert (google.asked, database.count("sessions"), database.count("oauth_flows")) == ([], 1, 0)
 
-    @pytest.mark.parametrize(("seconds", "works"), [(590, True), (600, False)])
-    def test_state_expires_in_ten_minutes(self, service, begun, database, no_effect, seconds, works):
+    def test_state_expires_in_ten_minutes(self, begun, database, no_effect):
         browser, url = begun
-        database.run(f"UPDATE oauth_flows SET expires_at = expires_at - interval '{seconds} seconds'")
-        page = browser.visit(url)
-        if works:
-            service.session(page)
-        else:
-            assert_failed(page, *STALE)
-            no_effect()
+        database.run("UPDATE oauth_flows SET expires_at = expires_at - interval '10 minutes'")
+        assert_failed(browser.visit(url), *STALE)
+        no_effect()
 
     def test_unknown_state_is_refused_and_leaves_the_flow(self, service, begun, no_effect):
         browser, url = begun
@@ -193,23 +173,6 @@ class TestCallback:
     )
     def test_repeated_or_malformed_callback_parameter_is_refused(self, service, sent):
         assert_error(service.client.get(f"/callback?{sent}"), 400, "validation_failed", details=A_SENTENCE)
-
-    def test_callback_accepts_only_form_or_json(self, service):
-        response = service.client.post("/callback", data=b"<state/>", content_type="text/xml")
-        assert_error(response, 415, "unsupported_media_type", details=A_SENTENCE)
-        assert service.client.post("/callback", data={"state": "x"}).status_code == 303
-        assert service.client.post("/callback", json={"state": "x"}).status_code == 303
-
-    def test_head_has_no_effect(self, service, begun, database, no_effect):
-        browser, url = begun
-        response = service.client.head("/authorize?provider=google")
-        assert (response.data, "Set-Cookie" in response.headers) == (b"", False)
-        cookie = browser.cookies[0]
-        headers = {"Cookie": f"{cookie.name}={cookie.value}"}
-        response = service.client.head(url.removeprefix(SITE), headers=headers)
-        assert (response.status_code, response.data, database.count("oauth_flows")) == (200, b"", 1)
-        no_effect()
-        service.session(browser.visit(url))
 
     @cases("code", [None, "", "made-up", "x" * 60_000, "a&client_secret=b", "ä☃"])
     def test_missing_or_unknown_code_is_refused(self, service, google, database, code):
@@ -235,58 +198,6 @@ class TestCallback:
         assert_failed(page, "bad_oauth_callback", passed_on, APPLICATION)
         assert "mallory" not in page.url
         assert database.count("oauth_flows") == 0
-        no_effect()
-
-    def test_failure_is_logged_without_secrets(self, make_service, google, capfd):
-        google.claims = {"nonce": "of-somebody-else"}
-        service = make_service()
-        browser = service.browser()
-        url = service.return_url(browser, "google")
-        browser.visit(url)
-        logged = capfd.readouterr().err
-        assert "provider_failed" in logged
-        secrets = [*single(urlsplit(url).query).values(), browser.cookies[0].value, google.client_secret]
-        assert not any(secret in logged for secret in secrets)
-
-
-class TestChangesDuringAFlow:
-    """Settings and rows that change between /authorize and the callback."""
-
-    @pytest.fixture
-    def come_back(self, service):
-        """Begin a flow, and end it at the service with its later settings."""
-
-        def come_back(later, earlier=service):
-            browser = earlier.browser()
-            url = earlier.return_url(browser, "google", redirect_to=APPLICATION)
-            there = later.browser()
-            there.cookies = browser.cookies
-            return there.visit(url)
-
-        return come_back
-
-    def test_flow_ends_with_provider_or_secret(self, come_back, make_app, make_service, database, no_effect):
-        for later, error in (
-            (Service(make_app(**ALLOW_LIST)), ("oauth_provider_not_supported", "server_error")),
-            (make_service(AUTH_SECRET_KEY=secret("x")), STALE),
-        ):
-            assert_failed(come_back(later), *error, APPLICATION)
-            assert database.count("oauth_flows") == 0
-        no_effect()
-
-    def test_flow_works_during_rotation_of_the_root_secret(self, come_back, make_service):
-        earlier = make_service(AUTH_SECRET_KEY=secret("x"))
-        later = make_service(AUTH_SECRET_KEY=f"{secret('y')},{secret('x')}")
-        earlier.session(come_back(later, earlier), APPLICATION)
-
-    def test_target_removed_from_the_list_is_replaced_by_the_site(self, come_back, make_service):
-        stricter = make_service(AUTH_REDIRECT_ALLOW_LIST="https://other.example.com/**")
-        stricter.session(come_back(stricter))
-
-    def test_flow_ends_like_a_stale_one_when_its_row_is_damaged(self, begun, database, no_effect):
-        browser, url = begun
-        database.run("UPDATE oauth_flows SET secrets = ''")
-        assert_failed(browser.visit(url), *STALE)
         no_effect()
 
 
@@ -324,12 +235,6 @@ class TestOtherBrowser:
 
 
 class TestOtherProvider:
-    def test_state_is_refused_for_another_provider(self, service, begun, acme, database):
-        browser, url = begun
-        of_acme = single(urlsplit(service.return_url(browser, "acme")).query)
-        assert_failed(browser.visit(changed(url, code=of_acme["code"])), *FAILED)
-        assert ("/token" in acme.paths(), database.count("users")) == (False, 0)
-
     @cases("issuer", ["{acme}", "", "https://accounts.google.com", "{url}/", "{url}/x", "HTTP{url}"])
     def test_code_of_another_issuer_is_not_redeemed(self, service, google, acme, no_effect, issuer):
         google.response = {"iss": issuer.format(url=google.url, acme=acme.url)}
@@ -384,19 +289,12 @@ class TestFormPost:
 
 
 class TestTarget:
-    @cases(
-        ("asked", "target"),
-        [
-            *((target, target) for target in (APPLICATION, f"{APPLICATION}?tab=1")),
-            *((target, None) for target in ("https://evil.example/", "//evil.example", "x")),
-            ("https://app.example.com.evil.example/", None),
-        ],
-    )
-    def test_sign_in_redirects_to_the_target_or_is_refused_if_it_is_forbidden(self, service, asked, target):
-        if target:
-            service.session(service.sign_in("google", redirect_to=asked), target)
-        else:
-            assert service.client.get(service.authorize("google", redirect_to=asked)).status_code == 400
+    def test_sign_in_redirects_to_the_target_or_is_refused_if_it_is_forbidden(self, service):
+        for target in (APPLICATION, f"{APPLICATION}?tab=1"):
+            service.session(service.sign_in("google", redirect_to=target), target)
+        for target in ("https://evil.example/", "//evil.example", "https://app.example.com.evil.example/"):
+            refused = service.client.get(service.authorize("google", redirect_to=target))
+            assert refused.status_code == 400
 
     def test_code_is_added_to_the_query_of_the_target(self, service):
         page = service.sign_in("google", redirect_to=f"{APPLICATION}?tab=1", **WITH_CHALLENGE)

@@ -32,6 +32,8 @@ def sso(make_app, service_role, customers) -> SsoService:
 
 @pytest.fixture
 def acme(customers: Customers) -> Customer:
+    """A customer, at whose provider Alice is signed in."""
+    customers.acme.be("1", "alice@acme.example")
     return customers.acme
 
 

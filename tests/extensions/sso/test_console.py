@@ -49,10 +49,3 @@ def test_provider_is_added_and_keeps_the_secret_that_a_change_leaves_out(sso, ac
     acme.be("1", "alice@acme.test")
     sso.signed_in("custom:acme")
     assert "Acme Inc." in words(visitor.visit(PATH))
-
-
-def test_user_is_moved(sso, acme, act, alice, database):
-    database.run("UPDATE users SET email = 'alice@acme.example' WHERE id = %(id)s", id=alice.id)
-    assert "User moved" in act(f"{acme.id}/adopt", email="alice@acme.example")
-    acme.be("1", "alice@acme.example")
-    assert sso.signed_in(acme.identifier).get("/user").json["id"] == alice.id

