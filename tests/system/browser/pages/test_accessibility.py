@@ -13,18 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from auth.web.html.page import LANGUAGES
-from tests.support.browser import Browser, fill
+from tests.support.browser import Browser
 from tests.support.deliverers import deliver_due
 from tests.support.http_target import HttpTarget
 from tests.support.openid import authorize_path, insert_client
 from tests.support.page_clients import ChromiumPageClient
-from tests.support.page_tour import ALICE, SETTINGS, TOUR, WRONG, google
+from tests.support.page_tour import ALICE, SETTINGS, TOUR, google
 from tests.support.pictures import Pictures
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 AXE = Path(__file__).parents[2] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
+# The language with the longest words.
+LONGEST = "de"
 # A phone at night and a desktop by day; a fault in one shows in the others too.
 SCREENS = ((320, 640, True), (1280, 900, False))
 # Controls that the keyboard does not reach, or that show no ring when it does.
@@ -149,21 +150,18 @@ def test_page_that_leads_to_an_application_is_accessible_and_fits_the_screen(pag
         page_client.visit(authorize_path(client_id, redirect_uri=uri))
         page.click("Allow")
         page.wait(application.reached.is_set)
-        for language in LANGUAGES:
-            page.speak(language)
-            page_client.visit(authorize_path(client_id, redirect_uri=uri))
-            page.wait(lambda: page.run("!!document.querySelector('[http-equiv=refresh]')"))
-            assert_accessible(page, axe, language)
-            page.resize(375, 740)
-            assert page.run(_BROKEN) == [], language
+        page.speak(LONGEST)
+        page_client.visit(authorize_path(client_id, redirect_uri=uri))
+        page.wait(lambda: page.run("!!document.querySelector('[http-equiv=refresh]')"))
+        assert_accessible(page, axe, "leads to an application")
+        page.resize(375, 740)
+        assert page.run(_BROKEN) == []
         application.reached.clear()
         page.click(page.run("document.querySelector('.button').innerText"))
         assert application.reached.wait(30)
 
 
-@pytest.mark.parametrize(
-    "color", ["#2f5bd7", "#ffff00", "#ffffff", "#000000", "#7f7f7f", "#e11d48", "#0000ff"]
-)
+@pytest.mark.parametrize("color", ["#2f5bd7", "#ffff00", "#000000"])
 def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, here, color):
     page.open(f"{here}/sign-in")
     page.run(f"document.documentElement.style.setProperty('--accent', '{color}')")
@@ -195,21 +193,9 @@ def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
             assert page.run(height) == before
 
 
-def test_heading_stays_where_it_is_when_an_error_appears(page, here):
-    for width in (375, 1280):
-        page.resize(width, 720)
-        page.open(f"{here}/sign-in")
-        before = page.run(_PLACES)
-        fill(page, email=ALICE, password=WRONG)
-        page.click("Sign in")
-        page.wait_for("match. Try again")
-        assert page.run(_PLACES)[:1] == before[:1], width
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_nothing_moves_when_a_code_is_wrong(page_client, page, language):
+def test_nothing_moves_when_a_code_is_wrong(page_client, page):
     page_client.person()
-    page.speak(language)
+    page.speak(LONGEST)
     page_client.visit("/sign-in")
     page_client.press("sign-in/code", email=ALICE)
     page.run("window.scrollTo(0, 0)")
@@ -225,12 +211,10 @@ def test_nothing_moves_when_a_code_is_wrong(page_client, page, language):
         assert page.run(_PLACES) == places, width
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["anna-lena", "anna-lena.von-der-heidt"], ids=len)
-def test_addresses_break_at_their_signs_and_keep_what_follows(page_client, page, name, language):
-    email = f"{name}@hospital.example.com"
+def test_addresses_break_at_their_signs_and_keep_what_follows(page_client, page):
+    email = "anna-lena.von-der-heidt@hospital.example.com"
     page_client.person(email)
-    page.speak(language)
+    page.speak(LONGEST)
     page_client.sign_in(email)
     page.resize(1280, 900)
     for path in (
@@ -261,26 +245,25 @@ def test_wide_logo_stands_alone_and_a_long_name_has_two_lines(page, here):
         assert not is_shown or name[1] - name[0] == 40
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("part", TOUR, ids=lambda part: part.__name__)
-def test_pages_work_without_javascript_and_fit_a_phone_in_every_language(page_client, page, part, language):
+def test_pages_work_without_javascript_and_fit_a_phone_with_the_longest_words(page_client, page, part):
     def check(name: str) -> None:
         # The page may still replace the one before.
         page.wait(lambda: page.run("document.documentElement.scrollWidth <= innerWidth"))
         # Developers read English.
         is_for_users = not name.startswith("inbox")
-        assert page.run("document.documentElement.lang") == (language if is_for_users else "en"), name
+        assert page.run("document.documentElement.lang") == (LONGEST if is_for_users else "en"), name
         page.run("document.querySelectorAll('button[hidden]').forEach((each) => { each.hidden = false; })")
         assert page.run(_BROKEN) == [], name
 
-    page.speak(language)
+    page.speak(LONGEST)
     page.resize(375, 740)
     page.without_script()
-    page_client.language, page_client.check = language, check
+    page_client.language, page_client.check = LONGEST, check
     part(page_client)
 
 
-@pytest.mark.parametrize("path", ["docs", "docs/settings", "docs/pages", "docs?q=passkey", "docs?q=zzz"])
+@pytest.mark.parametrize("path", ["docs", "docs/settings", "docs?q=passkey"])
 def test_docs_are_accessible_and_fit_the_screen(page, here, axe, path):
     """One operation of each section, and a few schemas: axe-core takes long for all."""
     page.open(f"{here}/{path}")

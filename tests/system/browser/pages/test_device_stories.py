@@ -107,18 +107,13 @@ class Story:
         browser.wait_for(f"{page} of {self.address}")
 
 
-@pytest.fixture(params=["on our pages", "by OpenID Connect"])
-def application(request, acme, grafana, here, database) -> Application:
+@pytest.fixture
+def story(request, acme, grafana, here, database, post, alice) -> Story:
+    page, by_openid = request.param
     acme.signs_in_at(here, None)
-    if request.param == "on our pages":
-        return acme
-    grafana.signs_in_at(here, make_client(database, grafana.callback, uri=grafana.url))
-    return grafana
-
-
-@pytest.fixture(params=list(MAILS))
-def story(request, application, post, alice) -> Story:
-    return Story(application, post, request.param)
+    if by_openid:
+        grafana.signs_in_at(here, make_client(database, grafana.callback, uri=grafana.url))
+    return Story(grafana if by_openid else acme, post, page)
 
 
 @pytest.fixture
@@ -127,12 +122,16 @@ def desktop(page) -> Browser:
     return page
 
 
-with_and_without_script = pytest.mark.parametrize(
-    "has_script", [True, False], ids=["with script", "without script"]
+@pytest.mark.parametrize(
+    ("story", "has_script"),
+    [
+        (("sign-in", True), True),
+        (("sign-up", False), False),
+        (("forgot-password", True), False),
+        (("forgot-password", False), True),
+    ],
+    indirect=["story"],
 )
-
-
-@with_and_without_script
 def test_link_opened_on_a_phone_leads_both_devices_to_the_application(
     desktop, phone, here, story, post, database, has_script
 ):
@@ -165,7 +164,11 @@ def test_link_opened_on_a_phone_leads_both_devices_to_the_application(
     story.arrive(desktop, "Board 7", has_agreed=True)
 
 
-@with_and_without_script
+@pytest.mark.parametrize(
+    ("story", "has_script"),
+    [(("sign-up", True), True), (("forgot-password", False), False)],
+    indirect=["story"],
+)
 def test_phone_that_closed_the_tab_comes_back_and_ends_where_it_began(phone, story, database, has_script):
     phone.without_script(not has_script)
     sent, waits = story.ask(phone), phone.url

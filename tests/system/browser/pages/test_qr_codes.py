@@ -15,10 +15,9 @@ from tests.system.browser.pages.test_stories import signed_in
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 BRAND = "Wohnungsgenossenschaft München-Schwabing & Söhne"
-SHORT = "ada@example.com"
 LONG = "maximiliane.von-der-heidt-oberhausen@customers.a-long-name-of-a-company.example.com"
 # The width of the window, the zoom, and dark.
-VIEWS = [(375, 1, False), (375, 1, True), (375, 2, True), (320, 1, False), (1280, 1, True), (1280, 2, True)]
+VIEWS = [(320, 1, False), (375, 2, True), (1280, 1, True)]
 _INTO_SIGHT = "document.querySelector('.qr').scrollIntoView({ block: 'center', behavior: 'instant' })"
 _URI = "document.querySelector('.hint a[href^=\"otpauth:\"]').getAttribute('href')"
 
@@ -53,17 +52,16 @@ def elsewhere() -> Iterator[HttpTarget]:
         yield elsewhere
 
 
-@pytest.mark.parametrize("email", [SHORT, LONG], ids=["short address", "long address"])
 def test_apps_qr_code_is_scanned_from_the_page_at_every_width_zoom_and_scheme(
-    page, here, client, service_role, email
+    page, here, client, service_role
 ):
-    signed_in(page, here, register(client, service_role, email))
+    signed_in(page, here, register(client, service_role, LONG))
     page.open(f"{here}/account/two-step")
     page.click("Set it up")
     page.wait_for("Connect your app")
     uri = page.run(_URI)
     assert parse_qs(urlsplit(uri).query)["issuer"] == [BRAND]
-    assert unquote(urlsplit(uri).path) == f"/{BRAND}:{email}"
+    assert unquote(urlsplit(uri).path) == f"/{BRAND}:{LONG}"
     for width, zoom, dark in VIEWS:
         page.resize(width, 740, zoom=zoom, dark=dark)
         page.run(_INTO_SIGHT)
@@ -76,10 +74,7 @@ def test_apps_qr_code_is_scanned_from_the_page_at_every_width_zoom_and_scheme(
     "shown",
     [
         "<img width=200 src='data:image/svg+xml;utf-8,{svg}'>",
-        "<img style='height: 250px; width: 250px' src='data:image/svg+xml;utf-8,{svg}'>",
-        "<img src='data:image/svg+xml;utf-8,{svg}'>",
         "<style>svg {{ height: auto; width: 250px }}</style>{svg}",
-        "<style>svg {{ height: 250px; width: 250px }}</style>{svg}",
         "{svg}",
     ],
 )
