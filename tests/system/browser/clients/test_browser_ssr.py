@@ -118,11 +118,3 @@ def test_mailed_link_returns_with_a_code_that_only_this_browser_can_redeem(
     page.wait(lambda: page.url.startswith(application) and page.run("Boolean(globalThis.auth)"))
     assert signed_in_as(page) == alice.email
     assert "code=" not in page.url
-
-
-def test_wrong_password_is_an_error_and_leaves_no_session(page, application, alice):
-    said = page.run(
-        f"auth.signInWithPassword({{ email: '{alice.email}', password: 'Wrong-Horse-1' }}).then(({{ error }}) => error.code)"
-    )
-    assert said == "invalid_credentials"
-    assert session_cookies(page) == []

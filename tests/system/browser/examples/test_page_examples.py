@@ -141,23 +141,6 @@ def test_link_opened_in_this_browser_leads_back_signed_in(page, home, post):
     assert page.url == home
 
 
-def test_link_opened_in_another_browser_signs_in_there_with_one_more_button(page, phone, home, alice, post):
-    page.click("Sign in")
-    page.wait_for("Send me a code instead")
-    fill(page, email=alice.email)
-    page.click("Send me a code instead")
-    page.wait_for("Check your inbox")
-    phone.open(post.read(alice.email, "Sign in to").link)
-    phone.click("Continue here")
-    phone.wait_for("You’re signed in")
-    phone.open(home)
-    waits_for_nobody(phone, home)
-    phone.click("Sign in")
-    phone.wait_for(f"Continue as {alice.email}")
-    phone.click(f"Continue as {alice.email}")
-    phone.wait_for(f"Signed in as {alice.email}")
-
-
 def test_code_of_another_browser_signs_nobody_in(page, home, without_backend, app, alice):
     """Otherwise an attacker could sign a victim in as the attacker."""
     callback = home if home.startswith(without_backend) else f"{home}callback"
