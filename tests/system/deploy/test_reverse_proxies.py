@@ -41,18 +41,13 @@ def assert_headers(response):
     assert response.headers.get("Server") in ("nginx", None)
 
 
-PLAIN_METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-CREDENTIALS = ["Authorization", "apikey"]
-
-
 def request_plainly(proxy, method, headers):
     plain = f"http://127.0.0.1:{proxy.plain_port}/verify?token=x"
     return httpx.request(method, plain, headers={"Host": proxy.name, **headers}, timeout=20)
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_page_over_plain_http_is_redirected_to_https(proxy, target, method):
-    response = request_plainly(proxy, method, {"Accept": "text/html"})
+def test_page_over_plain_http_is_redirected_to_https(proxy, target):
+    response = request_plainly(proxy, "GET", {"Accept": "text/html"})
     assert response.status_code == 301
     assert response.headers["Location"] == f"https://{proxy.name}/verify?token=x"
     assert_answers_plainly(response, target)
@@ -60,7 +55,7 @@ def test_page_over_plain_http_is_redirected_to_https(proxy, target, method):
 
 @pytest.mark.parametrize(
     ("method", "headers"),
-    [*((method, {}) for method in PLAIN_METHODS), *(("GET", {name: "topsecret"}) for name in CREDENTIALS)],
+    [("POST", {}), ("GET", {"Authorization": "topsecret"}), ("GET", {"apikey": "topsecret"})],
 )
 def test_request_over_plain_http_that_may_have_sent_a_secret_is_refused(proxy, target, method, headers):
     response = request_plainly(proxy, method, headers)
