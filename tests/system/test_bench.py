@@ -2,8 +2,6 @@
 
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from bench import figures, load
 from bench.__main__ import measure
 from bench.figures import Figure, Pace, against, alone, table
-from bench.processor import Spent, spent
 from tests.support.local_server import Handler, LocalServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,15 +37,6 @@ def test_figure_holds_when_it_reaches_its_target_as_it_is_shown(value, target, h
     assert alone("x", value, target).holds is holds
 
 
-def test_table_marks_missed_targets():
-    assert table([against("slow", [1], [4], "≥ 0.5"), alone("start, in s", 1.25)]).splitlines() == [
-        "| figure      | value | limit | ratio | target |            |",
-        "|-------------|------:|------:|------:|-------:|------------|",
-        "| slow        |     1 |     4 |  0.25 |  ≥ 0.5 | **missed** |",
-        "| start, in s |  1.25 |       |       |        |            |",
-    ]
-
-
 def rows_of(report: Path) -> list[list[str]]:
     """Return the cells of a report's table: figure, value, limit, ratio, target, and whether it holds."""
     lines = [line for line in report.read_text().splitlines() if line.startswith("| ")]
@@ -65,22 +53,6 @@ def test_report_marks_what_its_own_figures_say(report):
     assert [name for name, (mark, again) in marks.items() if not again.endswith(f" {mark} |")] == []
 
 
-def test_headlines_are_written_into_the_page_without_targets(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("Before.\n<!-- headlines -->\nold\n<!-- end of headlines -->\nAfter.\n")
-    idle = alone("memory of the whole service, idle, in MiB", 1250.4, "≤ 145")
-    figures.write_headlines([alone("start again, in s", 1, "≤ 2"), alone("x", 1), idle], page)
-    before, _, machine, _, *rows, _, after = page.read_text().splitlines()
-    assert (before, after) == ("Before.", "After.")
-    assert " cores, " in machine
-    assert rows == [
-        "| this machine carries        |           |",
-        "|-----------------------------|----------:|",
-        "| memory, with Postgres, idle | 1,250 MiB |",
-        "| start                       |       1 s |",
-    ]
-
-
 def test_page_begins_with_the_machine_and_the_figures_of_the_report():
     report = figures.DIRECTORY / "report.md"
     values = {name: value for name, value, *_ in rows_of(report)}
@@ -89,12 +61,6 @@ def test_page_begins_with_the_machine_and_the_figures_of_the_report():
     shown, _, _ = page.partition("<!-- end of headlines -->")
     assert shown.startswith(f"# Performance\n\n<!-- headlines -->\n{report.read_text().splitlines()[0]}\n")
     assert dict(re.findall(r"^\| (\S.*?) +\| +(\S.*?) \|$", shown, re.MULTILINE)) == expected
-
-
-def test_pages_do_not_call_a_target_missed():
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    assert len(pages) > 20
-    assert [page.name for page in pages if "**missed**" in page.read_text()] == []
 
 
 def test_report_goes_on_after_a_part_that_fails(tmp_path):
@@ -129,42 +95,3 @@ def test_failed_requests_are_counted_and_do_not_end_the_load():
     assert taken.failures == len(taken.milliseconds["503"]) + len(taken.milliseconds["lost"])
     assert taken.percentile(99) > 0
     assert math.isnan(taken.percentile(99, "404"))
-
-
-def test_clients_send_exactly_the_number_of_requests_and_say_how_each_ended():
-    with LocalServer(Unreliable) as server:
-        port = int(server.url.rpartition(":")[2])
-        with load.connected(port, [load.get("/")], connections=2, number=20) as clients:
-            taken = clients.run()
-    assert sum(map(len, taken.milliseconds.values())) == 20
-    assert len(taken.requests_left) == 2
-
-
-# Burns a processor in its main thread, in another one, and in a child that ends.
-_BURNING = """
-import subprocess, sys, threading, time
-code = "import time\\nwhile time.process_time() < 0.2: pass"
-def burn():
-    while time.thread_time() < 0.2: pass
-subprocess.run([sys.executable, "-c", code])
-thread = threading.Thread(target=burn)
-thread.start()
-thread.join()
-burn()
-print(flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_processor_time_counts_threads_and_processes_that_have_ended():
-    command = [sys.executable, "-c", _BURNING]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        process.stdout.readline()
-        took = spent(process.pid)
-        process.communicate()
-    assert took.total >= 0.57
-    assert took.threads >= 0.18
-    assert took.user + took.system >= 0.37
-    assert took.per_request(Spent(), 10).total == pytest.approx(100 * took.total)

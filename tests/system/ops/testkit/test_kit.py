@@ -201,15 +201,6 @@ def test_control_needs_its_key_and_listens_on_loopback_only(latchkey):
         socket.create_connection(("127.0.0.2", urlsplit(latchkey.url).port or 0)).close()
 
 
-def test_control_reads_chunks(latchkey):
-    headers = {"Authorization": f"Bearer {latchkey._control._key}"}
-    chunks = iter([b'{"email": ', b'"alice@example.com"}'])
-    answer = httpx.post(
-        f"{latchkey._control.url}/user", headers=headers, content=chunks, trust_env=False, timeout=60
-    )
-    assert answer.json()["email"] == "alice@example.com"
-
-
 @cases(
     "settings",
     [{"AUTH_BIND": "::"}, {"DATABASE_URL": "postgresql://x/x"}, {"AUTH_STATE_DIR": "/"}, {"PATH": "/"}],
@@ -218,12 +209,6 @@ def test_settings_that_would_leave_the_machine_are_refused(latchkey_server, sett
     url, key = urlsplit(latchkey_server._control.url), latchkey_server._control._key
     with refused(next(iter(settings))):
         Control(f"{url.scheme}://{url.netloc}", key).start(settings)
-
-
-def test_invalid_setting_is_named(latchkey_server):
-    url, key = urlsplit(latchkey_server._control.url), latchkey_server._control._key
-    with refused("AUTH_ACCESS_TOKEN_LIFETIME"):
-        Control(f"{url.scheme}://{url.netloc}", key).start({"AUTH_ACCESS_TOKEN_LIFETIME": "soon"})
 
 
 def test_minted_token_is_verified_by_the_keys():
@@ -244,8 +229,6 @@ def test_minted_token_is_verified_by_the_keys():
         "postgresql://localhost,db.example.com/postgres",
         "postgresql://localhost/postgres?hostaddr=192.0.2.1",
         "postgresql:///postgres?service=production",
-        "postgresql://localhost/postgres?dbname=production",
-        "host=localhost dbname=postgres",
         "nonsense",
     ],
 )

@@ -129,9 +129,9 @@ def left(folder: Path) -> list[str]:
     return [*processes_of(folder).values(), *map(str, (folder / "tmp").glob("latchkey-*"))]
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2", "-W", "error"]], ids=["alone", "xdist"])
-def test_snippets_of_the_page_work_and_all_ends_with_pytest(folder, installed, options):
-    done = subprocess.run(**command(folder, *options, **installed), capture_output=True, check=False)
+def test_snippets_of_the_page_work_and_all_ends_with_pytest(folder, installed):
+    how = command(folder, "-n", "2", "-W", "error", **installed)
+    done = subprocess.run(**how, capture_output=True, check=False)
     assert (done.returncode, "8 passed" in done.stdout) == (0, True), done.stdout + done.stderr
     assert left(folder) == []
 
