@@ -10,7 +10,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any
 
 import psycopg2
 import pytest
@@ -174,29 +173,6 @@ class TestOverload:
             monkeypatch.setattr(os, "getloadavg", lambda: (times * cores(), 0.0, 0.0))
 
         return load
-
-    def test_time_out_on_an_overloaded_machine_accuses_nobody(self, look, healthy, load, monkeypatch):
-        load(2.5)
-        monkeypatch.setattr(examination, "SECONDS", 4.0)
-        with BadMailServer("GREETING", "hang") as silent:
-            address = f"127.0.0.1:{silent.port}"
-            hung: dict[str, Any] = {"database_url": f"postgresql://{address}/d"}
-            hung |= dict.fromkeys(("base_url", "site_url"), f"http://{address}")
-            hung |= {"smtp_url": f"smtp://{address}", "mail_from": MAIL_FROM}
-            hung |= {"rate_limits_enabled": True, "rate_limit_storage": f"redis://{address}"}
-            results = {result.check: result for result in examine(dataclasses.replace(healthy, **hung))}
-        assert not [result for result in results.values() if result.status == "failed"]
-        for name in ("database", "redis", "public-url", "mail-server"):
-            left = f"not checked: this machine is overloaded (load {2.5 * cores():.0f} on {cores()} cores)"
-            assert (results[name].status, results[name].text.partition(": ")[2]) == ("unknown", left)
-            assert results[name].setting is None
-
-    def test_refused_port_on_an_overloaded_machine_is_a_failure(self, look, healthy, load):
-        load(2.5)
-        closed = f"127.0.0.1:{free_port()}"
-        assert look("database", database_url=f"postgresql://{closed}/d").startswith("Start that Postgres")
-        assert look("public-url", base_url=f"http://{closed}").startswith("If http://")
-        assert "host and port" in look("mail-server", smtp_url=f"smtp://{closed}", mail_from=MAIL_FROM)
 
     @cases(("times", "status"), [(1.9, 3), (2.5, 2)])
     def test_exit_status_tells_undone_checks_from_failed_ones(

@@ -7,7 +7,6 @@ import re
 import resource
 import shlex
 import subprocess
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
@@ -21,7 +20,6 @@ import auth
 from auth.core.checks import NOT_PUBLIC
 from auth.core.keys import rotation
 from auth.core.keys.openid_keys import OpenIdKeys
-from auth.core.net.sockets import is_here
 from auth.core.tokens import one_time, signing_keys
 from auth.core.tokens.derived_keys import Sealer, derive
 from auth.ops.backups import age
@@ -31,7 +29,7 @@ from auth.ops.doctor.examination import CHECKS, examine
 from sql import queries, schema
 from tests.support import oldest_release
 from tests.support.cases import cases
-from tests.support.commands import run_command, run_with_settings
+from tests.support.commands import run_with_settings
 from tests.support.dns_server import DnsServer
 from tests.support.environment import secret
 from tests.support.http_target import HttpTarget
@@ -43,18 +41,28 @@ from tests.system.faults.dependencies import PgBouncer
 
 PUBLIC = {"base_url": "https://auth.example.com", "site_url": "https://auth.example.com"}
 MAIL = PUBLIC | {"smtp_url": "smtp://mail.example.com", "mail_from": "Example <no-reply@example.com>"}
-LIMITED, UNLIMITED = PUBLIC | {"rate_limits_enabled": True}, PUBLIC | {"rate_limits_enabled": False}
-ALLOW_LIST, APP = "AUTH_REDIRECT_ALLOW_LIST", "https://app.example.com"
+LIMITED = PUBLIC | {"rate_limits_enabled": True}
 RECORDS = {
     "example.com": "v=spf1 include:mail.example.net -all",
     "s1._domainkey.example.com": "v=DKIM1; p=x",
     "_dmarc.example.com": "v=DMARC1; p=reject",
 }
-SQL_HOOK = "pg-functions://postgres/pg_catalog/"
+HOOK, SQL = "hook_custom_access_token", "pg-functions://postgres/pg_catalog/"
 CLOSED = f"127.0.0.1:{free_port()}"
+AWAY = {"rate_limits_enabled": True, "rate_limit_storage": f"redis://{CLOSED}"}
+OTHERS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set(), "key_files": {}}
+ENCRYPT = "Set the named parameter. If only you use that network, run:"
+ELSEWHERE = "postgresql://u@192.0.2.1/d?sslrootcert=system&sslmode="
+STARTTLS = "smtp://mail.example.com?starttls="
 LOST = Sealer(derive(("a secret key that is lost",), "outbox"))
 # Moves OpenID keys past AUTH_KEY_OVERLAP.
 DUE = "UPDATE openid_keys SET active_from = active_from - interval '1 hour'"
+
+
+def listed(scheme: str) -> dict[str, Any]:
+    return PUBLIC | {"redirect_allow_list": (f"{scheme}://app.example.com/**",)}
+
+
 two_roles = pytest.mark.skipif(
     "TEST_DATABASE_URL" in os.environ, reason="NOT TESTED: TEST_DATABASE_URL has one role only"
 )
@@ -80,197 +88,110 @@ def play(look) -> Play:
     return Play(look)
 
 
-# A check, its remedy, the settings with the fault, those after the remedy, and why the check no longer applies.
-SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any], str | None]] = [
+# A check, how its remedy begins, the settings with the fault, and those after the remedy.
+SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     (
         "hooks",
-        "Create and grant that function as docs/hooks.md shows, or set {} to another.",
-        {"hook_custom_access_token": f"{SQL_HOOK}no_hook"},
-        {"hook_custom_access_token": f"{SQL_HOOK}jsonb_strip_nulls"},
-        None,
+        "Create and grant that function as",
+        {HOOK: f"{SQL}no_hook"},
+        {HOOK: f"{SQL}jsonb_strip_nulls"},
     ),
-    (
-        "redis",
-        "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE=postgresql.",
-        {"rate_limits_enabled": True, "rate_limit_storage": f"redis://{CLOSED}"},
-        {"rate_limits_enabled": True},
-        None,
-    ),
+    ("redis", "Start that Redis, or set AUTH_RATE_LIMIT_STORAGE=", AWAY, {"rate_limits_enabled": True}),
     (
         "keys",
-        "Set AUTH_SECRET_KEY to its value on the other nodes, or in a backup. Set AUTH_JWT_KEYS to {}.",
-        {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set(), "key_files": {}},
-        {"key_files": {}},
-        None,
-    ),
-    (
-        "public-url",
-        "If {} is the public URL, fix DNS, the proxy or the service; else set AUTH_BASE_URL.",
-        {"base_url": f"http://{CLOSED}"},
+        "Set AUTH_SECRET_KEY to its value on the other nodes, or in a backup. Set AUTH_JWT_KEYS",
+        OTHERS,
         {},
-        None,
     ),
-    (
-        "public-url",
-        "Serve it by https, and set: AUTH_BASE_URL=https://auth.example.com",
-        {"base_url": "http://auth.example.com"},
-        {},
-        None,
-    ),
-    (
-        "database",
-        "Start that Postgres, or correct the setting: DATABASE_URL=postgresql://user:password@host/database",
-        {"database_url": f"postgresql://{CLOSED}/d"},
-        {},
-        None,
-    ),
+    ("public-url", "If http://127.0.0.1:", {"base_url": f"http://{CLOSED}"}, {}),
+    ("public-url", "Serve it by https, and set: AUTH_BASE_URL=", {"base_url": "http://auth.example.com"}, {}),
+    ("database", "Start that Postgres, or correct", {"database_url": f"postgresql://{CLOSED}/d"}, {}),
+    ("redirects", "Set AUTH_SITE_URL to", PUBLIC | {"site_url": "http://localhost:3000"}, PUBLIC),
+    ("redirects", "Serve your application by https", PUBLIC | {"site_url": "http://app.example.com"}, PUBLIC),
     (
         "redirects",
-        "Set AUTH_SITE_URL to the URL of your application, such as https://app.example.com.",
-        PUBLIC | {"site_url": "http://localhost:3000"},
-        PUBLIC | {"site_url": APP},
-        None,
+        "In AUTH_REDIRECT_ALLOW_LIST, replace it by: https://app.example.com/**",
+        listed("http"),
+        listed("https"),
     ),
-    (
-        "redirects",
-        "Serve your application by https, and set: AUTH_SITE_URL=https://app.example.com",
-        PUBLIC | {"site_url": "http://app.example.com"},
-        PUBLIC,
-        None,
-    ),
-    (
-        "redirects",
-        f"In {ALLOW_LIST}, replace it by: {APP}/**",
-        PUBLIC | {"redirect_allow_list": ("http://app.example.com/**",)},
-        PUBLIC | {"redirect_allow_list": (f"{APP}/**",)},
-        None,
-    ),
-    ("test-settings", "Set AUTH_RATE_LIMITS_ENABLED=true.", UNLIMITED, LIMITED, None),
-    (
-        "test-settings",
-        "Set AUTH_RATE_LIMIT_STORAGE=postgresql.",
-        LIMITED | {"rate_limit_storage": "memory://"},
-        LIMITED,
-        None,
-    ),
-    (
-        "connections",
-        "Set AUTH_WORKERS={}, or raise the limit of Postgres, of the role or of the database.",
-        {"workers": 64},
-        {"workers": 31},
-        None,
-    ),
+    ("test-settings", "Set AUTH_RATE_LIMITS_ENABLED=true.", PUBLIC | {"rate_limits_enabled": False}, LIMITED),
+    ("test-settings", "Set AUTH_RATE_LIMIT_STORAGE=", LIMITED | {"rate_limit_storage": "memory://"}, LIMITED),
+    ("connections", "Set AUTH_WORKERS=31, or raise the limit", {"workers": 64}, {"workers": 31}),
     (
         "encryption",
-        "Set the named parameter. If only you use that network, run: latchkey doctor --skip encryption",
-        {"database_url": "postgresql://u@192.0.2.1/d?sslmode=disable"},
-        {"database_url": "postgresql://u@192.0.2.1/d?sslmode=verify-full&sslrootcert=system"},
-        None,
+        ENCRYPT,
+        {"database_url": f"{ELSEWHERE}disable"},
+        {"database_url": f"{ELSEWHERE}verify-full"},
     ),
-    (
-        "encryption",
-        "Set the named parameter. If only you use that network, run: latchkey doctor --skip encryption",
-        {"smtp_url": "smtp://mail.example.com?starttls=never"},
-        {"smtp_url": "smtp://mail.example.com?starttls=required"},
-        None,
-    ),
+    ("encryption", ENCRYPT, {"smtp_url": f"{STARTTLS}never"}, {"smtp_url": f"{STARTTLS}required"}),
     (
         "mail-server",
-        "Set the server: AUTH_SMTP_URL=smtp://user:password@host:587",
+        "Set the server: AUTH_SMTP_URL=",
         MAIL | {"smtp_url": "console"},
         {"smtp_url": "console"},
-        "emails are printed",
     ),
-    (
-        "sender",
-        "Set AUTH_MAIL_FROM to an address in a domain of yours, such as Example <no-reply@example.com>.",
-        MAIL | {"mail_from": "Latchkey <no-reply@localhost>"},
-        {},
-        NOT_PUBLIC,
-    ),
+    ("sender", "Set AUTH_MAIL_FROM to an address", MAIL | {"mail_from": "Latchkey <no-reply@localhost>"}, {}),
 ]
 
 
-@pytest.mark.parametrize(("check", "remedy", "fault", "fixed", "unless"), SETTINGS)
-def test_setting_fixes_it(play, check, remedy, fault, fixed, unless):
-    play.fails(check, remedy, **fault)
-    play.is_well(check, unless, **fixed)
+@pytest.mark.parametrize(("check", "remedy", "fault", "fixed"), SETTINGS)
+def test_setting_fixes_it(look, check, remedy, fault, fixed):
+    assert look(check, **fault).startswith(remedy)
+    # A service on this machine needs no mail.
+    assert look(check, **fixed) in (None, "emails are printed", NOT_PUBLIC)
 
 
 IDLE = "UPDATE last_done SET at = now() - interval '{}'"
 DONE = "INSERT INTO last_done (task) VALUES ('{0}') ON CONFLICT (task) DO UPDATE SET at = now()"
 TOTAL = (
     "INSERT INTO failure_counts (kind, count, key, expires_at, seconds)"
-    " VALUES ('{0}', {1}, '{0} 3600', now() + interval '1 hour', 3600)"
+    " VALUES ('mail', 750, 'mail 3600', now() + interval '1 hour', 3600)"
 )
 MESSAGE = (
     "INSERT INTO outbox (id, channel, kind, recipient, created_at, outcome, finished_at)"
     " VALUES (gen_random_uuid(), 'email', 'magiclink', 'a@example.com', now() - interval '1 hour', {}, {})"
 )
-OTHER_WAY = "If you back up another way: latchkey doctor --skip backup"
-BY_KEY = f"Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine. {OTHER_WAY}"
-# A check, its remedy, the statement that causes the fault, the one that the remedy comes to, and settings.
+# A notice that waits for others is not late.
+HELD = "UPDATE outbox SET is_notice = true, next_attempt_at = now() + interval '10 minutes'"
+BANNED = "UPDATE users SET banned_until = {}"
+KEYED = PUBLIC | {"backup_recipients": (age.new_identity()[0],)}
+# A check, how its remedy begins, the statement that causes the fault, what the remedy comes to, and settings.
 ROWS: list[tuple[str, str, str, str, dict[str, Any]]] = [
-    (
-        "administrators",
-        "Run: latchkey create-admin EMAIL",
-        "UPDATE users SET banned_until = 'infinity'",
-        "UPDATE users SET banned_until = NULL",
-        {},
-    ),
+    ("administrators", "Run: latchkey create-admin", BANNED.format("'infinity'"), BANNED.format("NULL"), {}),
+    ("delivery", "Fix what journalctl", IDLE.format("5 minutes"), DONE.format("delivery"), {"deliver": True}),
     (
         "delivery",
-        "Fix what journalctl -u latchkey says of it, then run: systemctl restart latchkey",
-        IDLE.format("5 minutes"),
-        DONE.format("delivery"),
-        {"deliver": True},
-    ),
-    (
-        "delivery",
-        "Set AUTH_DELIVER=true, or run: latchkey deliver",
+        "Set AUTH_DELIVER=true",
         "DELETE FROM last_done",
         DONE.format("delivery"),
         {"deliver": False},
     ),
-    (
-        "waiting-messages",
-        "For SMS, correct AUTH_SMS_PROVIDER. For email, find the cause by: latchkey mail-test ADDRESS",
-        MESSAGE.format("NULL", "NULL"),
-        # A notice that waits for others is not late.
-        "UPDATE outbox SET is_notice = true, next_attempt_at = now() + interval '10 minutes'",
-        {},
-    ),
+    ("waiting-messages", "For SMS, correct", MESSAGE.format("NULL", "NULL"), HELD, {}),
     (
         "failed-messages",
-        "Use a sender (AUTH_MAIL_FROM) and a mail server (AUTH_SMTP_URL) that the recipients' servers accept.",
+        "Use a sender",
         MESSAGE.format("'failed'", "now()"),
         "UPDATE outbox SET outcome = 'sent'",
         {},
     ),
     (
         "message-totals",
-        "If your own users requested them, raise AUTH_RATE_LIMIT_MAIL_TOTAL. Otherwise, see docs/security.md.",
-        TOTAL.format("mail", 750),
+        "If your own users requested them, raise",
+        TOTAL,
         "UPDATE failure_counts SET count = 749",
         LIMITED,
     ),
-    ("backup", BY_KEY, IDLE.format("8 days"), DONE.format("backup"), PUBLIC),
-    (
-        "backup",
-        f"Run latchkey backup FILE --keep 7 in a timer. {OTHER_WAY}",
-        "DELETE FROM last_done",
-        DONE.format("backup"),
-        PUBLIC | {"backup_recipients": (age.new_identity()[0],)},
-    ),
+    ("backup", "Set AUTH_BACKUP_RECIPIENTS to what", IDLE.format("8 days"), DONE.format("backup"), PUBLIC),
+    ("backup", "Run latchkey backup FILE --keep 7", "DELETE FROM last_done", DONE.format("backup"), KEYED),
 ]
 
 
 @pytest.mark.parametrize(("check", "remedy", "fault", "fix", "settings"), ROWS)
-def test_rows_show_it_until_they_are_right(play, database, check, remedy, fault, fix, settings):
+def test_rows_show_it_until_they_are_right(look, database, check, remedy, fault, fix, settings):
     database.run(fault)
-    play.fails(check, remedy, **settings)
+    assert look(check, **settings).startswith(remedy)
     database.run(fix)
-    play.is_well(check, **settings)
+    assert look(check, **settings) is None
 
 
 class TestDatabase:
@@ -407,13 +328,6 @@ class TestClock:
             site.headers = headers
             assert look("clock", site_url=site.url) == remedy
 
-    @cases(
-        ("host", "expected"),
-        [("127.0.0.1", True), ("localhost", True), ("192.0.2.1", False), ("nowhere.invalid", False)],
-    )
-    def test_this_machine_is_known_by_its_addresses(self, host, expected):
-        assert is_here(host) is expected
-
 
 class TestKeysAndFiles:
     def test_old_key_is_to_be_replaced_and_then_removed(self, play, healthy, parts, database, no_openid_keys):
@@ -447,23 +361,6 @@ class TestKeysAndFiles:
         database.run("UPDATE webhooks SET secret = %(lost)s", lost=LOST.seal("whsec", made["id"]))
         play.fails("keys", "Give the webhook a new secret in the console, or delete it.")
         hooks.ask("delete", f"/{made['id']}")
-        play.is_well("keys")
-
-    def test_customers_provider_of_a_lost_secret(self, play, database, environment, tmp_path):
-        id = str(uuid.uuid4())
-        database.run(
-            "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
-            " VALUES (%(id)s, 'custom:acme', 'Acme', 'https://acme.example', 'latchkey', %(lost)s)",
-            id=id,
-            lost=LOST.seal("secret", id),
-        )
-        database.run("INSERT INTO identity_provider_domains VALUES ('acme.example', %(id)s)", id=id)
-        found = play.fails("keys", "Run: latchkey providers change {} --secret-file FILE")
-        secret_file = tmp_path / "secret"
-        secret_file.write_text("another secret")
-        command = shlex.split(found.removeprefix("Run: latchkey ").replace("FILE", str(secret_file)))
-        done = run_with_settings(environment | {"AUTH_SSO": "true"}, *command)
-        assert done.exit_code == 0, done.output
         play.is_well("keys")
 
     @pytest.fixture
@@ -658,11 +555,3 @@ class TestMail:
         with DnsServer({}) as server:
             server.resolver.lifetime, server.resolver.port = 0.2, free_port()
             play.is_well("sender", "DNS is not available here", resolver=server.resolver, **MAIL)
-
-
-def test_administrator_that_the_command_creates_is_one(play, app, database):
-    database.run("UPDATE users SET role = 'authenticated'")
-    found = play.fails("administrators", "Run: latchkey create-admin EMAIL")
-    command = found.replace("EMAIL", "dan@example.com").split()[2:]
-    assert run_command(app, *command, input="Correct-Horse-Battery-1").exit_code == 0
-    play.is_well("administrators")
