@@ -165,14 +165,7 @@ def test_caddyfile_is_valid_as_it_is_shipped():
     assert (done.returncode, done.stdout.strip()) == (0, "Valid configuration"), done.stderr
 
 
-CONSOLE = [
-    "/console",
-    "/console/users?q=a",
-    "//console",
-    "/%63onsole",
-    "/auth/v1/console",
-    "/x/..%2fconsole/audit",
-]
+CONSOLE = ["/console", "//console/users", "/%63onsole", "/auth/v1/console", "/x/..%2fconsole/audit"]
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -188,15 +181,6 @@ def test_console_is_open_to_its_network_alone(tmp_path, target, name):
         client.get("/console/users")
     paths = [request.path.partition("?")[0] for request in target.requests]
     assert paths == ["/sign-in", "/consoles", "/console/users"]
-
-
-@pytest.mark.parametrize("name", PROXIES)
-def test_request_that_fails_fails_no_other(tmp_path, target, name):
-    with PROXIES[name](tmp_path, target.url.removeprefix("http://")) as proxy, proxy.client() as client:
-        target.behaviour = "close"
-        assert client.post("/signup", content=b"{}").status_code in (502, 503)
-        target.behaviour = ""
-        assert [client.get("/user").status_code for _ in range(10)] == [200] * 10
 
 
 @pytest.mark.parametrize("name", PROXIES)

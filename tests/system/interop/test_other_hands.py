@@ -4,9 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.factors import set_up
-from tests.support.processes import BRIEF_GUNICORN, free_port, wait_until
+from tests.support.processes import BRIEF_GUNICORN, free_port
 from tests.support.relying_parties import TELLS, allow, create_client, end_session, running, sign_in
 from tests.support.users import Person
 
@@ -116,28 +114,6 @@ def test_user_signs_in_by_second_step_and_the_application_refreshes(page, applic
         refreshed = answer_of(page, f"{application}/refresh")
         assert refreshed == {"is_new": True, "sub": alice.id, "email": alice.email, "groups": ["staff"]}
     session.post("/logout?scope=global")
-    assert_out(page, application)
-
-
-def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_until_a_ban(
-    page, application, put_into, alice, database, site, service_role
-):
-    put_into(alice, "editors", "staff")
-    database.run("UPDATE oauth_clients SET token_lifetime = 5")
-    page.open(f"{application}/me")
-    sign_in(page, alice)
-    allow(page, "Notes")
-    page.wait_for('"sub"')
-    claims = json.loads(page.text)
-    assert claims["groups"] == ["editors", "staff"]
-    put_into(alice, "staff")
-    expires_at = (
-        datetime.fromisoformat(claims["exp"]).timestamp() if isinstance(claims["exp"], str) else claims["exp"]
-    )
-    wait_until(lambda: time.time() > expires_at + 1)
-    assert answer_of(page, f"{application}/refresh")["groups"] == ["staff"]
-    ban = {"ban_duration": "1h"}
-    assert site.put(f"/admin/users/{alice.id}", json=ban, headers=service_role).status_code == 200
     assert_out(page, application)
 
 

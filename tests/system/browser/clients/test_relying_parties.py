@@ -100,17 +100,6 @@ def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_un
     assert party.refresh(page) is None
 
 
-def test_user_removes_the_application_on_the_account_page(page, party, signed_in, here):
-    assert party.refresh(page)
-    page.open(f"{here}/account")
-    assert type(party).__name__ in page.run("document.querySelector('#applications').innerText")
-    page.run("document.querySelector('#applications .act a').click()")
-    page.wait_for(f"Remove “{type(party).__name__}”?")
-    page.run("document.querySelector('main form button').click()")
-    page.wait_for("The application has been removed.")
-    assert party.refresh(page) is None
-
-
 @pytest.mark.parametrize("party", [ModAuthOpenIdc], indirect=True, ids=["ModAuthOpenIdc"])
 @pytest.mark.parametrize("end", ENDS)
 def test_application_ends_its_session_when_it_ends_here(

@@ -166,16 +166,6 @@ def test_bar_of_chosen_users_appears_with_their_number(console, here, alice, bob
     assert console.run(number) == '"all"'
 
 
-def test_settings_are_found_by_a_part_of_their_name_and_lead_to_their_document(console, here):
-    console.open(f"{here}/console/settings?q=brand+name")
-    assert console.run("[...document.querySelectorAll('tbody th')].map((each) => each.id)") == [
-        "AUTH_BRAND_NAME"
-    ]
-    console.click("AUTH_BRAND_NAME")
-    console.wait_for("Settings")
-    assert console.url.startswith(f"{here}/docs/settings")
-
-
 def find(console: Browser, search: str) -> None:
     """Search for users with only the keyboard."""
     console.press("/")
@@ -183,24 +173,6 @@ def find(console: Browser, search: str) -> None:
     console.type(search)
     console.press("Enter")
     console.wait_for("starts with")
-
-
-def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, database):
-    _app, session = set_up(alice.sign_in(client=site), "Old phone")
-    page.open(f"{here}/console")
-    find(page, "alice@ex")
-    page.click(alice.email)
-    page.wait_for("Can sign in with a password")
-    page.click("Remove Old phone")
-    page.wait_for("Removes 1 authenticator app: “Old phone”.")
-    page.click("Remove this factor")
-    page.wait_for("None set up.")
-    choose(page, "End all sessions")
-    page.wait_for("Ends 1 session.")
-    page.click("End all sessions")
-    page.wait_for("All sessions ended.")
-    assert session.get("/user").status_code == 401
-    assert database.count("factors", "user_id = %(id)s", id=alice.id) == 0
 
 
 def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):

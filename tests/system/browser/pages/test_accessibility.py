@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -172,25 +171,6 @@ def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, her
         _xyz, _x, luminance, _z = link.rstrip(")").split()
         darker, lighter = sorted((float(luminance), ground))
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, link
-
-
-def test_choices_of_language_and_theme_cover_and_move_nothing(page, here):
-    page.open(f"{here}/sign-in")
-    height = "document.documentElement.scrollHeight"
-    for width, tall, _ in SCREENS:
-        page.resize(width, tall)
-        before = page.run(height)
-        for name in ("English", "Theme"):
-            page.run(
-                f"[...document.querySelectorAll('summary')].find((each) => each.innerText === '{name}').click()"
-            )
-            places = page.run(
-                "['aside', 'footer summary', 'footer [open] form'].map((each) =>"
-                " { const box = document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
-            )
-            assert all(above[1] <= below[0] for above, below in pairwise(places)), (name, width)
-            assert page.run("document.querySelectorAll('footer [open]').length") == 1
-            assert page.run(height) == before
 
 
 def test_nothing_moves_when_a_code_is_wrong(page_client, page):

@@ -12,7 +12,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 from tests.support.browser import Browser, fill
-from tests.support.factors import set_up
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import Outbox, path
 from tests.support.local_server import Handler, LocalServer
@@ -104,12 +103,6 @@ def password(way: Way) -> None:
     way.sign_in()
 
 
-def second_step(way: Way) -> None:
-    app, _ = set_up(way.alice.open_session())
-    password(way)
-    way.press("Continue", "One more step", code=app.code())
-
-
 def provider(way: Way) -> None:
     way.begin()
     way.press("Continue with Google")
@@ -134,22 +127,14 @@ def link(way: Way) -> None:
     way.press("Continue")
 
 
-def linking(way: Way) -> None:
-    session = way.alice.sign_in(client=way.site)
-    way.page.open(session.get("/user/identities/authorize?provider=google").json["url"])
-    way.press("Continue")
-
-
 @pytest.mark.parametrize(
     ("walk", "given", "has_script"),
     [
         (password, "access_token", False),
-        (second_step, "access_token", True),
         (provider, "access_token", False),
         (link, "access_token", True),
         (consent, "code", True),
         (consent, "code", False),
-        (linking, "message", False),
         (sign_out, None, False),
     ],
 )

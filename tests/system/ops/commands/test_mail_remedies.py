@@ -10,7 +10,6 @@ import pytest
 from tests.support import sentences
 from tests.support.commands import run_command
 from tests.support.http_target import HttpTarget
-from tests.support.processes import free_port
 from tests.support.smtp_server import (
     ENCODED_PASSWORD,
     PASSWORD,
@@ -73,25 +72,21 @@ def sends(mail_test):
     return lambda url, **changes: mail_test("", "", "", AUTH_SMTP_URL=url, **changes)
 
 
-def test_host_that_no_dns_knows(mail_test, sends):
-    said = "can't connect to the mail server: its name can't be resolved"
-    with MailServer() as server:
-        mail_test("resolve", said, HOST, AUTH_SMTP_URL=f"smtp://nowhere.invalid:{server.port}")
-        sends(server.url())
+@pytest.mark.parametrize(
+    ("step", "url", "said", "remedy"),
+    [
+        ("resolve", "smtp://nowhere.invalid:25", "its name can't be resolved", HOST),
+        ("connect", "smtp://127.0.0.1:1", "connection refused", ADDRESS),
+    ],
+)
+def test_server_that_cannot_be_reached(mail_test, step, url, said, remedy):
+    mail_test(step, f"can't connect to the mail server: {said}", remedy, AUTH_SMTP_URL=url)
 
 
-def test_port_that_is_closed(mail_test, sends):
-    said = "can't connect to the mail server: connection refused"
-    mail_test("connect", said, ADDRESS, AUTH_SMTP_URL=f"smtp://127.0.0.1:{free_port()}")
-    with MailServer() as server:
-        sends(server.url())
-
-
-@pytest.mark.parametrize(("stage", "step"), [("MAIL", "sender"), ("RCPT", "recipient"), ("DATA", "data")])
-def test_server_that_closes_the_connection_in_the_middle(mail_test, sends, stage, step):
-    with BadMailServer(stage, "close") as server:
+def test_server_that_closes_the_connection_in_the_middle(mail_test, sends):
+    with BadMailServer("DATA", "close") as server:
         said = "lost the mail server: the connection was closed"
-        mail_test(step, said, AGAIN, AUTH_SMTP_URL=server.url)
+        mail_test("data", said, AGAIN, AUTH_SMTP_URL=server.url)
         server.recover()
         sends(server.url)
 
@@ -172,12 +167,9 @@ def test_access_token_that_is_not_given_or_not_accepted(mail_test):
     ("stage", "reply", "step", "said", "remedy"),
     [
         ("MAIL", "550 5.7.1 not yours", "sender", "MAIL FROM 550 5.7.1 not yours", SENDER),
-        ("MAIL", "451 4.3.0 busy", "sender", "MAIL FROM 451 4.3.0 busy", LATER),
         ("RCPT", "550 5.1.1 No such user", "recipient", "RCPT TO 550 5.1.1 No such user", RECIPIENT),
         ("RCPT", "450 4.2.0 Greylisted.", "recipient", "RCPT TO 450 4.2.0 Greylisted", LATER),
-        ("RCPT", "530 5.7.0 Sign in", "recipient", "RCPT TO 530 5.7.0 Sign in", CREDENTIALS),
         ("DATA", "554 5.2.252 SendAsDenied", "data", "DATA 554 5.2.252 SendAsDenied", DATA),
-        ("DATA", "452 4.3.1 Full", "data", "DATA 452 4.3.1 Full", LATER),
     ],
 )
 def test_reply_that_refuses_a_step(mail_test, sends, stage, reply, step, said, remedy):

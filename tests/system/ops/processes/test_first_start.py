@@ -149,11 +149,6 @@ def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
     assert "latchkey-backup has failed on" in result.stdout, result.stderr
 
 
-def test_failed_start_beside_a_running_service_is_no_problem(service):
-    running.keep_error(service.state_dir, "PORT: 8000 is in use")
-    assert running.last_error(service.state_dir) is None
-
-
 def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_record(tmp_path):
     (tmp_path / ".env").write_text(
         "AUTH_TWILIO_AUTH_TOKEN=s3cret\nAUTH_BRAND_NAME=Changed\nAUTH_STATE_DIR=else\nHOME=x"
