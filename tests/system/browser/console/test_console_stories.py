@@ -211,17 +211,6 @@ def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, targe
     assert database.count("webhooks") == 0
 
 
-def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner, key, alice, database):
-    page.clear(key)
-    page.open(f"{here}/console/users/{alice.id}/delete")
-    page.click("Use Blue key")
-    page.wait_for("No passkey or security key was used. Try again, or choose another way.")
-    assert database.count("users", "id = %(id)s", id=alice.id) == 1
-    fill(page, factor_code=owner[0].code())
-    page.click("Delete")
-    page.wait_for("This user was deleted.")
-
-
 def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(console, here, alice, database):
     database.run(
         "INSERT INTO users (email, made_by) SELECT n || '@spam.example', 'signup' FROM generate_series(1, 20) AS n"

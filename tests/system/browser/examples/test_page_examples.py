@@ -14,7 +14,7 @@ from tests.support.local_server import Handler, LocalServer
 from tests.support.pages import Visitor
 from tests.support.processes import CHECKOUT, free_port
 from tests.support.relying_parties import running, sign_in
-from tests.support.users import LARGEST_METADATA, PASSWORD
+from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -109,18 +109,6 @@ def test_user_stays_signed_in_until_the_sign_out_here_and_there(signed_in, home,
     assert database.count("sessions", "ended_at IS NULL") == 0
     signed_in.open(f"{here}/account")
     signed_in.wait_for("Forgot password?")
-
-
-def test_user_with_the_largest_metadata_stays_signed_in(page, home, alice, client, service_role):
-    both = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
-    client.put(f"/admin/users/{alice.id}", json=both, headers=service_role)
-    page.click("Sign in")
-    sign_in(page, alice)
-    page.wait_for(f"Signed in as {alice.email}")
-    page.open(home)
-    page.wait_for(f"Signed in as {alice.email}")
-    page.click("Sign out")
-    page.wait_for("asks to sign you out")
 
 
 def test_session_that_has_ended_is_noticed(signed_in, home, database):

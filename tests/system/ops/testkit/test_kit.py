@@ -10,7 +10,6 @@ import httpx
 import jwt
 import pytest
 import standardwebhooks
-from psycopg2.extensions import parse_dsn
 
 from auth.ops.testkit import Refused, databases
 from latchkey_auth.testing import Control, Latchkey, LatchkeyError, jwks, mint
@@ -108,11 +107,6 @@ def test_cookies_sign_a_browser_in_on_the_pages(latchkey, http):
         "/account", headers={"Cookie": f"{cookie['name']}={cookie['value']}", "Accept": "text/html"}
     )
     assert "alice@example.com" in answer.text
-
-
-def test_supabase_client_is_signed_in(latchkey):
-    alice = latchkey.user()
-    assert alice.supabase().auth.get_user().user.id == alice.id
 
 
 def test_hooks_are_captured_and_answer_what_the_test_says(latchkey, http):
@@ -235,19 +229,6 @@ def test_minted_token_is_verified_by_the_keys():
 def test_postgres_that_may_be_foreign_is_refused(url):
     with pytest.raises(Refused, match="LATCHKEY_TEST_DATABASE_URL"):
         databases.refuse_remote(url)
-
-
-@cases(
-    ("url", "named"),
-    [
-        ("postgresql:///postgres", {}),
-        ("postgres://u:p%40@[::1]:5433/", {"user": "u", "password": "p@", "host": "::1", "port": "5433"}),
-        ("postgresql:///postgres?host=/run/postgresql", {"host": "/run/postgresql"}),
-    ],
-)
-def test_postgres_of_this_machine_keeps_its_place(url, named):
-    databases.refuse_remote(url)
-    assert parse_dsn(databases.Databases(url)._of("one")) == named | {"dbname": "one"}
 
 
 def test_databases_of_killed_test_servers_are_dropped_and_no_others(all_rows, database_url):
