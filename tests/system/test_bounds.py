@@ -15,15 +15,6 @@ WAYS = {
     "processor time": "import time\n\ndef start():\n    end = time.process_time() + MORE\n    while time.process_time() < end: pass\n",
 }
 TEST = "from helper import start\n\ndef test_it(): start()\n"
-FIXTURE = """
-import pytest
-from helper import start
-
-@pytest.fixture(scope="module")
-def made(): start()
-
-def test_it(made): pass
-"""
 
 
 @pytest.fixture
@@ -58,10 +49,6 @@ def test_test_that_starts_a_program_or_takes_long_fails_and_names_its_folder(pla
     assert "1 failed" in said
     assert "tests/web/test_it.py::test_it " in said
     assert "Move it to tests/system/web/test_it.py" in said
-
-
-def test_test_fails_if_a_fixture_starts_a_program(play):
-    assert "1 error" in play(WAYS["subprocess"], FIXTURE)
 
 
 def test_test_of_the_system_may_start_programs(play):

@@ -1,4 +1,4 @@
-"""Applications sign a user in here, with code that is not ours: Authlib, openid-client and mod_auth_openidc.
+"""Applications sign a user in here, with code that is not ours: openid-client and mod_auth_openidc.
 
 Needs Chromium; openid-client needs Node.js and the packages of package.json, mod_auth_openidc needs Apache.
 """

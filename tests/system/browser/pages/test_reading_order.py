@@ -122,13 +122,3 @@ def test_sign_in_names_the_application_and_consent_the_account_before_what_it_gi
         "button: Allow",
         "button: Cancel",
     ]
-
-
-def test_account_names_the_item_in_each_of_its_acts(page, here, heard, site, service_role):
-    alice = register(site, service_role, ALICE)
-    page.open(f"{here}/sign-in")
-    sign_in(page, alice)
-    page.wait_for("Your account")
-    links = [said.removeprefix("link: ") for said in heard() if said.startswith("link: ")]
-    assert links[:4] == ["Edit Name", "Change Email", "Add Phone", "Change Password"]
-    assert len({*links}) == len(links)

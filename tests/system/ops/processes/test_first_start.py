@@ -129,20 +129,6 @@ def test_command_with_other_settings_of_requests_only_acts(service):
     assert (result.exit_code, "To: carol@example.com" in result.stdout) == (3, True)
 
 
-def test_settings_that_no_command_reads_are_read_for_requests_only():
-    of_requests = (
-        "auth/flows/",
-        "auth/web/",
-        "auth/extensions/openid/api/",
-        "auth/extensions/openid/exchange.py",
-        "auth/core/settings/",
-    )
-    words = re.compile(rf"\b({'|'.join(running.OF_REQUESTS)})\b")
-    readers = {path for path in (CHECKOUT / "auth").rglob("*.py") if words.search(path.read_text())}
-    names = {path.relative_to(CHECKOUT).as_posix() for path in readers}
-    assert {name for name in names if not name.startswith(of_requests)} == set()
-
-
 def test_email_about_a_failed_unit_is_sent_with_other_settings_too(service):
     environment = {"AUTH_STATE_DIR": str(service.state_dir), "AUTH_BRAND_NAME": "Acme"}
     result = run_with_settings(environment, "mail-test", "--unit", "latchkey-backup", "ops@example.com")
@@ -165,21 +151,6 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
         # That of 0.5.2.
         path.write_text(json.dumps({"settings": settings, "pid": 1, "dotenv": str(tmp_path / ".env")}))
         assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Changed", "AUTH_TWILIO_AUTH_TOKEN": "s3cret"}
-
-
-def test_settings_of_the_file_are_recorded_without_its_secrets(tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        clear_settings(patch)
-        patch.chdir(tmp_path)
-        patch.setenv("AUTH_STATE_DIR", str(tmp_path))
-        file = tmp_path / ".env"
-        file.write_text("AUTH_BRAND_NAME=Acme\nAUTH_SMTP_URL=smtp://user:pa55word@mail.example.com:587\n")
-        running.announce(load(missing_secrets="ignore"))
-    assert "pa55word" not in (tmp_path / "service.json").read_text()
-    # The file was removed since.
-    file.unlink()
-    assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Acme"}
-    running._locked.pop().close()
 
 
 def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_what_a_command_asks_for(
