@@ -86,14 +86,10 @@ def test_claimed_addresses_are_replaced_and_the_response_has_hsts_but_no_version
     assert_headers(response)
 
 
-def test_longest_token_and_a_body_over_1_mib_reach_the_service(https, target):
+def test_longest_token_body_and_redirect_and_a_refusal_of_the_service_pass_through(https, target):
     https.post("/user", headers={"Authorization": "Bearer " + "a" * 30_000}, content=b"x" * 1_500_000)
     (request,) = target.requests
-    assert len(request.body) == 1_500_000
-    assert len(request.headers["authorization"]) > 30_000
-
-
-def test_long_redirect_and_refusal_of_the_service_reach_the_client(https, target):
+    assert (len(request.body), len(request.headers["authorization"])) == (1_500_000, 30_007)
     target.status, target.headers = 303, {"Location": "https://app.example.com/#access_token=" + "a" * 40_000}
     assert len(https.get("/verify").headers["Location"]) > 40_000
     target.status, target.body = 429, b'{"error_code": "over_email_send_rate_limit"}'
@@ -153,14 +149,7 @@ def test_caddyfile_is_valid_as_it_is_shipped():
     version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
     if not re.match(r"v?2\.6\.[0-2]\b", version):
         pytest.skip("the shipped lines on buffers are those of Debian's Caddy 2.6.2")
-    command = [
-        program,
-        "validate",
-        "--adapter",
-        "caddyfile",
-        "--config",
-        str(CHECKOUT / "deploy" / "Caddyfile"),
-    ]
+    command = [program, "validate", "--adapter=caddyfile", f"--config={CHECKOUT}/deploy/Caddyfile"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "Valid configuration"), done.stderr
 
@@ -246,15 +235,8 @@ REFUSED = {
 def handshake(proxy, *options):
     """Return the status of `openssl s_client`, and the suite or the alert."""
     address = ["-connect", f"127.0.0.1:{proxy.port}", "-servername", "localhost"]
-    command = [
-        "openssl",
-        "s_client",
-        *address,
-        "-CAfile",
-        str(proxy.certificate),
-        "-verify_return_error",
-        *options,
-    ]
+    trust = ["-CAfile", str(proxy.certificate), "-verify_return_error"]
+    command = ["openssl", "s_client", *address, *trust, *options]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
     found = re.search(
         r"Cipher is (\S+)" if done.returncode == 0 else r"alert (.*?):", done.stdout + done.stderr

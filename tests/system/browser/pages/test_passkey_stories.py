@@ -4,7 +4,6 @@ import pytest
 
 from tests.support import security_keys
 from tests.support.browser import fill
-from tests.support.failures import FAILING_SETTINGS
 from tests.support.links import path
 from tests.support.users import PASSWORD
 from tests.system.browser.pages.test_accessibility import AXE, problems
@@ -12,17 +11,10 @@ from tests.system.browser.pages.test_stories import signed_in, signed_in_with_ne
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-TOO_LATE = "That took too long. Please try again."
-
 
 @pytest.fixture(scope="module")
 def host() -> str:
     return "localhost"
-
-
-@pytest.fixture(scope="module")
-def settings(forwarder) -> dict[str, str]:
-    return FAILING_SETTINGS | {"DATABASE_URL": forwarder.database_url}
 
 
 @pytest.fixture
@@ -108,36 +100,6 @@ def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, 
     page.click("Use another account")
     page.wait_for("You’re signed out")
     page.remove_authenticator(key)
-
-
-def test_passkey_works_after_the_database_was_away_and_the_challenge_expired(
-    page, here, failures, database, authenticator, alice
-):
-    signed_in(page, here, alice)
-    failures.without_database(lambda: page.click("Add a passkey"), "Try again", "Create a passkey")
-    database.run("UPDATE factor_challenges SET expires_at = now()")
-    page.click("Create a passkey")
-    page.wait_for(TOO_LATE)
-    # The device has kept the passkey, and would offer it.
-    page.clear(authenticator)
-    page.click("Your account")
-    page.wait_for("Security")
-    page.forget()
-    signed_in_with_new_passkey(page, here, alice)
-    page.forget()
-    page.touch(authenticator, agrees=False)
-    page.open(f"{here}/sign-in")
-    page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
-    failures.over_limit(lambda: page.click("Sign in with a passkey"))
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("One more step")
-    database.run("UPDATE factor_challenges SET expires_at = now()")
-    page.touch(authenticator, agrees=True)
-    page.click("Sign in with a passkey")
-    page.wait_for(TOO_LATE)
-    page.click("Sign in with a passkey")
-    page.wait_for("Your account")
 
 
 def test_notice_gives_the_account_back_to_who_has_the_old_passkey(

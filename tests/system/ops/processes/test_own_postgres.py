@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg2
 import pytest
 
 from sql import schema
@@ -36,30 +35,6 @@ def test_start_refuses_a_database_that_is_not_utf8_with_the_statement_that_makes
     all_rows.run(statement.replace("latchkey", name))
     assert schema.apply(urlsplit(url)._replace(path=f"/{name}").geturl())
     all_rows.run(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture
-def plain_role(all_rows, database_url) -> Iterator[str]:
-    """A role that owns nothing, and may create nothing."""
-    name = f"plain_{urlsplit(database_url).path[1:]}"
-    all_rows.run(f"CREATE ROLE {name} LOGIN PASSWORD 'plain'")
-    yield name
-    all_rows.run(f"DROP ROLE {name}")
-
-
-def test_start_with_a_role_that_may_create_no_tables_names_the_grant_that_lets_it(
-    plain_role, new_database, new_state_dir
-):
-    url = new_database("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-    _, host = urlsplit(url).netloc.rsplit("@")
-    own_url = urlsplit(url)._replace(netloc=f"{plain_role}:plain@{host}").geturl()
-    grant = f"GRANT USAGE, CREATE ON SCHEMA public TO {plain_role}"
-    line = "DATABASE_URL: The schema cannot be applied: schema.sql: permission denied for schema public."
-    line += f" Let the owner of the database run: {grant}\n"
-    assert Service(new_state_dir, DATABASE_URL=own_url).refuses_to_start() == (1, line)
-    with closing(psycopg2.connect(url)) as owner, owner, owner.cursor() as cursor:
-        cursor.execute(grant)
-    assert schema.apply(own_url) == ["schema.sql", "functions"]
 
 
 def test_start_behind_a_pooler_of_statements_names_the_mode_that_it_needs(

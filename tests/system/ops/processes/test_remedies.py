@@ -247,6 +247,13 @@ class TestDatabase:
             all_rows.run("DROP ROLE latchkey_requests")
 
     @two_roles
+    def test_role_that_may_create_tables(self, play, database):
+        database.run("GRANT CREATE ON SCHEMA public TO PUBLIC")
+        found = play.fails("role", "As the owner of the schema or a superuser, run in psql: {}")
+        database.run(found.partition(": ")[2])
+        play.is_well("role")
+
+    @two_roles
     def test_role_without_rights(self, play, database, database_url, environment):
         remedy = "Set AUTH_DATABASE_OWNER_URL to the URL of the tables' owner, then run: latchkey migrate"
         database.run("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM latchkey")

@@ -113,12 +113,8 @@ def installed(wheel, tmp_path_factory) -> dict[str, str]:
 def command(folder: Path, *options: str, python: str = sys.executable, **environment: str) -> dict[str, Any]:
     """Return how to run the tests of the application, with all temporary files in the folder."""
     (folder / "tmp").mkdir(exist_ok=True)
-    inherited = {
-        "PATH": os.environ["PATH"],
-        "HOME": "/",
-        "TMPDIR": str(folder / "tmp"),
-        "DATABASE_URL": "nonsense",
-    }
+    inherited = {"PATH": os.environ["PATH"], "HOME": "/", "DATABASE_URL": "nonsense"}
+    inherited["TMPDIR"] = str(folder / "tmp")
     # Plugins of our dependencies, each of which takes a second to load.
     unused = [word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")]
     arguments = [python, "-m", "pytest", "-q", *unused, *options]
@@ -182,18 +178,8 @@ def test_kit_is_installed_beside_another_flask(folder, wheel, request):
         subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS.split()], check=True)
         (directory / "stamp").touch()
-    install = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--force-reinstall",
-        wheel,
-    ]
-    subprocess.run(install, check=True)
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", wheel]
+    subprocess.run([python, "-m", "pip", *install], check=True)
     (package,) = directory.glob("lib/python*/site-packages/latchkey_auth")
     service = {"LATCHKEY_COMMAND": f"{sys.executable} {package}/__main__.py"}
     done = subprocess.run(
