@@ -73,19 +73,10 @@ def test_queries_use_only_metrics_and_labels_that_exist(metered):
 
 
 def test_requests_are_counted_by_route_and_status(metered):
-    before = metered.samples()
     assert metered.client.get("/admin/users/5d0c1a2f-a5a0-4f5d-b8e7-0d9a0a3c2d1e").status_code == 401
-    assert metered.client.get("/nonsense/5d0c1a2f").status_code == 404
     assert metered.client.open("/user", "BREW").status_code == 405
-    after = metered.samples()
-    new = {
-        dict(labels)["route"]: dict(labels)
-        for name, labels in after.keys() - before.keys()
-        if name.endswith("_requests_total")
-    }
-    assert new["/admin/users/<user_id>"]["status"] == "401"
-    labels = [dict(labels) for name, labels in after if name == "latchkey_requests_total"]
-    assert {"method": "GET", "route": "none", "status": "404"} in labels
+    labels = [dict(labels) for name, labels in metered.samples() if name == "latchkey_requests_total"]
+    assert {"method": "GET", "route": "/admin/users/<user_id>", "status": "401"} in labels
     assert {"method": "other", "route": "none", "status": "405"} in labels
     assert "5d0c1a2f" not in metered.text()
 

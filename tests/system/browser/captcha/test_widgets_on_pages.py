@@ -90,29 +90,17 @@ def test_form_sent_before_the_widget_is_done_is_refused_and_asks_nobody(page, he
 
 def test_page_allows_the_hosts_of_its_widget_and_no_others(page, here, site, provider):
     policies = {path: site.get(path).headers["Content-Security-Policy"] for path in ("/sign-up", "/nowhere")}
-    allowed = {
-        each.partition(" ")[0]: each.split()[1:]
-        for each in policies["/sign-up"].split("; ")
-        if "https://" in each
+    allowed = {each.partition(" ")[0]: each.split()[1:] for each in policies["/sign-up"].split("; ")}
+    named = {
+        name: hosts
+        for name, found in allowed.items()
+        if (hosts := [host for host in found if "https://" in host])
     }
-    turnstile, hcaptcha = (
-        ["https://challenges.cloudflare.com"],
-        ["https://hcaptcha.com", "https://*.hcaptcha.com"],
-    )
-    named = {name: [host for host in hosts if host.startswith("https://")] for name, hosts in allowed.items()}
-    if provider.kind == "turnstile":
-        assert named == dict.fromkeys(("script-src", "frame-src"), turnstile)
-    else:
-        assert named == dict.fromkeys(("script-src", "frame-src", "style-src", "connect-src"), hcaptcha)
+    hosts, names = ["https://challenges.cloudflare.com"], {"script-src", "frame-src"}
+    if provider.kind == "hcaptcha":
+        hosts, names = (
+            ["https://hcaptcha.com", "https://*.hcaptcha.com"],
+            names | {"style-src", "connect-src"},
+        )
+    assert named == dict.fromkeys(names, hosts)
     assert "https://" not in policies["/nowhere"]
-    page.open(f"{here}/sign-up")
-    blocked = page.run(
-        """new Promise((resolve) => {
-          addEventListener("securitypolicyviolation", ({ blockedURI }) => resolve(blockedURI));
-          const script = document.createElement("script");
-          script.src = "https://evil.example/script.js";
-          document.body.append(script);
-        })"""
-    )
-    assert blocked == "https://evil.example/script.js"
-    assert all("Content Security Policy" in each for each in page.complaints())

@@ -166,16 +166,6 @@ def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
     assert sorted(page.run(providers)) == ["email", "google"]
 
 
-def test_wrong_password_is_a_message_on_the_page(page, alice):
-    fill(page, email=alice.email, password="Wrong-Horse-1")
-    page.click("Sign in")
-    page.wait_for("Invalid login credentials")
-    assert [text for text in page.complaints() if "status of 401" not in text] == []
-    fill(page, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for(f"Signed in as {alice.email}")
-
-
 def test_link_of_a_mail_that_a_phone_opens_signs_the_phone_in_alone(page, phone, alice, service, database):
     fill(page, email=alice.email)
     page.click("Send me a link")

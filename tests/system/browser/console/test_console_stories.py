@@ -134,38 +134,6 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
         take_overview(page, here, database)
 
 
-@pytest.mark.parametrize(("width", "is_phone"), [(375, True), (640, True), (1280, False)])
-def test_rows_are_cards_and_sections_are_folded_on_a_phone_and_at_twice_the_size(
-    console, here, ids, width, is_phone
-):
-    console.resize(width, 740)
-    for path in ("users", "applications", "audit", "webhooks", "messages", "settings"):
-        console.open(f"{here}/console/{path}")
-        assert console.run("document.querySelector('h1').getBoundingClientRect().top") < 150, path
-        assert console.run("document.querySelector('.table').scrollWidth") <= width, path
-        assert (
-            console.run("getComputedStyle(document.querySelector('tbody tr')).display") == "flex"
-        ) is is_phone
-        assert console.run("document.querySelector('.self').checkVisibility()") is not is_phone
-    if is_phone:
-        console.run("document.querySelector('.sections summary').click()")
-        console.click("carol@example.com")
-        console.wait_for("Your account")
-
-
-def test_bar_of_chosen_users_appears_with_their_number(console, here, alice, bob):
-    console.open(f"{here}/console/users")
-    bar = "[...document.querySelectorAll('#chosen button')].map((each) => each.checkVisibility())"
-    number = "getComputedStyle(document.querySelector('.chosen'), '::after').content"
-    assert console.run(bar) == [False, False, False]
-    for _ in range(2):
-        console.run("document.querySelector('[name=id]:not(:checked)').click()")
-        assert console.run(bar) == [True, True, True]
-    assert console.run(number) == "counter(chosen)"
-    console.run("document.querySelector('[name=all]').click()")
-    assert console.run(number) == '"all"'
-
-
 def find(console: Browser, search: str) -> None:
     """Search for users with only the keyboard."""
     console.press("/")

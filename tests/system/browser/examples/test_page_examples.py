@@ -111,12 +111,6 @@ def test_user_stays_signed_in_until_the_sign_out_here_and_there(signed_in, home,
     signed_in.wait_for("Forgot password?")
 
 
-def test_session_that_has_ended_is_noticed(signed_in, home, database):
-    database.run("DELETE FROM sessions")
-    signed_in.open(home)
-    waits_for_nobody(signed_in, home)
-
-
 def test_link_opened_in_this_browser_leads_back_signed_in(page, home, post):
     page.click("Create an account")
     page.wait_for("Create your account")

@@ -57,25 +57,6 @@ def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, pass
     signed_in(page, here, alice)
 
 
-def test_lost_passkey_is_removed_by_a_recovery_alone(
-    page, here, passkey, authenticator, alice, site, database
-):
-    page.clear(authenticator)
-    page.open(f"{here}/sign-in")
-    page.click("Sign in with a passkey")
-    page.wait_for("No passkey was used. Try again, or choose another way.")
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("One more step")
-    page.click("Sign in with a passkey")
-    page.wait_for("No passkey was used. Try again, or choose another way.")
-    page.wait_for("Forgot your password?")
-    page.open(f"{here}/account/changes")
-    page.click("Remove Passkey")
-    page.wait_for("One more step")
-    assert database.count("factors") == 1
-
-
 def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, site, alice):
     key = page.add_authenticator(is_key=True)
     security_keys.enrol_in_browser(page, here, alice.sign_in(client=site), "Blue key")

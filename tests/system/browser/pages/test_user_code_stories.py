@@ -1,4 +1,4 @@
-"""The page for the code of a device in a real browser: by keyboard, and without JavaScript."""
+"""The page for the code of a device in a real browser without JavaScript."""
 
 import pytest
 
@@ -37,23 +37,3 @@ def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, h
     page.click("Cancel")
     page.wait_for("The device isn’t connected")
     assert device.poll().json["error"] == "access_denied"
-
-
-def test_user_decides_by_keyboard_alone(page, site, here, alice, device):
-    page.open(f"{here}/device")
-    sign_in(page, alice.email)
-    page.wait_for("Enter the code shown on your device.")
-    page.type("BBBBBBBB")
-    page.press("Enter")
-    page.wait_for("This code is wrong or has expired.")
-    # The focus is on the field that is wrong.
-    page.wait(lambda: page.run("document.activeElement.matches('input')"))
-    page.run("document.activeElement.select()")
-    page.type(device.codes["user_code"])
-    page.press("Enter")
-    page.wait_for(ASKED)
-    while page.run("document.activeElement.textContent") != "Allow":
-        page.press("Tab")
-    page.press("Enter")
-    page.wait_for("Your device is connected")
-    assert device.poll().status_code == 200
