@@ -101,18 +101,9 @@ class PgAdmin(Application):
     BUTTON, PROOF = "Login with Latchkey", "/browser/"
 
     def command(self, settings: str) -> list[str]:
-        paths = {
-            name: str(self.directory / name.lower())
-            for name in (
-                "DATA_DIR",
-                "LOG_FILE",
-                "SQLITE_PATH",
-                "SESSION_DB_PATH",
-                "STORAGE_DIR",
-                "KERBEROS_CCACHE_DIR",
-                "AZURE_CREDENTIAL_CACHE_DIR",
-            )
-        }
+        names = "DATA_DIR LOG_FILE SQLITE_PATH SESSION_DB_PATH STORAGE_DIR KERBEROS_CCACHE_DIR"
+        names += " AZURE_CREDENTIAL_CACHE_DIR"
+        paths = {name: str(self.directory / name.lower()) for name in names.split()}
         own = paths | {"DEFAULT_SERVER_PORT": self.port, "UPGRADE_CHECK_ENABLED": False}
         lines = "".join(f"{name} = {value!r}\n" for name, value in own.items())
         (self.directory / "config_local.py").write_text(settings + lines)

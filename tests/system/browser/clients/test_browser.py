@@ -13,7 +13,6 @@ import pytest
 
 from tests.support.browser import Browser, fill
 from tests.support.environment import SERVICE_ROLE_KEY
-from tests.support.fake_provider import FakeProvider
 from tests.support.local_server import Handler, LocalServer
 from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, free_port, wait_until
 from tests.support.tables import Rows
@@ -58,14 +57,7 @@ def origin() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def google() -> Iterator[FakeProvider]:
-    with FakeProvider("google") as provider:
-        provider.person = {"sub": "dave-at-google", "email": DAVE, "email_verified": True}
-        yield provider
-
-
-@pytest.fixture(scope="module")
-def service(tab, serve, origin, google) -> Iterator[Any]:
+def service(tab, serve, origin) -> Iterator[Any]:
     port = free_port()
     Application.service = f"http://127.0.0.1:{port}"
     changes = {
@@ -76,7 +68,7 @@ def service(tab, serve, origin, google) -> Iterator[Any]:
         "AUTH_DEV_INBOX": "true",
         "AUTH_DELIVER": "true",
     }
-    with serve(PATIENT_GUNICORN, **changes, **google.settings("google")) as (service, _):
+    with serve(PATIENT_GUNICORN, **changes) as (service, _):
         yield service
 
 
@@ -145,25 +137,6 @@ def test_magic_link_signs_in(page, follow, alice, origin):
     page.wait(lambda: page.url.rstrip("#") == f"{origin}/index.html")
     # Verified with the browser's own cryptography.
     assert page.run("auth.getClaims().then(({ data }) => data.claims.sub)") == alice.id
-
-
-def test_provider_signs_in_and_links_with_pkce(page, origin, alice, database):
-    leave = "auth.{}({{ provider: 'google', options: {{ redirectTo: here }} }})"
-    page.run(leave.format("signInWithOAuth"))
-    page.wait_for(f"Signed in as {DAVE}")
-    page.wait(lambda: page.url == f"{origin}/index.html")
-
-    sign_out(page, database)
-    database.run("DELETE FROM users WHERE email = %(email)s", email=DAVE)
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for(f"Signed in as {alice.email}")
-    page.run(leave.format("linkIdentity"))
-    page.wait_for("Continue")
-    page.click("Continue")
-    page.wait_for(f"Signed in as {alice.email}")
-    providers = "auth.getUserIdentities().then(({ data }) => data.identities.map(({ provider }) => provider))"
-    assert sorted(page.run(providers)) == ["email", "google"]
 
 
 def test_link_of_a_mail_that_a_phone_opens_signs_the_phone_in_alone(page, phone, alice, service, database):

@@ -1,4 +1,4 @@
-"""An invitation ends signed in at the application, whose users sign in on our pages or by OpenID Connect."""
+"""An invitation ends signed in at the application, whose users sign in by OpenID Connect."""
 
 from collections.abc import Iterator
 
@@ -23,36 +23,16 @@ def settings(mailing: dict[str, str], acme: Application) -> dict[str, str]:
     return mailing | {"AUTH_SITE_URL": acme.url, "AUTH_SITE_LOGIN_URL": f"{acme.url}/login"}
 
 
-@pytest.fixture
-def join(page, site, post, service_role):
-    """Return a function that invites Dave, who opens the link and chooses a password."""
-
-    def join() -> None:
-        site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
-        page.open(post.read(DAVE, "You’ve been invited to Acme").link)
-        page.click("Continue")
-        page.wait_for("Welcome to Acme")
-        page.wait(lambda: page.run("!!document.querySelector('[name=password]')"))
-        fill(page, password="Fresh-Horse-2")
-        page.click("Save password")
-
-    return join
-
-
-def test_invited_user_ends_at_the_application_that_signs_in_by_openid(page, here, join, acme, database):
+def test_invited_user_ends_at_the_application(page, here, site, post, service_role, acme, database):
     acme.signs_in_at(here, make_client(database, acme.callback))
     page.without_script()
-    join()
+    site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
+    page.open(post.read(DAVE, "You’ve been invited to Acme").link)
+    page.click("Continue")
+    page.wait_for("Welcome to Acme")
+    page.wait(lambda: page.run("!!document.querySelector('[name=password]')"))
+    fill(page, password="Fresh-Horse-2")
+    page.click("Save password")
     page.wait_for("wants to:")
     page.click("Allow")
-    page.wait_for(f"Home of {DAVE}")
-
-
-def test_invited_user_who_opens_the_application_later_is_asked(page, here, join, acme):
-    acme.signs_in_at(here, None)
-    join()
-    page.wait_for(f"Home of {DAVE}")
-    page.open(f"{acme.url}/login")
-    page.wait_for(f"Continue as {DAVE}")
-    page.click(f"Continue as {DAVE}")
     page.wait_for(f"Home of {DAVE}")

@@ -121,15 +121,3 @@ def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
     assert send("token", body=body).startswith("Status 200")
     assert alice.email in send("get_user")
     assert send("guide", target="/nowhere").startswith("Status 404")
-
-
-def test_docs_work_without_javascript_and_search_by_a_key(page, here):
-    page.open(f"{here}/docs/quick-start")
-    page.press("/")
-    page.type("otp_expired")
-    page.press("Enter")
-    page.wait_for("for “otp_expired”")
-    page.without_script()
-    page.open(f"{here}/docs/settings")
-    page.click("Webhooks")
-    page.wait_for("Register an endpoint")

@@ -4,7 +4,6 @@ import pytest
 
 from tests.support import security_keys
 from tests.support.browser import fill
-from tests.support.links import path
 from tests.support.users import PASSWORD
 from tests.system.browser.pages.test_accessibility import AXE, problems
 from tests.system.browser.pages.test_stories import signed_in, signed_in_with_new_passkey
@@ -81,25 +80,3 @@ def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, 
     page.click("Use another account")
     page.wait_for("You’re signed out")
     page.remove_authenticator(key)
-
-
-def test_notice_gives_the_account_back_to_who_has_the_old_passkey(
-    page, here, passkey, alice, outbox, database
-):
-    token = outbox.last(alice.email, "passkey_added").token
-    database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
-    database.run("UPDATE users SET created_at = now() - interval '9 days'")
-    database.run(
-        "INSERT INTO identities (user_id, provider, subject, identity_data)"
-        " SELECT id, 'github', '1', '{}' FROM users WHERE id = %(id)s",
-        id=alice.id,
-    )
-    page.open(here + path("undo", token))
-    page.wait_for("Clear the checkbox of anything you added yourself.")
-    page.click("This wasn’t me")
-    page.wait_for(
-        "Use an authenticator app, security key or passkey that you’ve had for more than seven days."
-    )
-    page.click("Use a passkey or security key")
-    page.wait_for("Your account is secure")
-    assert database.all("SELECT provider FROM identities WHERE user_id = %(id)s", id=alice.id) == [("email",)]

@@ -192,16 +192,6 @@ class TestDeadline:
         assert "ZeroDivisionError: division by zero" in results["redis"].text
         assert str(results["redis"].setting).endswith(": latchkey doctor --skip redis")
 
-    def test_time_since_the_start_of_the_command_counts(self, environment, healthy, replaced, monkeypatch):
-        monkeypatch.setattr(examination, "_LEAST_SECONDS", -0.5)
-        hanging = replaced(database=lambda over: over.wait(), keys=lambda over: over.wait())
-        monkeypatch.setattr(examination, "CHECKS", hanging)
-        monkeypatch.setattr(examination, "SECONDS", 3600.0)
-        begun = {"LATCHKEY_STARTED": str(time.monotonic() - 3600)}
-        lines = run_with_settings(environment | begun, "doctor").stdout.splitlines()
-        assert "✗ The database responds: could not be checked, no answer within 3600 s." in lines
-        assert lines[-1] == "- The keys match the database: not checked, see database"
-
     def test_report_is_complete_if_everything_hangs(self, environment):
         with BadMailServer("GREETING", "hang") as silent:
             address = f"127.0.0.1:{silent.port}"

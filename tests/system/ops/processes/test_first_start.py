@@ -79,15 +79,6 @@ def test_messages_are_printed_on_localhost_and_not_logged(service, client):
     assert service.get(link)[1] == b""
 
 
-def test_command_finds_the_embedded_database_of_a_running_service(service, client):
-    environment = {"AUTH_STATE_DIR": str(service.state_dir), "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
-    result = run_with_settings(environment, "create-admin", "carol@example.com")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout.startswith("carol@example.com is an administrator (new user): ")
-    body = {"email": "carol@example.com", "password": PASSWORD}
-    assert client.post("/login-admin", json=body).status_code == 200
-
-
 def test_command_with_other_settings_than_the_service_names_them_and_the_line_that_lets_it_act(service):
     environment = os.environ | {
         "AUTH_STATE_DIR": str(service.state_dir),

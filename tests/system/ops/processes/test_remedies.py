@@ -378,17 +378,6 @@ class TestKeysAndFiles:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         play.is_well("disk", **state)
 
-    def test_directory_of_another_user(self, play, state):
-        if os.geteuid() != 0:
-            pytest.skip("only root can become another user")
-        state["state_dir"].parent.chmod(0o711)
-        os.seteuid(65_534)
-        try:
-            play.fails("disk", "Run this as the user of the service, which must own {}.", **state)
-        finally:
-            os.seteuid(0)
-        play.is_well("disk", **state)
-
 
 def body(**members: str) -> bytes:
     healthy = {"service": "latchkey", "version": auth.__version__, "status": "healthy"}
@@ -427,10 +416,6 @@ class TestPublicUrl:
                 play.fails("certificate", "Renew it, for example by: certbot renew", base_url=target.url)
                 monkeypatch.setattr(public_url, "_LEAST_DAYS", 0)
                 play.is_well("certificate", base_url=target.url)
-
-    def test_service_with_another_database(self, play, target):
-        remedy = "Set AUTH_BASE_URL to the URL of this service, or DATABASE_URL to the database of that one."
-        play.fails("proxies", remedy, base_url=target.url)
 
     @pytest.mark.parametrize(
         ("proxies", "trusted", "right"),

@@ -160,15 +160,6 @@ def test_all_ends_when_pytest_is_killed(folder, installed):
     assert [Path(path).name for path in left(folder)] == ["latchkey-pytest-beside"]
 
 
-def test_reason_is_shown_when_the_test_server_does_not_start(folder, installed):
-    remote = {"LATCHKEY_TEST_DATABASE_URL": "postgresql://db.example.com/postgres"}
-    done = subprocess.run(
-        **command(folder, "-k", "slow", **installed, **remote), capture_output=True, check=False
-    )
-    assert "must name a Postgres of this machine, not db.example.com" in done.stdout
-    assert left(folder) == []
-
-
 def test_kit_is_installed_beside_another_flask(folder, wheel, request):
     """With the service apart, and without its dependencies."""
     state = hashlib.sha256((REQUIREMENTS + sys.version).encode()).hexdigest()[:16]
