@@ -12,7 +12,7 @@ help:
 	@echo 'make test-all run these, tests/source, and tests/system, which start programs; skips what needs programs that are missing'
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
-	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, generated clients, the example for Spring, and OpenID applications'
+	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, the example for Spring, and OpenID applications'
 	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
 	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types, and run tests/source, which read the code and the documents'
@@ -64,7 +64,7 @@ test-clients:
 
 test-interop:
 	@$(PYTHON) make_venv.py test
-	@if command -v npm >/dev/null; then for each in mcp generated/typescript applications/authjs ../clients; do \
+	@if command -v npm >/dev/null; then for each in mcp applications/authjs ../clients; do \
 	  npm ci --ignore-scripts --prefix tests/system/interop/$$each || exit; done; fi
 	@.venv/bin/pytest tests/system/interop $(ARGS)
 	@exec .venv/bin/pytest tests/system/examples -k spring $(ARGS)

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-from auth.ops.doctor.interpreter import built_plainly
-
 _ASK = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_config_var('CONFIG_ARGS') or '')"
 # Of the distribution.
 SYSTEM = "/usr/bin/python3"
@@ -20,6 +18,6 @@ def described(python: str = sys.executable) -> str:
 def _build(configured: str) -> str:
     if "--enable-optimizations" in configured:
         return "optimised" + (" with LTO" if "--with-lto" in configured else "")
-    if built_plainly(configured):
-        return "built plainly"
-    return "of the distribution" if "'--prefix=/usr'" in configured else "unknown build"
+    if "'--prefix=/usr'" in configured:
+        return "of the distribution"
+    return "built plainly" if configured else "unknown build"

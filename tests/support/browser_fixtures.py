@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.browser import Browser, opened
-from tests.support.failures import Failures
-from tests.support.forwarder import Forwarder
 from tests.support.inbox import Post
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port
 from tests.support.server import ServerClient
@@ -70,13 +68,6 @@ def post(mail_server: MailServer) -> Post:
 
 
 @pytest.fixture(scope="module")
-def forwarder(database_url: str) -> Iterator[Forwarder]:
-    """Between the service and its database, for modules whose settings name it."""
-    with Forwarder(database_url) as forwarder:
-        yield forwarder
-
-
-@pytest.fixture(scope="module")
 def gunicorn() -> list[str]:
     """The command that runs a module's service."""
     return PATIENT_GUNICORN
@@ -118,9 +109,7 @@ def application(site) -> str:
 
 @pytest.fixture
 def page(tab, here, request) -> Iterator[Browser]:
-    """A browser that speaks English. Pages cause no console errors but those of refused forms, and of the
-    absence of the database.
-    """
+    """A browser that speaks English. Pages cause no console errors but those of refused forms."""
     tab.forget()
     tab.speak("en")
     tab.resize(360, 740)
@@ -134,8 +123,6 @@ def page(tab, here, request) -> Iterator[Browser]:
     if "party" in request.fixturenames:
         # The browser may ask for an icon while the application stops, or once it has stopped.
         accepted += ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET"]
-    if "forwarder" in request.fixturenames:
-        accepted.append("status of 503")
     assert [each for each in complaints if not any(text in each for text in accepted)] == []
 
 
@@ -145,8 +132,3 @@ def authenticator(page) -> Iterator[str]:
     added = page.add_authenticator()
     yield added
     page.remove_authenticator(added)
-
-
-@pytest.fixture
-def failures(page, here, database, forwarder) -> Failures:
-    return Failures(page, here, database, forwarder)

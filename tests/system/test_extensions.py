@@ -1,6 +1,5 @@
-"""Extensions that are off are not imported, and commands import no page."""
+"""Extensions that are off are not imported."""
 
-import base64
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from tests.support.processes import CHECKOUT
 
 PACKAGES = {f"extensions.{name}" for name in EXTENSIONS}
 _APPLICATION = "from app import create_app; create_app(settings.load())"
-_COMMAND = "from auth.web import audit, context; context.make_parts(settings.load(), audit.of_command)"
 # Packages that only disabled extensions or /docs need.
 _LIBRARIES = {"yaml", "markdown_it"}
 # Of the tests of core and domain, some that are quick and about the specification's service.
@@ -26,7 +24,6 @@ _ALONE = (
     "tests/flows/account/test_signup_domains.py",
     "tests/flows/admin/test_last_administrator.py",
 )
-_SECRETS = "v1,whsec_" + base64.b64encode(bytes(32)).decode()
 
 
 @pytest.fixture
@@ -65,11 +62,3 @@ def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_data
 
 def test_extension_that_is_on_is_imported(modules):
     assert modules(_APPLICATION, **EVERY_EXTENSION) & PACKAGES == PACKAGES
-
-
-def test_command_imports_the_hooks_but_no_page(modules):
-    hook = "AUTH_HOOK_BEFORE_USER_CREATED"
-    imported = modules(_COMMAND, **{hook: "http://localhost/hook", f"{hook}_SECRETS": _SECRETS})
-    pages = ("web.html", *(f"extensions.{name}." for name in ("openid", "api_keys", "console")))
-    assert "extensions.hooks" in imported
-    assert [name for name in imported if name.startswith(pages)] == []

@@ -18,7 +18,7 @@ from auth import extensions
 from auth.core.checks import Check, Context, Failure, NotChecked, Note
 from auth.core.settings import Settings, cores
 from auth.core.settings.state import NotRunningError
-from auth.ops.doctor import database, delivery, interpreter, mail, public_url, secrets
+from auth.ops.doctor import database, delivery, mail, public_url, secrets
 from sql import Database
 from sql.pool import NotInTime, reason
 
@@ -28,7 +28,6 @@ CHECKS = (
     *public_url.CHECKS,
     *mail.CHECKS,
     *delivery.CHECKS,
-    *interpreter.CHECKS,
     *extensions.checks(),
 )
 SECONDS = 4.0  # from the start of the command

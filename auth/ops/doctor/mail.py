@@ -1,4 +1,4 @@
-"""Checks of the mail server, of the sender's domain in DNS, and of SMS."""
+"""Checks of the mail server, and of the sender's domain in DNS."""
 
 import dns.exception
 import dns.resolver
@@ -88,15 +88,4 @@ def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
     return [b"".join(record.strings).decode(errors="replace") for record in answer]
 
 
-@check("sms", "SMS can be sent")
-def _sms(context: Context) -> Failure | None:
-    settings = context.settings
-    if not settings.phone_enabled or (settings.sms_provider == "none" and not settings.offers_phone):
-        raise NotChecked("phones are not used")
-    if settings.offers_phone:
-        return None
-    remedy = "Set AUTH_SMS_PROVIDER to twilio or none, or set AUTH_HOOK_SEND_SMS."
-    return Failure("There is no SMS provider, so sign-ins by phone are refused.", remedy)
-
-
-CHECKS = (_server, _sender, _sms)
+CHECKS = (_server, _sender)

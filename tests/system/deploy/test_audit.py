@@ -33,10 +33,9 @@ def audit(tmp_path):
     return run
 
 
-@cases("answer", ["Dependency not found on PyPI and could not be audited", "No known vulnerabilities found"])
-def test_audit_fails_where_nothing_knows_of_a_known_vulnerability(audit, tmp_path, answer):
-    done = audit(answer, 0)
-    assert (done.returncode, "NOTHING WAS AUDITED" in done.stdout, answer in done.stdout) == (2, True, True)
+def test_audit_fails_where_nothing_knows_of_a_known_vulnerability(audit, tmp_path):
+    done = audit("No known vulnerabilities found", 0)
+    assert (done.returncode, "NOTHING WAS AUDITED" in done.stdout) == (2, True)
     assert not (tmp_path / "asked").exists()
 
 

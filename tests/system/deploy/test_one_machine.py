@@ -19,7 +19,6 @@ from typing import Self
 import pytest
 
 from auth import __version__
-from tests.support import oldest_release
 from tests.support.processes import CHECKOUT, wait_until
 from tests.support.programs import find_program
 from tests.support.smtp_server import Certificate
@@ -207,34 +206,22 @@ def tree() -> Path:
 
 @pytest.fixture(scope="module")
 def packages(tree, tmp_path_factory) -> Path:
-    """Return a folder with the wheels of the packages that both releases need, on 3.11.2 too."""
+    """Return a folder with the wheels of the packages, on 3.11.2 too."""
     folder = tmp_path_factory.mktemp("packages")
-    last = oldest_release.unpack(folder / "last", last_release(), "requirements.lock")
-    for source in (CHECKOUT, last):
-        lock = folder / "requirements.txt"
-        lock.write_text(re.sub(r" ;[^\\\n]*", "", (source / "requirements.lock").read_text()))
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        done = subprocess.run(
-            [*pip, "--dest", folder, "--requirement", lock], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            pytest.skip(f"{OTHERWISE}: the packages cannot be fetched: {done.stderr[-500:]}")
+    lock = folder / "requirements.txt"
+    lock.write_text(re.sub(r" ;[^\\\n]*", "", (CHECKOUT / "requirements.lock").read_text()))
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    done = subprocess.run(
+        [*pip, "--dest", folder, "--requirement", lock], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"{OTHERWISE}: the packages cannot be fetched: {done.stderr[-500:]}")
     return folder
 
 
-def last_release() -> str:
-    """Return the commit of the last release."""
-    command = ["git", "log", "-1", "--format=%H", "-G^__version__", "--", "auth/__init__.py"]
-    found = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "none"
-
-
-@pytest.fixture(params=["this release", "the last release"])
-def releases(request, tmp_path) -> list[tuple[str, Path]]:
-    """Return the versions and the wheels of a release, and of this one as the next."""
-    source = CHECKOUT
-    if request.param == "the last release":
-        source = oldest_release.unpack(tmp_path / "source", last_release(), ".")
+@pytest.fixture
+def releases(tmp_path) -> list[tuple[str, Path]]:
+    """Return the versions and the wheels of this release, and of the same as the next."""
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
 
@@ -242,7 +229,7 @@ def releases(request, tmp_path) -> list[tuple[str, Path]]:
         package = checkout / "auth" / "__init__.py"
         package.write_text(package.read_text().replace(__version__, NEXT))
 
-    first = build_wheel(tmp_path / "first", source=source)
+    first = build_wheel(tmp_path / "first")
     return [(first.name.split("-")[1], first), (NEXT, build_wheel(tmp_path / "second", be_the_next))]
 
 

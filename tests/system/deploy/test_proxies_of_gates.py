@@ -23,12 +23,6 @@ REQUESTS = {
         "Sec__Fetch__Site": "none",
     },
     "an old cookie": {"Cookie": "__Host-latchkey-gate=" + "a" * 43 + "; latchkey-gate=" + "a" * 43},
-    "forged facts": {
-        "X__Forwarded__Host": "x",
-        "X__Forwarded__Uri": "/.latchkey/start",
-        "X__Forwarded__Method": "OPTIONS",
-    },
-    "another site": {"Origin": "https://evil.example", "Sec__Fetch__Site": "cross-site"},
 }
 
 

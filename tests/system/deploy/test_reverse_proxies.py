@@ -41,18 +41,13 @@ def assert_headers(response):
     assert response.headers.get("Server") in ("nginx", None)
 
 
-PLAIN_METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-CREDENTIALS = ["Authorization", "apikey"]
-
-
 def request_plainly(proxy, method, headers):
     plain = f"http://127.0.0.1:{proxy.plain_port}/verify?token=x"
     return httpx.request(method, plain, headers={"Host": proxy.name, **headers}, timeout=20)
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_page_over_plain_http_is_redirected_to_https(proxy, target, method):
-    response = request_plainly(proxy, method, {"Accept": "text/html"})
+def test_page_over_plain_http_is_redirected_to_https(proxy, target):
+    response = request_plainly(proxy, "GET", {"Accept": "text/html"})
     assert response.status_code == 301
     assert response.headers["Location"] == f"https://{proxy.name}/verify?token=x"
     assert_answers_plainly(response, target)
@@ -60,7 +55,7 @@ def test_page_over_plain_http_is_redirected_to_https(proxy, target, method):
 
 @pytest.mark.parametrize(
     ("method", "headers"),
-    [*((method, {}) for method in PLAIN_METHODS), *(("GET", {name: "topsecret"}) for name in CREDENTIALS)],
+    [("POST", {}), ("GET", {"Authorization": "topsecret"}), ("GET", {"apikey": "topsecret"})],
 )
 def test_request_over_plain_http_that_may_have_sent_a_secret_is_refused(proxy, target, method, headers):
     response = request_plainly(proxy, method, headers)
@@ -91,14 +86,10 @@ def test_claimed_addresses_are_replaced_and_the_response_has_hsts_but_no_version
     assert_headers(response)
 
 
-def test_longest_token_and_a_body_over_1_mib_reach_the_service(https, target):
+def test_longest_token_body_and_redirect_and_a_refusal_of_the_service_pass_through(https, target):
     https.post("/user", headers={"Authorization": "Bearer " + "a" * 30_000}, content=b"x" * 1_500_000)
     (request,) = target.requests
-    assert len(request.body) == 1_500_000
-    assert len(request.headers["authorization"]) > 30_000
-
-
-def test_long_redirect_and_refusal_of_the_service_reach_the_client(https, target):
+    assert (len(request.body), len(request.headers["authorization"])) == (1_500_000, 30_007)
     target.status, target.headers = 303, {"Location": "https://app.example.com/#access_token=" + "a" * 40_000}
     assert len(https.get("/verify").headers["Location"]) > 40_000
     target.status, target.body = 429, b'{"error_code": "over_email_send_rate_limit"}'
@@ -158,26 +149,12 @@ def test_caddyfile_is_valid_as_it_is_shipped():
     version = subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout
     if not re.match(r"v?2\.6\.[0-2]\b", version):
         pytest.skip("the shipped lines on buffers are those of Debian's Caddy 2.6.2")
-    command = [
-        program,
-        "validate",
-        "--adapter",
-        "caddyfile",
-        "--config",
-        str(CHECKOUT / "deploy" / "Caddyfile"),
-    ]
+    command = [program, "validate", "--adapter=caddyfile", f"--config={CHECKOUT}/deploy/Caddyfile"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "Valid configuration"), done.stderr
 
 
-CONSOLE = [
-    "/console",
-    "/console/users?q=a",
-    "//console",
-    "/%63onsole",
-    "/auth/v1/console",
-    "/x/..%2fconsole/audit",
-]
+CONSOLE = ["/console", "//console/users", "/%63onsole", "/auth/v1/console", "/x/..%2fconsole/audit"]
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -193,15 +170,6 @@ def test_console_is_open_to_its_network_alone(tmp_path, target, name):
         client.get("/console/users")
     paths = [request.path.partition("?")[0] for request in target.requests]
     assert paths == ["/sign-in", "/consoles", "/console/users"]
-
-
-@pytest.mark.parametrize("name", PROXIES)
-def test_request_that_fails_fails_no_other(tmp_path, target, name):
-    with PROXIES[name](tmp_path, target.url.removeprefix("http://")) as proxy, proxy.client() as client:
-        target.behaviour = "close"
-        assert client.post("/signup", content=b"{}").status_code in (502, 503)
-        target.behaviour = ""
-        assert [client.get("/user").status_code for _ in range(10)] == [200] * 10
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -267,15 +235,8 @@ REFUSED = {
 def handshake(proxy, *options):
     """Return the status of `openssl s_client`, and the suite or the alert."""
     address = ["-connect", f"127.0.0.1:{proxy.port}", "-servername", "localhost"]
-    command = [
-        "openssl",
-        "s_client",
-        *address,
-        "-CAfile",
-        str(proxy.certificate),
-        "-verify_return_error",
-        *options,
-    ]
+    trust = ["-CAfile", str(proxy.certificate), "-verify_return_error"]
+    command = ["openssl", "s_client", *address, *trust, *options]
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
     found = re.search(
         r"Cipher is (\S+)" if done.returncode == 0 else r"alert (.*?):", done.stdout + done.stderr

@@ -186,11 +186,6 @@ def test_every_page_with_a_second_terminal_is_played():
     assert found == PAGES.keys()
 
 
-def test_documents_set_no_setting_before_make_run():
-    paths = [CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md"), *(CHECKOUT / "examples").glob("*.md")]
-    assert [path.name for path in paths if re.search(r"(AUTH_\w+|PORT)=\S+ make run", path.read_text())] == []
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_second_terminal_of_a_page_acts_on_the_service_of_the_first(terminals, page):
     terminal, service = terminals(page)

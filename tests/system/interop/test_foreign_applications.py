@@ -21,7 +21,7 @@ from tests.support.browser import Browser
 from tests.support.commands import run_command
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port, short_directory, wait_until
-from tests.support.relying_parties import ENDS, TELLS, allow, end_session, running, sign_in
+from tests.support.relying_parties import TELLS, allow, end_session, running, sign_in
 from tests.support.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -101,18 +101,9 @@ class PgAdmin(Application):
     BUTTON, PROOF = "Login with Latchkey", "/browser/"
 
     def command(self, settings: str) -> list[str]:
-        paths = {
-            name: str(self.directory / name.lower())
-            for name in (
-                "DATA_DIR",
-                "LOG_FILE",
-                "SQLITE_PATH",
-                "SESSION_DB_PATH",
-                "STORAGE_DIR",
-                "KERBEROS_CCACHE_DIR",
-                "AZURE_CREDENTIAL_CACHE_DIR",
-            )
-        }
+        names = "DATA_DIR LOG_FILE SQLITE_PATH SESSION_DB_PATH STORAGE_DIR KERBEROS_CCACHE_DIR"
+        names += " AZURE_CREDENTIAL_CACHE_DIR"
+        paths = {name: str(self.directory / name.lower()) for name in names.split()}
         own = paths | {"DEFAULT_SERVER_PORT": self.port, "UPGRADE_CHECK_ENABLED": False}
         lines = "".join(f"{name} = {value!r}\n" for name, value in own.items())
         (self.directory / "config_local.py").write_text(settings + lines)
@@ -268,14 +259,6 @@ def enter(page: Browser, application: Application, name: str, alice: Any) -> Non
 @pytest.mark.parametrize("name", TESTED)
 def test_user_signs_in_with_the_settings_of_the_command(page, start, alice, name):
     enter(page, start(name), name, alice)
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_synapse_ends_its_session_when_it_ends_here(page, start, site, service_role, alice, end):
-    synapse = start("synapse", "--backchannel-logout-uri", "{url}/_synapse/client/oidc/backchannel_logout")
-    enter(page, synapse, "synapse", alice)
-    end_session(end, site, service_role, alice)
-    wait_until(lambda: synapse.whoami() == 401)
 
 
 def test_synapse_that_is_down_for_twenty_minutes_accepts_the_token_of_that_moment(

@@ -34,7 +34,6 @@ CHECKS = ["authorization-server-metadata", "authorization-server-metadata-cimd",
 # The commands of the clients, before their arguments. The first word is the name of a fixture.
 CLIENTS = {
     "FastMCP": ("python", HERE / "client.py"),
-    "Python SDK": ("python", HERE / "sdk.py"),
     "JavaScript SDK": ("node", HERE / "client.mjs"),
 }
 
@@ -74,7 +73,7 @@ def settings(documents) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def python(make_python) -> str:
-    """A Python with FastMCP and the SDK."""
+    """A Python with FastMCP."""
     return str(make_python(HERE / "requirements.txt") / "python")
 
 

@@ -1,13 +1,11 @@
-"""Which of our tokens go-oidc, openid-client and oauth2-proxy accept."""
+"""Which of our tokens go-oidc and openid-client accept."""
 
 import json
-import secrets
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.support.kinds_of_token import (
@@ -19,8 +17,6 @@ from tests.support.kinds_of_token import (
     token_of_each_kind,
 )
 from tests.support.openid import RESOURCE
-from tests.support.processes import free_port
-from tests.support.relying_parties import running
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -81,32 +77,3 @@ def test_library_accepts_exactly_its_own(site, here, tokens, notes, library: Cal
             text=True,
         )
         assert set(json.loads(done.stdout)) == expected, audience
-
-
-def test_proxy_accepts_its_id_token_and_no_access_token(site, here, tokens, notes, tmp_path):
-    if not shutil.which("go"):
-        pytest.skip("NOT TESTED: oauth2-proxy, which needs go")
-    program = "target/oauth2-proxy"
-    build = ["go", "build", "-o", program, "github.com/oauth2-proxy/oauth2-proxy/v7"]
-    subprocess.run(build, cwd=HERE / "oauth2_proxy", check=True)
-    port = free_port()
-    command = [
-        program,
-        "--provider=oidc",
-        f"--oidc-issuer-url={here}",
-        f"--client-id={notes.id}",
-        "--client-secret=unused",
-        "--email-domain=*",
-        "--skip-jwt-bearer-tokens",
-        f"--cookie-secret={secrets.token_hex(16)}",
-        "--upstream=static://200",
-        f"--http-address=127.0.0.1:{port}",
-    ]
-    url = f"http://127.0.0.1:{port}"
-    with running(command, url, tmp_path / "output", HERE / "oauth2_proxy"):
-        statuses = {
-            name: httpx.get(url, headers={"Authorization": f"Bearer {token}"}).status_code
-            for name, token in tokens.items()
-        }
-    # It ignores the type. Its client gets no notifications of ended sessions, so it has no logout token.
-    assert {name for name, status in statuses.items() if status == 200} == {"id token", "logout token"}

@@ -184,28 +184,11 @@ def test_user_without_the_role_and_one_without_a_proved_email_are_refused(page, 
     assert place.tool.requests == []
 
 
-@pytest.mark.parametrize(
-    "change", [{"ban_duration": "1h"}, {"app_metadata": {"roles": []}}], ids=["ban", "lost role"]
-)
-def test_lost_access_counts_when_the_id_token_expires(page, place, put, signed_in, change):
+def test_lost_access_counts_when_the_id_token_expires(page, place, put, signed_in):
     assert place.proxy.ask("/x", Cookie=signed_in).status_code == 200
-    put(**change)
+    put(app_metadata={"roles": []})
     page.wait(lambda: is_out(page, place))
     page.wait(lambda: place.proxy.ask("/x", Cookie=signed_in).status_code != 200)
-
-
-def test_groups_of_now_reach_the_tool_and_150_of_them_fit(page, place, put, signed_in):
-    groups = [f"a-group-with-a-long-name-{n}" for n in range(150)]
-    put(app_metadata={"roles": ["staff"], "groups": groups})
-
-    def has_all() -> bool:
-        page.open(f"{place.url}/x")
-        assert "The tool" in page.text
-        return place.tool.requests[-1][1]["x-forwarded-groups"].split(",") == groups
-
-    page.wait(has_all)
-    large = f"{page.cookie_header(place.url)}; tracking={'a' * 4000}"
-    assert place.proxy.ask("/x", Cookie=large).status_code == 200
 
 
 def test_page_with_40_assets_at_once_after_the_token_expired_gets_them_all(place, signed_in):

@@ -7,18 +7,12 @@ from tests.support.users import PASSWORD, WRONG_PASSWORD, sign_in
 from tests.web.test_limits_evasion import LOG_IN
 
 SPELLINGS = (
-    "/token?grant_type=password /auth/v1/token?grant_type=password //token?grant_type=password"
-    " ///token?grant_type=password /%74oken?grant_type=password /auth/v1//token?grant_type=password"
-    " //auth/v1/token?grant_type=password /auth/v1/%74%6f%6b%65%6e?grant_type=password"
-    " /%61uth/v1/token?grant_type=password /auth%2fv1/token?grant_type=password /token/?grant_type=password"
-    " /./token?grant_type=password /x/../token?grant_type=password /token;x=1?grant_type=password"
-    " /token%20?grant_type=password /TOKEN?grant_type=password /token?grant_type=%70assword"
-    " /token?x=1&grant_type=password /token?grant_type=password&x=/health /token?grant_type=password#x"
-    " /token?&&grant_type=password& /token?grant_type=pass%00word /token?grant_type=password%20"
-    " /token?grant%5ftype=password /token?Grant_Type=password /token?grant_type[]=password"
-    " /token?grant_type=refresh_token&grant_type=password /token?grant_type=password&grant_type=refresh_token"
-    " /token?grant_type=password;grant_type=refresh_token http://127.0.0.1/token?grant_type=password"
-    " http://evil.example/token?grant_type=password /login-admin /auth/v1/login-admin //login-admin"
+    "/token?grant_type=password /auth/v1/token?grant_type=password ///token?grant_type=password"
+    " /auth/v1/%74%6f%6b%65%6e?grant_type=password /auth%2fv1/token?grant_type=password"
+    " /x/../token?grant_type=password /token;x=1?grant_type=password /TOKEN?grant_type=password"
+    " /token?grant_type=%70assword /token?grant_type=password#x /token?grant_type=pass%00word"
+    " /token?Grant_Type=password /token?grant_type[]=password http://evil.example/token?grant_type=password"
+    " /token?grant_type=refresh_token&grant_type=password //login-admin"
 )
 
 
@@ -39,7 +33,7 @@ class TestSpellingsOfARoute:
         )
         assert database.count("failure_counts") == 0
 
-    @cases("method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "post", "Post", "XPOST"])
+    @cases("method", ["GET", "OPTIONS", "Post", "XPOST"])
     def test_other_method_does_nothing(self, limited_server, alice, database, method):
         reply = ask(limited_server.port, LOG_IN, method, {"email": alice.email, "password": PASSWORD})
         assert reply.status in ((200,) if method == "OPTIONS" else (400, 405))

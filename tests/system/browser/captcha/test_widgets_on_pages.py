@@ -13,7 +13,6 @@ from tests.support.users import PASSWORD
 pytest_plugins = ["tests.support.browser_fixtures"]
 DAVE = "dave@example.com"
 REFUSED = "We couldn’t check that you’re human. Try again."
-AWAY = "The service isn’t available right now."
 
 
 @pytest.fixture(scope="module", params=["turnstile", "hcaptcha"])
@@ -69,32 +68,14 @@ def test_token_of_the_widget_signs_up_and_is_verified_once(page, here, provider,
     assert provider.asked == [{"secret": SECRET, "response": provider.given[0]}]
 
 
-@pytest.mark.parametrize("case", ["wrong", "reused", "another host", "not JSON", "silent"])
-def test_refused_token_signs_nobody_up_and_a_new_one_does(page, here, provider, database, case):
-    if case == "wrong":
-        provider.token = "wrong"
-    elif case == "reused":
-        provider.token = "once"
-        provider.spend("once")
-    elif case == "another host":
-        provider.hostname = "evil.example"
-    elif case == "not JSON":
-        provider.body = b"<html>"
-    else:
-        provider.behaviour = "hang"
+def test_refused_token_signs_nobody_up_and_a_new_one_does(page, here, provider, database):
+    provider.token = "wrong"
     sign_up(page, here, provider)
-    page.wait_for(AWAY if case in ("not JSON", "silent") else REFUSED)
+    page.wait_for(REFUSED)
     assert (database.count("users"), database.count("outbox"), len(provider.asked)) == (0, 0, 1)
     # Of the refused form.
     assert not [each for each in page.complaints() if "status of" not in each]
     provider.forget()
-    sign_up(page, here, provider)
-    page.wait_for("Check your inbox")
-    assert database.count("users") == 1
-
-
-def test_slow_answer_is_waited_for(page, here, provider, database):
-    provider.patience = 1.0
     sign_up(page, here, provider)
     page.wait_for("Check your inbox")
     assert database.count("users") == 1
@@ -109,29 +90,17 @@ def test_form_sent_before_the_widget_is_done_is_refused_and_asks_nobody(page, he
 
 def test_page_allows_the_hosts_of_its_widget_and_no_others(page, here, site, provider):
     policies = {path: site.get(path).headers["Content-Security-Policy"] for path in ("/sign-up", "/nowhere")}
-    allowed = {
-        each.partition(" ")[0]: each.split()[1:]
-        for each in policies["/sign-up"].split("; ")
-        if "https://" in each
+    allowed = {each.partition(" ")[0]: each.split()[1:] for each in policies["/sign-up"].split("; ")}
+    named = {
+        name: hosts
+        for name, found in allowed.items()
+        if (hosts := [host for host in found if "https://" in host])
     }
-    turnstile, hcaptcha = (
-        ["https://challenges.cloudflare.com"],
-        ["https://hcaptcha.com", "https://*.hcaptcha.com"],
-    )
-    named = {name: [host for host in hosts if host.startswith("https://")] for name, hosts in allowed.items()}
-    if provider.kind == "turnstile":
-        assert named == dict.fromkeys(("script-src", "frame-src"), turnstile)
-    else:
-        assert named == dict.fromkeys(("script-src", "frame-src", "style-src", "connect-src"), hcaptcha)
+    hosts, names = ["https://challenges.cloudflare.com"], {"script-src", "frame-src"}
+    if provider.kind == "hcaptcha":
+        hosts, names = (
+            ["https://hcaptcha.com", "https://*.hcaptcha.com"],
+            names | {"style-src", "connect-src"},
+        )
+    assert named == dict.fromkeys(names, hosts)
     assert "https://" not in policies["/nowhere"]
-    page.open(f"{here}/sign-up")
-    blocked = page.run(
-        """new Promise((resolve) => {
-          addEventListener("securitypolicyviolation", ({ blockedURI }) => resolve(blockedURI));
-          const script = document.createElement("script");
-          script.src = "https://evil.example/script.js";
-          document.body.append(script);
-        })"""
-    )
-    assert blocked == "https://evil.example/script.js"
-    assert all("Content Security Policy" in each for each in page.complaints())

@@ -1,6 +1,4 @@
-"""Foreign relying parties, unmodified, on loopback: Authlib in Flask, openid-client in Node.js, and
-mod_auth_openidc in Apache.
-"""
+"""Foreign relying parties, unmodified, on loopback: openid-client in Node.js, and mod_auth_openidc in Apache."""
 
 import json
 import os
@@ -12,16 +10,11 @@ from typing import Any, ClassVar, Self
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.flask_client import OAuth
-from flask import Flask, jsonify, redirect, url_for
-from flask.typing import ResponseReturnValue
 
 from tests.support.browser import Browser
 from tests.support.processes import free_port, short_directory
 from tests.support.programs import find_program
 from tests.support.relying_parties import running
-from tests.support.server import served
 
 CLIENTS = Path(__file__).parents[2] / "clients"
 SCOPES = "openid profile email groups offline_access"
@@ -96,63 +89,6 @@ class RelyingParty(ABC):
         until_end.enter_context(running(command, self.url, directory / "output", directory, **environment))
 
 
-class Authlib(RelyingParty):
-    """Sends its secret by HTTP Basic, and refreshes when it asks for the claims with an expired token."""
-
-    METADATA: ClassVar[dict[str, Any]] = {"token_endpoint_auth_method": "client_secret_basic"}
-
-    def start(self, until_end: ExitStack) -> None:
-        app = Flask("authlib")
-        app.secret_key = secrets.token_hex()
-        token: dict[str, Any] = {}
-        latchkey = OAuth(app).register(
-            "latchkey",
-            client_id=self.client_id,
-            client_secret=self.client_secret,
-            server_metadata_url=f"{self.issuer}/.well-known/openid-configuration",
-            client_kwargs={"scope": SCOPES, "code_challenge_method": "S256"},
-            update_token=lambda new, **_: token.update(new),
-        )
-
-        @app.get("/again")
-        def sign_in() -> ResponseReturnValue:
-            token.clear()
-            return latchkey.authorize_redirect(url_for("callback", _external=True))
-
-        @app.get("/")
-        def home() -> ResponseReturnValue:
-            if not token:
-                return sign_in()
-            shown = {name: token[name] for name in ("access_token", "refresh_token")}
-            return jsonify(id_token=token["userinfo"], userinfo=latchkey.userinfo(token=token), **shown)
-
-        @app.get("/callback")
-        def callback() -> ResponseReturnValue:
-            token.update(latchkey.authorize_access_token())
-            return redirect("/")
-
-        @app.get("/refresh")
-        def refresh() -> ResponseReturnValue:
-            try:
-                latchkey.userinfo(token={**token, "expires_at": 1})
-            except OAuthError as error:
-                return redirect(f"/refused?error_code={error.error}")
-            return redirect("/")
-
-        @app.get("/logout")
-        def logout() -> ResponseReturnValue:
-            id_token = token["id_token"]
-            token.clear()
-            return latchkey.logout_redirect(self.goodbye, id_token)
-
-        @app.get("/goodbye")
-        @app.get("/refused")
-        def goodbye() -> ResponseReturnValue:
-            return "Goodbye"
-
-        until_end.enter_context(served(app, self.port))
-
-
 class OpenIdClient(RelyingParty):
     """A public client, which wants ES256 in its id_token."""
 
@@ -165,16 +101,8 @@ class OpenIdClient(RelyingParty):
         node = find_program("node", "nodejs", "OPENID-CLIENT IS NOT TESTED")
         if not (CLIENTS / "node_modules" / "openid-client").is_dir():
             pytest.skip("OPENID-CLIENT IS NOT TESTED: it needs npm, then: make test-browser")
-        client = {"CLIENT_ID": self.client_id, "CLIENT_SECRET": self.client_secret, "SCOPES": SCOPES}
-        client["ALGORITHM"] = self.METADATA.get("id_token_signed_response_alg", "RS256")
-        command = [node, str(CLIENTS / "relying-party.mjs")]
-        self._run(until_end, command, ISSUER=self.issuer, PORT=str(self.port), **client)
-
-
-class OpenIdClientWithSecret(OpenIdClient):
-    """Sends its secret in the form, and verifies id_tokens with RS256, the default."""
-
-    METADATA: ClassVar[dict[str, Any]] = {"token_endpoint_auth_method": "client_secret_post"}
+        client = {"ISSUER": self.issuer, "CLIENT_ID": self.client_id, "SCOPES": SCOPES}
+        self._run(until_end, [node, str(CLIENTS / "relying-party.mjs")], PORT=str(self.port), **client)
 
 
 class ModAuthOpenIdc(RelyingParty):
@@ -240,4 +168,4 @@ OIDCInfoHook access_token id_token refresh_token userinfo
             return None
 
 
-PARTIES: list[type[RelyingParty]] = [Authlib, OpenIdClient, OpenIdClientWithSecret, ModAuthOpenIdc]
+PARTIES: list[type[RelyingParty]] = [OpenIdClient, ModAuthOpenIdc]

@@ -1,4 +1,4 @@
-"""Applications sign a user in here, with code that is not ours: Authlib, openid-client and mod_auth_openidc.
+"""Applications sign a user in here, with code that is not ours: openid-client and mod_auth_openidc.
 
 Needs Chromium; openid-client needs Node.js and the packages of package.json, mod_auth_openidc needs Apache.
 """
@@ -16,9 +16,7 @@ from tests.support.relying_parties import ENDS, TELLS, allow, create_client, end
 from tests.support.users import Person
 from tests.system.browser.clients.relying_parties import (
     PARTIES,
-    Authlib,
     ModAuthOpenIdc,
-    OpenIdClient,
     RelyingParty,
 )
 
@@ -100,39 +98,6 @@ def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_un
     assert after["access_token"] != before["access_token"]
     change(ban_duration="1h")
     assert party.refresh(page) is None
-
-
-def test_user_removes_the_application_on_the_account_page(page, party, signed_in, here):
-    assert party.refresh(page)
-    page.open(f"{here}/account")
-    assert type(party).__name__ in page.run("document.querySelector('#applications').innerText")
-    page.run("document.querySelector('#applications .act a').click()")
-    page.wait_for(f"Remove “{type(party).__name__}”?")
-    page.run("document.querySelector('main form button').click()")
-    page.wait_for("The application has been removed.")
-    assert party.refresh(page) is None
-
-
-def test_user_signs_out_everywhere(page, party, signed_in, alice):
-    assert alice.open_session().post("/logout?scope=global").status_code == 200
-    assert party.refresh(page) is None
-
-
-@pytest.mark.parametrize("party", [OpenIdClient], indirect=True, ids=["OpenIdClient"])
-def test_application_revokes_its_refresh_token(page, party, signed_in):
-    page.open(f"{party.url}/revoke")
-    page.wait_for("Revoked")
-    assert party.refresh(page) is None
-
-
-@pytest.mark.parametrize("party", [Authlib], indirect=True, ids=["Authlib"])
-def test_user_who_has_agreed_comes_back_by_the_sign_in_alone(page, party, signed_in, alice, phone_app):
-    """Chromium applies form-action of our pages to the redirect to the application."""
-    page.forget()
-    page.open(party.url + "/again")
-    sign_in(page, alice, phone_app, steps=1)
-    page.wait(lambda: page.url.startswith(party.url))
-    assert party.session(page)["id_token"]["sub"] == alice.id
 
 
 @pytest.mark.parametrize("party", [ModAuthOpenIdc], indirect=True, ids=["ModAuthOpenIdc"])

@@ -134,48 +134,6 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
         take_overview(page, here, database)
 
 
-@pytest.mark.parametrize(("width", "is_phone"), [(375, True), (640, True), (1280, False)])
-def test_rows_are_cards_and_sections_are_folded_on_a_phone_and_at_twice_the_size(
-    console, here, ids, width, is_phone
-):
-    console.resize(width, 740)
-    for path in ("users", "applications", "audit", "webhooks", "messages", "settings"):
-        console.open(f"{here}/console/{path}")
-        assert console.run("document.querySelector('h1').getBoundingClientRect().top") < 150, path
-        assert console.run("document.querySelector('.table').scrollWidth") <= width, path
-        assert (
-            console.run("getComputedStyle(document.querySelector('tbody tr')).display") == "flex"
-        ) is is_phone
-        assert console.run("document.querySelector('.self').checkVisibility()") is not is_phone
-    if is_phone:
-        console.run("document.querySelector('.sections summary').click()")
-        console.click("carol@example.com")
-        console.wait_for("Your account")
-
-
-def test_bar_of_chosen_users_appears_with_their_number(console, here, alice, bob):
-    console.open(f"{here}/console/users")
-    bar = "[...document.querySelectorAll('#chosen button')].map((each) => each.checkVisibility())"
-    number = "getComputedStyle(document.querySelector('.chosen'), '::after').content"
-    assert console.run(bar) == [False, False, False]
-    for _ in range(2):
-        console.run("document.querySelector('[name=id]:not(:checked)').click()")
-        assert console.run(bar) == [True, True, True]
-    assert console.run(number) == "counter(chosen)"
-    console.run("document.querySelector('[name=all]').click()")
-    assert console.run(number) == '"all"'
-
-
-def test_settings_are_found_by_a_part_of_their_name_and_lead_to_their_document(console, here):
-    console.open(f"{here}/console/settings?q=brand+name")
-    assert console.run("[...document.querySelectorAll('tbody th')].map((each) => each.id)") == [
-        "AUTH_BRAND_NAME"
-    ]
-    console.click("AUTH_BRAND_NAME")
-    console.wait_for("Settings")
-    assert console.url.startswith(f"{here}/docs/settings")
-
-
 def find(console: Browser, search: str) -> None:
     """Search for users with only the keyboard."""
     console.press("/")
@@ -183,24 +141,6 @@ def find(console: Browser, search: str) -> None:
     console.type(search)
     console.press("Enter")
     console.wait_for("starts with")
-
-
-def test_lost_phone_is_removed_and_signed_out(page, here, site, passkey, alice, database):
-    _app, session = set_up(alice.sign_in(client=site), "Old phone")
-    page.open(f"{here}/console")
-    find(page, "alice@ex")
-    page.click(alice.email)
-    page.wait_for("Can sign in with a password")
-    page.click("Remove Old phone")
-    page.wait_for("Removes 1 authenticator app: “Old phone”.")
-    page.click("Remove this factor")
-    page.wait_for("None set up.")
-    choose(page, "End all sessions")
-    page.wait_for("Ends 1 session.")
-    page.click("End all sessions")
-    page.wait_for("All sessions ended.")
-    assert session.get("/user").status_code == 401
-    assert database.count("factors", "user_id = %(id)s", id=alice.id) == 0
 
 
 def test_passkey_changes_and_deletes_a_user(page, here, passkey, alice, bob, database):
@@ -237,17 +177,6 @@ def test_security_key_makes_changes_and_deletes_a_webhook(page, here, key, targe
     page.open(f"{here}/console/webhooks/{made.id}")
     press(page, "Delete", "Use Blue key", "Webhook deleted.")
     assert database.count("webhooks") == 0
-
-
-def test_credential_that_is_not_at_hand_leaves_the_other_ways(page, here, owner, key, alice, database):
-    page.clear(key)
-    page.open(f"{here}/console/users/{alice.id}/delete")
-    page.click("Use Blue key")
-    page.wait_for("No passkey or security key was used. Try again, or choose another way.")
-    assert database.count("users", "id = %(id)s", id=alice.id) == 1
-    fill(page, factor_code=owner[0].code())
-    page.click("Delete")
-    page.wait_for("This user was deleted.")
 
 
 def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(console, here, alice, database):

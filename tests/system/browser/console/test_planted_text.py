@@ -1,6 +1,5 @@
 """Text that users, browsers, providers and mail servers have planted: shown everywhere, executed nowhere."""
 
-import json
 import re
 from collections.abc import Iterator
 from urllib.parse import quote, urldefrag
@@ -128,22 +127,13 @@ def look(page) -> str:
     return page.run(_SAID.replace("\n", " "))
 
 
-def test_users_page_shows_all_that_is_planted(console, here, victims):
-    for person, text in zip(victims, (CORPUS, LINK), strict=True):
-        console.open(f"{here}/console/users/{person.id}")
-        said, values = look(console), planted(text)
-        assert console.run("document.querySelectorAll('main form').length") == 0
-        for field in FIELDS - _OF_CLIENT - {"plan", "name", "url", "description", "action"}:
-            assert values[field] in said or quoted(values[field]) in said, field
-        for field in ("plan", "name"):
-            assert json.dumps(values[field], ensure_ascii=False)[1:-1] in said
-        assert values["action"].replace("_", " ") in said
-
-
-def test_pages_of_the_console_do_not_execute_planted_text(console, here, victims):
+def test_pages_of_the_console_show_planted_text_and_do_not_execute_it(console, here, victims):
     queries = [f"users?q={quote(CORPUS)}", f"users?q={quote(LINK)}"]
     queries.append(f"users/{victims[0].id}?done={quote(CORPUS)}&kind={quote(CORPUS)}")
     start = [f"{here}/console", *(f"{here}/console/{query}" for query in queries)]
-    seen = {url for url in crawl(console, here, *start) if look(console)}
-    assert {f"{here}/console/users/{person.id}" for person in victims} <= seen
-    assert sum(re.search("/applications/[0-9a-f-]{36}$", url) is not None for url in seen) == len(victims)
+    said = {url: look(console) for url in crawl(console, here, *start)}
+    assert sum(re.search("/applications/[0-9a-f-]{36}$", url) is not None for url in said) == len(victims)
+    for person, text in zip(victims, (CORPUS, LINK), strict=True):
+        shown, values = said[f"{here}/console/users/{person.id}"], planted(text)
+        for field in FIELDS - _OF_CLIENT - {"plan", "name", "url", "description", "action"}:
+            assert values[field] in shown or quoted(values[field]) in shown, field

@@ -14,7 +14,7 @@ from tests.support.local_server import Handler, LocalServer
 from tests.support.pages import Visitor
 from tests.support.processes import CHECKOUT, free_port
 from tests.support.relying_parties import running, sign_in
-from tests.support.users import LARGEST_METADATA, PASSWORD
+from tests.support.users import PASSWORD
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
@@ -111,24 +111,6 @@ def test_user_stays_signed_in_until_the_sign_out_here_and_there(signed_in, home,
     signed_in.wait_for("Forgot password?")
 
 
-def test_user_with_the_largest_metadata_stays_signed_in(page, home, alice, client, service_role):
-    both = {"user_metadata": LARGEST_METADATA, "app_metadata": LARGEST_METADATA}
-    client.put(f"/admin/users/{alice.id}", json=both, headers=service_role)
-    page.click("Sign in")
-    sign_in(page, alice)
-    page.wait_for(f"Signed in as {alice.email}")
-    page.open(home)
-    page.wait_for(f"Signed in as {alice.email}")
-    page.click("Sign out")
-    page.wait_for("asks to sign you out")
-
-
-def test_session_that_has_ended_is_noticed(signed_in, home, database):
-    database.run("DELETE FROM sessions")
-    signed_in.open(home)
-    waits_for_nobody(signed_in, home)
-
-
 def test_link_opened_in_this_browser_leads_back_signed_in(page, home, post):
     page.click("Create an account")
     page.wait_for("Create your account")
@@ -139,23 +121,6 @@ def test_link_opened_in_this_browser_leads_back_signed_in(page, home, post):
     page.click("Continue")
     page.wait_for(f"Signed in as {DAVE}")
     assert page.url == home
-
-
-def test_link_opened_in_another_browser_signs_in_there_with_one_more_button(page, phone, home, alice, post):
-    page.click("Sign in")
-    page.wait_for("Send me a code instead")
-    fill(page, email=alice.email)
-    page.click("Send me a code instead")
-    page.wait_for("Check your inbox")
-    phone.open(post.read(alice.email, "Sign in to").link)
-    phone.click("Continue here")
-    phone.wait_for("You’re signed in")
-    phone.open(home)
-    waits_for_nobody(phone, home)
-    phone.click("Sign in")
-    phone.wait_for(f"Continue as {alice.email}")
-    phone.click(f"Continue as {alice.email}")
-    phone.wait_for(f"Signed in as {alice.email}")
 
 
 def test_code_of_another_browser_signs_nobody_in(page, home, without_backend, app, alice):

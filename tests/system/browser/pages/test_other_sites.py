@@ -111,15 +111,6 @@ def test_frame_of_an_application_asks_whether_its_user_is_signed_in(page, here, 
     wait_until(lambda: page.run("frames[0].location.href").startswith(f"{back}?error=login_required"), 30)
 
 
-def test_popup_of_another_site_opens_the_authorization(page, here, elsewhere, database):
-    page.open(elsewhere)
-    opens = f"window.opened = window.open('{here}/authorize?provider=nobody')"
-    page.run(f'document.body.innerHTML = "<button onclick=\\"{opens}\\">Continue</button>"')
-    page.click("Continue")
-    wait_until(lambda: database.count("request_counts") == 1, 30)
-    page.run("opened.close(); 1")
-
-
 def test_form_of_a_sandbox_does_not_sign_in(page, here, alice, database):
     open_framed(page, form(f"{here}/sign-in", email=alice.email, password=PASSWORD))
     page.wait_for("This request came from another website")

@@ -51,13 +51,6 @@ def test_button_confirms_a_sign_up_once(page, here, link, use, database):
     assert "This link no longer works" in page.text
 
 
-def test_decline_button_deletes_the_sign_up(page, link, database):
-    page.open(link)
-    page.click("This wasn’t me")
-    page.wait_for("You don’t need to do anything else.")
-    assert database.count("users") == 0
-
-
 def test_second_click_during_a_slow_response_is_harmless(page, link, database):
     # The browser cancels the first request, which spent the link, and shows the result of the second.
     page.open(link)
@@ -78,12 +71,6 @@ def test_browser_blocks_a_form_to_other_origins(page, site, link):
     assert urlsplit(page.url).hostname == "127.0.0.1"
 
 
-def test_button_leads_to_another_allowed_origin(page, site, link, use):
-    there = f"http://localhost:{site.port}/"
-    use(f"{link}&redirect_to={there}")
-    assert page.url == there
-
-
 UNKNOWN = "Something went wrong. Please try again."
 NONE = "Your authentication service is ready."
 
@@ -93,15 +80,10 @@ NONE = "Your authentication service is ready."
     [
         ("access_token=x&type=signup", "You’re signed in."),
         ("error=access_denied&error_code=otp_expired", "This link no longer works."),
-        ("error=access_denied&error_code=user_banned", "sign in: your account is blocked."),
-        ("error=access_denied&error_code=email_exists", "This email address now belongs to another account."),
-        ("error=invalid_request&error_code=bad_oauth_state", "took too long or started in another browser."),
-        ("error=server_error", UNKNOWN),
         ("error=x&error_code=signed_in_not&error_description=Call+%2B1+555+0100", UNKNOWN),
         ("error=x&error_code=%22%5D%3Cimg src=x onerror=alert(1)%3E", UNKNOWN),
         ("message=Call+555&type=email_change", "Your new email address is confirmed."),
         ("message=Call+555&type=nonsense", NONE),
-        ("anything", NONE),
     ],
 )
 def test_outcome_of_a_link_is_shown_in_fixed_sentences(page, here, fragment, said):
@@ -112,39 +94,16 @@ def test_outcome_of_a_link_is_shown_in_fixed_sentences(page, here, fragment, sai
     assert "555" not in page.text
 
 
-@pytest.mark.parametrize(
-    ("language", "width", "zoom", "dark"),
-    [
-        ("de", 320, 1, False),
-        ("en", 320, 1, True),
-        ("es", 320, 1, False),
-        ("fr", 320, 1, True),
-        ("zh", 320, 1, False),
-        ("de", 1280, 4, True),
-    ],
-)
-def test_pages_fit_the_screen_and_have_large_buttons(page, site, here, outbox, language, width, zoom, dark):
+def test_page_with_a_long_address_fits_a_phone_and_has_large_buttons(page, site, here, outbox):
     site.post("/signup", json=DAVE | {"email": LONG_ADDRESS})
-    page.speak(language)
-    page.resize(width, 720, zoom=zoom, dark=dark)
-    for where in (
-        path("signup", outbox.last().token),
-        path("signup", "x" * 43),
-        "/",
-        "/#error=access_denied&error_code=otp_expired",
-    ):
-        page.open("about:blank")
-        page.open(here + where)
-        assert page.run("document.documentElement.lang") == language
-        assert page.run("document.documentElement.scrollWidth <= innerWidth"), where
-        assert page.run(
-            "[...document.querySelectorAll('main button')].every((button) => button.getBoundingClientRect().height >= 44)"
-        )
-        assert page.run(
-            "[...document.querySelectorAll('main, main *')].every((part) => part.scrollWidth <= part.clientWidth || !part.clientWidth)"
-        ), where
-        colour = page.run("getComputedStyle(document.documentElement).backgroundColor")
-        assert (colour == "rgb(22, 24, 29)") == dark
+    page.resize(320, 720)
+    page.open(here + path("signup", outbox.last().token))
+    parts = "[...document.querySelectorAll('main, main *')]"
+    assert page.run(f"{parts}.every((part) => part.scrollWidth <= part.clientWidth || !part.clientWidth)")
+    heights = (
+        "[...document.querySelectorAll('main button')].map((each) => each.getBoundingClientRect().height)"
+    )
+    assert min(page.run(heights)) >= 44
 
 
 def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
@@ -162,15 +121,3 @@ def test_docs_try_a_request_with_the_token_of_the_one_before(page, here, alice):
     assert send("token", body=body).startswith("Status 200")
     assert alice.email in send("get_user")
     assert send("guide", target="/nowhere").startswith("Status 404")
-
-
-def test_docs_work_without_javascript_and_search_by_a_key(page, here):
-    page.open(f"{here}/docs/quick-start")
-    page.press("/")
-    page.type("otp_expired")
-    page.press("Enter")
-    page.wait_for("for “otp_expired”")
-    page.without_script()
-    page.open(f"{here}/docs/settings")
-    page.click("Webhooks")
-    page.wait_for("Register an endpoint")

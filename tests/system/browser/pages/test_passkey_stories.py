@@ -4,25 +4,16 @@ import pytest
 
 from tests.support import security_keys
 from tests.support.browser import fill
-from tests.support.failures import FAILING_SETTINGS
-from tests.support.links import path
 from tests.support.users import PASSWORD
 from tests.system.browser.pages.test_accessibility import AXE, problems
 from tests.system.browser.pages.test_stories import signed_in, signed_in_with_new_passkey
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-TOO_LATE = "That took too long. Please try again."
-
 
 @pytest.fixture(scope="module")
 def host() -> str:
     return "localhost"
-
-
-@pytest.fixture(scope="module")
-def settings(forwarder) -> dict[str, str]:
-    return FAILING_SETTINGS | {"DATABASE_URL": forwarder.database_url}
 
 
 @pytest.fixture
@@ -65,25 +56,6 @@ def test_field_offers_the_passkey_which_is_refused_once_removed(page, here, pass
     signed_in(page, here, alice)
 
 
-def test_lost_passkey_is_removed_by_a_recovery_alone(
-    page, here, passkey, authenticator, alice, site, database
-):
-    page.clear(authenticator)
-    page.open(f"{here}/sign-in")
-    page.click("Sign in with a passkey")
-    page.wait_for("No passkey was used. Try again, or choose another way.")
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("One more step")
-    page.click("Sign in with a passkey")
-    page.wait_for("No passkey was used. Try again, or choose another way.")
-    page.wait_for("Forgot your password?")
-    page.open(f"{here}/account/changes")
-    page.click("Remove Passkey")
-    page.wait_for("One more step")
-    assert database.count("factors") == 1
-
-
 def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, site, alice):
     key = page.add_authenticator(is_key=True)
     security_keys.enrol_in_browser(page, here, alice.sign_in(client=site), "Blue key")
@@ -108,66 +80,3 @@ def test_security_key_is_the_second_step_and_another_one_is_refused(page, here, 
     page.click("Use another account")
     page.wait_for("You’re signed out")
     page.remove_authenticator(key)
-
-
-def test_passkey_works_after_the_database_was_away_and_the_challenge_expired(
-    page, here, failures, database, authenticator, alice
-):
-    signed_in(page, here, alice)
-    failures.without_database(lambda: page.click("Add a passkey"), "Try again", "Create a passkey")
-    database.run("UPDATE factor_challenges SET expires_at = now()")
-    page.click("Create a passkey")
-    page.wait_for(TOO_LATE)
-    # The device has kept the passkey, and would offer it.
-    page.clear(authenticator)
-    page.click("Your account")
-    page.wait_for("Security")
-    page.forget()
-    signed_in_with_new_passkey(page, here, alice)
-    page.forget()
-    page.touch(authenticator, agrees=False)
-    page.open(f"{here}/sign-in")
-    page.wait(lambda: page.run("document.querySelector('[name=challenge_id]').value"))
-    failures.over_limit(lambda: page.click("Sign in with a passkey"))
-    fill(page, email=alice.email, password=PASSWORD)
-    page.click("Sign in")
-    page.wait_for("One more step")
-    database.run("UPDATE factor_challenges SET expires_at = now()")
-    page.touch(authenticator, agrees=True)
-    page.click("Sign in with a passkey")
-    page.wait_for(TOO_LATE)
-    page.click("Sign in with a passkey")
-    page.wait_for("Your account")
-
-
-def test_notice_gives_the_account_back_to_who_has_the_old_passkey(
-    page, here, passkey, alice, outbox, database
-):
-    token = outbox.last(alice.email, "passkey_added").token
-    database.run("UPDATE factors SET verified_at = now() - interval '8 days'")
-    database.run("UPDATE users SET created_at = now() - interval '9 days'")
-    for provider in ("google", "github"):
-        database.run(
-            "INSERT INTO identities (user_id, provider, subject, identity_data)"
-            " SELECT id, %(provider)s, '1', '{}' FROM users WHERE id = %(id)s",
-            provider=provider,
-            id=alice.id,
-        )
-    page.open(here + path("undo", token))
-    page.wait_for("Clear the checkbox of anything you added yourself.")
-    page.run("document.querySelector('[name=remove]').click()")
-    page.click("This wasn’t me")
-    page.wait_for(
-        "Use an authenticator app, security key or passkey that you’ve had for more than seven days."
-    )
-    page.click("Use a passkey or security key")
-    page.wait_for("Your account is secure")
-    kept = database.all(
-        "SELECT provider FROM identities WHERE user_id = %(id)s ORDER BY provider", id=alice.id
-    )
-    assert kept == [("email",), ("google",)]
-    page.click("Choose a new password")
-    page.wait_for("Enter it to choose a new password.")
-    fill(page, code=outbox.last(alice.email, "recovery").code)
-    page.click("Continue")
-    page.wait_for("One more step")

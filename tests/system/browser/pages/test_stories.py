@@ -161,21 +161,6 @@ def test_first_app_comes_with_recovery_codes_as_a_file(page, here, alice, tmp_pa
     page.wait_for("10 left")
 
 
-def test_language_and_theme_are_remembered(page, here):
-    open_list = "document.querySelectorAll('footer summary')[{}].click()"
-    page.open(f"{here}/sign-in")
-    for number, choice, then in (
-        (0, "Deutsch", "document.documentElement.lang === 'de'"),
-        (1, "Dunkel", "document.documentElement.dataset.theme === 'dark'"),
-        (1, "System", "document.documentElement.dataset.theme === undefined"),
-    ):
-        page.run(open_list.format(number))
-        page.click(choice)
-        page.wait(lambda then=then: page.run(then))
-    page.open(f"{here}/sign-up")
-    assert page.run("document.documentElement.lang") == "de"
-
-
 def test_form_is_sent_once(page, here):
     page.open(f"{here}/forgot-password")
     page.run(

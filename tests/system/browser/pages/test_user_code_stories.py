@@ -1,4 +1,4 @@
-"""The page for the code of a device in a real browser: on a phone, by keyboard, and without JavaScript."""
+"""The page for the code of a device in a real browser without JavaScript."""
 
 import pytest
 
@@ -10,7 +10,6 @@ from tests.support.users import PASSWORD
 pytest_plugins = ["tests.support.browser_fixtures"]
 
 ASKED = "Television wants to:"
-FITS = "innerWidth === 375 && document.documentElement.scrollWidth <= innerWidth"
 
 
 @pytest.fixture
@@ -22,20 +21,6 @@ def sign_in(page: Browser, email: str) -> None:
     page.wait_for("Sign in to Acme")
     fill(page, email=email, password=PASSWORD)
     page.click("Sign in")
-
-
-def test_user_on_a_phone_types_the_code_and_allows_the_device(phone, here, alice, device):
-    phone.open(f"{here}/device")
-    sign_in(phone, alice.email)
-    phone.wait_for("Enter the code shown on your device.")
-    fill(phone, user_code=device.codes["user_code"].lower())
-    assert phone.run(FITS)
-    phone.click("Continue")
-    phone.wait_for(ASKED)
-    assert phone.run(FITS)
-    phone.click("Allow")
-    phone.wait_for("Your device is connected")
-    assert device.poll().status_code == 200
 
 
 def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, here, alice, device):
@@ -52,23 +37,3 @@ def test_user_without_javascript_passes_the_second_step_on_the_way(page, site, h
     page.click("Cancel")
     page.wait_for("The device isn’t connected")
     assert device.poll().json["error"] == "access_denied"
-
-
-def test_user_decides_by_keyboard_alone(page, site, here, alice, device):
-    page.open(f"{here}/device")
-    sign_in(page, alice.email)
-    page.wait_for("Enter the code shown on your device.")
-    page.type("BBBBBBBB")
-    page.press("Enter")
-    page.wait_for("This code is wrong or has expired.")
-    # The focus is on the field that is wrong.
-    page.wait(lambda: page.run("document.activeElement.matches('input')"))
-    page.run("document.activeElement.select()")
-    page.type(device.codes["user_code"])
-    page.press("Enter")
-    page.wait_for(ASKED)
-    while page.run("document.activeElement.textContent") != "Allow":
-        page.press("Tab")
-    page.press("Enter")
-    page.wait_for("Your device is connected")
-    assert device.poll().status_code == 200

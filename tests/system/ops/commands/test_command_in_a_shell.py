@@ -3,19 +3,8 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.support.processes import CHECKOUT
-
-
-def test_usage_line_is_the_same_however_the_command_is_started():
-    for program in ([Path(sys.executable).with_name("latchkey")], [sys.executable, "-m", "latchkey_auth"]):
-        done = subprocess.run(
-            [*program, "users", "nonsense"], cwd=CHECKOUT, env={}, capture_output=True, text=True, check=False
-        )
-        assert done.stderr.startswith(
-            "Usage: latchkey users [OPTIONS] COMMAND [ARGS]...\nTry 'latchkey users --help' for help.\n"
-        )
 
 
 def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):

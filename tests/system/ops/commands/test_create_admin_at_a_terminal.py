@@ -35,13 +35,3 @@ def test_terminal_asks_twice_and_does_not_show_the_password(environment, databas
     status, shown = typed(environment, (FIRST, f"{PASSWORD}\n"), (SECOND, f"{PASSWORD}\n"))
     assert (status, shown.replace("\r\n", "")) == (0, FIRST + SECOND)
     assert log_in(client).status_code == 200
-
-
-def test_mistyped_password_is_asked_for_again_until_the_terminal_ends(environment, database):
-    status, shown = typed(
-        environment, (FIRST, f"{PASSWORD}\n"), (SECOND, "Another-Horse-1\n"), (FIRST, "\x04")
-    )
-    assert (status, database.count("users")) == (1, 0)
-    assert "do not match" in shown
-    assert "No password was given." in shown
-    assert not [each for each in (PASSWORD, "Another-Horse-1") if each in shown]

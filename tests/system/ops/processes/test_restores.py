@@ -112,21 +112,6 @@ def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
         restore(as_role)
 
 
-@pytest.fixture
-def ascii_template(database):
-    """The template of a Postgres that was set up under LANG=C."""
-    encode = "UPDATE pg_database SET encoding = pg_char_to_encoding(%(name)s) WHERE datname = 'template0'"
-    database.run(encode, name="SQL_ASCII")
-    yield
-    database.run(encode, name="UTF8")
-
-
-@pytest.mark.usefixtures("ascii_template", "directory")
-def test_restored_database_is_utf8_where_the_template_is_not(url, restore):
-    restore(url)
-    assert query(url, "SHOW server_encoding") == [("UTF8",)]
-
-
 def test_database_in_use_is_refused(url, restore, directory):
     before = files_of(directory)
     with closing(psycopg2.connect(url)), pytest.raises(BackupError, match=r"has other connections \(1\)"):

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from auth.core.settings import state
 from tests.support.processes import CHECKOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -84,11 +83,6 @@ def test_master_has_the_application_without_threads_descriptors_or_connections_b
         "metrics": [],
     }
     assert {name: value for name, value in master.items() if name != "randoms"} == expected
-
-
-def test_gauges_of_a_worker_without_metrics_are_not_looked_for(monkeypatch):
-    monkeypatch.delenv(state.METRICS_DIRECTORY, raising=False)
-    state.discard_gauges(0)
 
 
 def test_workers_draw_different_random_values(master):

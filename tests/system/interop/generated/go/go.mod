@@ -1,3 +1,0 @@
-module latchkey.example/generated
-
-go 1.25.0
