@@ -32,8 +32,6 @@ from tests.support.raw_http import HOST
 from tests.support.server import ServerClient, at_once, until_served
 from tests.support.users import PASSWORD, sign_in
 
-pytestmark = pytest.mark.selection
-
 POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
 QUEUE_IS_FULL = "Too many sign-ins at once; try again shortly"

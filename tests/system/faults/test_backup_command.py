@@ -29,10 +29,7 @@ from tests.support.processes import Service, short_directory
 from tests.support.server import ServerClient
 from tests.support.users import Session, refresh, register, session_of, sign_in
 
-pytestmark = [
-    pytest.mark.selection,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 RECIPIENT, IDENTITY = age.new_identity()
 SETTINGS: dict[str, Any] = {"AUTH_DELIVER": "false", "AUTH_WORKERS": "1", "AUTH_BCRYPT_COST": "4"}

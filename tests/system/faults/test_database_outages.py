@@ -28,7 +28,6 @@ from tests.support.processes import free_port, short_directory, wait_until
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, register, sign_in
 
-pytestmark = pytest.mark.selection
 # The seconds within which a request must get a response, and the slack for a noisy machine.
 SOON = 3
 SLACK = 2

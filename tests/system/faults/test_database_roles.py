@@ -20,7 +20,6 @@ from tests.support.users import Session, register, session_of, sign_in
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.deployment import Deployment
 
-pytestmark = pytest.mark.selection
 SETTINGS: dict[str, Any] = {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_WORKERS": "1"}
 OWNER, REQUESTS = "own_owner", "own_requests"
 

@@ -15,8 +15,6 @@ from tests.support.outbox import Outbox
 from tests.support.processes import free_port, wait_until
 from tests.support.smtp_server import BadMailServer, Certificate, MailServer
 
-pytestmark = pytest.mark.selection
-
 
 @pytest.fixture
 def outbox(database, parts):

@@ -24,10 +24,7 @@ from tests.support.processes import CHECKOUT, Service, children_of, is_running, 
 from tests.support.smtp_server import BadMailServer, MailServer
 from tests.support.users import PASSWORD
 
-pytestmark = [
-    pytest.mark.selection,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from auth.core.settings import cores
 from tests.support.commands import run_process
 from tests.support.environment import ENVIRONMENT
@@ -20,7 +18,6 @@ from tests.support.users import PASSWORD
 from tests.system.faults.dependencies import Replica, url_of_both
 from tests.system.faults.deployment import Deployment
 
-pytestmark = pytest.mark.selection
 BUSY = "import itertools\nfor _ in itertools.count(): pass"
 
 
@@ -48,13 +45,12 @@ def overloaded(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def test_overloaded_machine_accuses_no_neighbour_and_hides_no_refused_port(deployment, note):
+def test_overloaded_machine_accuses_no_neighbour_and_hides_no_refused_port(deployment):
     port = str(free_port())
     own = {"PORT": port} | dict.fromkeys(("AUTH_BASE_URL", "AUTH_SITE_URL"), f"http://localhost:{port}")
     with deployment.service(**own), overloaded(13):
         settings = settings_of(deployment, **own)
         status, found = results_of(settings, "--skip", "administrators", "--skip", "encryption")
-        load = os.getloadavg()[0]
         assert not [each for each in found.values() if each["status"] == "failed"]
         undone = [each for each in found.values() if each["status"] == "unknown"]
         assert status == (2 if undone else 0)
@@ -70,7 +66,6 @@ def test_overloaded_machine_accuses_no_neighbour_and_hides_no_refused_port(deplo
             "failed",
             "failed",
         )
-    note("an overloaded machine, asked by the doctor", 2, f"load {load:.0f}, {len(undone)} checks undone")
 
 
 def test_full_disk_of_the_database_until_there_is_room(small_disk):

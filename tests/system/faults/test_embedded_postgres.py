@@ -21,7 +21,7 @@ from auth.core.settings.state import InUseError
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, find_programs
 from tests.support.processes import CHECKOUT, children_of, is_running, wait_until
 
-pytestmark = [pytest.mark.selection, pytest.mark.root]
+pytestmark = pytest.mark.root
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

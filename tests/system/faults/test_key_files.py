@@ -23,10 +23,7 @@ from tests.support.server import ServerClient, at_once
 from tests.support.users import Session, sign_up_anonymously
 from tests.system.faults.test_run import both_workers_of, new_workers, reload, workers_of
 
-pytestmark = [
-    pytest.mark.selection,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 NAMES = tuple(kept_secrets.FILES.values())
 SETTINGS = {"secret_key": "AUTH_SECRET_KEY", "service_role_key": "AUTH_SERVICE_ROLE_KEY"}
 SETTINGS |= {"jwt_keys.json": "AUTH_JWT_KEYS"}

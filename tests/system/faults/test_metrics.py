@@ -9,8 +9,6 @@ import pytest
 from tests.support.metered import Metered
 from tests.support.processes import is_running, wait_until
 
-pytestmark = pytest.mark.selection
-
 
 @pytest.fixture(scope="module")
 def metered(serve) -> Iterator[Metered]:

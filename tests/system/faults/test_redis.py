@@ -10,7 +10,6 @@ from tests.support.processes import Service, wait_until
 from tests.support.server import ServerClient, at_once, until_served
 from tests.support.users import sign_in
 
-pytestmark = pytest.mark.selection
 WRONG = "Wrong-Horse-1"
 
 

@@ -29,7 +29,6 @@ from tests.support.users import (
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.mail import Post
 
-pytestmark = pytest.mark.selection
 OTHER_PASSWORD = "Another-Horse-2"
 _LINK = re.compile(r"[?&]token=([\w-]+)")
 _CODE = re.compile(r"\b\d{6}\b")

@@ -5,7 +5,6 @@ import re
 import time
 
 import jwt
-import pytest
 from standardwebhooks.webhooks import Webhook
 
 from auth.core import files
@@ -136,8 +135,7 @@ def verified(session, published):
     return jwt.decode(session.access_token, key, algorithms=["ES256"], audience="authenticated")
 
 
-@pytest.mark.selection
-def test_keys_are_rotated_under_load(deployment, note):
+def test_keys_are_rotated_under_load(deployment):
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     public = {"PORT": str(port), "AUTH_BASE_URL": base_url, "AUTH_SITE_URL": base_url}
@@ -195,4 +193,3 @@ def test_keys_are_rotated_under_load(deployment, note):
             Webhook(hook["secret"]).verify(posted.body, posted.headers)
         events = len(target.requests)
         assert events > 50
-    note("all keys rotated and removed", 1, f"{events} events with good signatures; {history.summary()}")

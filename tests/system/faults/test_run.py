@@ -38,7 +38,6 @@ from tests.support.processes import (
 from tests.support.server import ServerClient, repeated
 
 pytestmark = [
-    pytest.mark.selection,
     pytest.mark.root,
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]

@@ -16,8 +16,6 @@ import pytest
 from tests.support.processes import Service, UnfinishedRequest, children_of, wait_until
 from tests.support.raw_http import HOST, connect, read
 
-pytestmark = pytest.mark.selection
-
 HEAD = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 GOOD = b"GET /settings HTTP/1.1\r\n" + HOST + b"\r\n"
 SLOW = {

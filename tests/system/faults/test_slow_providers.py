@@ -15,7 +15,6 @@ from tests.support.oauth import assert_failed, assert_turned_back
 from tests.support.processes import free_port, wait_until
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-pytestmark = pytest.mark.selection
 # The seconds that a sign-in may spend on all requests to its provider, and the slack for a busy machine.
 DEADLINE = 10
 SLACK = 5

@@ -10,8 +10,6 @@ from auth.ops.processes import start_checks
 from tests.support.processes import Service, free_port
 from tests.system.faults.dependencies import PgBouncer
 
-pytestmark = pytest.mark.selection
-
 
 @pytest.fixture
 def bouncer(database_url, state_dir, database):

@@ -26,8 +26,6 @@ from tests.support.http_target import HttpTarget
 from tests.support.processes import free_port, wait_until
 from tests.system.faults.test_deliver_command import Command
 
-pytestmark = pytest.mark.selection
-
 # Seconds, instead of ten and five.
 TIMEOUT, SLOW_AFTER = 1.0, 0.3
 
