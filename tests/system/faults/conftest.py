@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
+from tests.support import oldest_release, previous_release
 from tests.system.faults.deployment import Deployment
 
 
@@ -16,14 +17,21 @@ def _patient_pool() -> None:
     """Override the pool fixture of the other tests."""
 
 
+@pytest.fixture(scope="session")
+def files_of_the_release_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The service of the release before, as an upgrade finds it."""
+    return oldest_release.unpack(tmp_path_factory.mktemp("before"), previous_release.COMMIT)
+
+
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
-    yield from _deployments()
-
-
-@pytest.fixture(scope="module")
-def shared_deployment() -> Iterator[Deployment]:
-    yield from _deployments()
+    if not Path("/proc/self/task").exists():
+        pytest.skip("NO FAULT IS TESTED: this looks for processes in /proc, which only Linux has")
+    try:
+        with Deployment() as made:
+            yield made
+    except EmbeddedPostgresError as error:
+        pytest.skip(f"NO FAULT IS TESTED: {error}")
 
 
 @pytest.fixture
@@ -37,13 +45,3 @@ def small_disk() -> Iterator[Path]:
             )
         yield Path(directory)
         subprocess.run(["umount", "--lazy", directory], check=True)
-
-
-def _deployments() -> Iterator[Deployment]:
-    if not Path("/proc/self/task").exists():
-        pytest.skip("NO FAULT IS TESTED: this looks for processes in /proc, which only Linux has")
-    try:
-        with Deployment() as made:
-            yield made
-    except EmbeddedPostgresError as error:
-        pytest.skip(f"NO FAULT IS TESTED: {error}")
