@@ -10,21 +10,17 @@ import httpx
 
 from tests.support import links
 from tests.support.api_keys import make_key, use
-from tests.support.authenticator import Authenticator
 from tests.support.devices import make_television
 from tests.support.factors import App, challenge, enrol, raised
 from tests.support.fake_provider import FakeProvider
 from tests.support.links import VERIFIER, WITH_CHALLENGE, Outbox
 from tests.support.openid import (
     Client,
-    allow,
     authorize_path,
     granted_code,
     insert_client,
-    insert_public_client,
     make_client,
 )
-from tests.support.passkeys import assertion, register_response
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Person, Session, register, sign_in, sign_up_anonymously
 from tests.system.faults.clients import ADMIN
@@ -33,7 +29,6 @@ Ask = Callable[[], Any]
 Prepare = Callable[["Stage"], Ask]
 ALICE, NEW = "alice@example.com", "new@example.com"
 OAUTH_CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
-HOOK = {"url": "http://127.0.0.1:9/events"}
 
 
 @dataclass
@@ -63,18 +58,6 @@ class Stage:
     def oauth_client(self) -> str:
         made = self.client.post("/admin/oauth/clients", json=OAUTH_CLIENT, headers=ADMIN).json
         return f"/admin/oauth/clients/{made['client_id']}"
-
-    def key_of_id_tokens(self) -> str:
-        """Make what the first client makes, and return the beginning of all paths."""
-        self.oauth_client()
-        return ""
-
-    def delivery(self) -> str:
-        """Return the path of an event that was sent."""
-        path = f"/admin/webhooks/{self.client.post('/admin/webhooks', json=HOOK, headers=ADMIN).json['id']}"
-        event = self.client.post(f"{path}/test", json={}, headers=ADMIN).json["id"]
-        self.rows.run("UPDATE outbox SET outcome = 'sent', finished_at = now() WHERE channel = 'webhook'")
-        return f"{path}/deliveries/{event}"
 
 
 def _nobody(method: str, path: str, **body: Any) -> Prepare:
@@ -112,11 +95,6 @@ def by_caller(
 def _first_email(stage: Stage) -> Ask:
     stage.visitor().put("/user", json={"email": NEW})
     return partial(links.hand_in, stage.client, "email_change", stage.outbox.last(NEW).token)
-
-
-def _first_identity(stage: Stage) -> Ask:
-    body = {"provider": "google", "id_token": stage.google.id_token(), "link_identity": True}
-    return partial(stage.visitor().post, "/token?grant_type=id_token", json=body)
 
 
 def _exchange(stage: Stage) -> Ask:
@@ -162,12 +140,6 @@ def _end_session(stage: Stage) -> Ask:
     session = stage.session()
     assert sign_in(stage.client, ALICE).status_code == 200
     return partial(session.delete, f"/sessions/{session.id}")
-
-
-def _withdraw(stage: Stage) -> Ask:
-    session, client_id = stage.session(), insert_public_client(stage.rows)
-    allow(stage.rows, session.user["id"], client_id)
-    return partial(session.delete, f"/user/oauth/grants?client_id={client_id}")
 
 
 def _with_key(ask: Callable[[Stage, Session, str, str], Ask]) -> Prepare:
@@ -220,27 +192,6 @@ def _callback(stage: Stage) -> Ask:
     return partial(stage.client.get, f"{back.path}?{back.query}", headers=cookie)
 
 
-def _authenticator(stage: Stage) -> Authenticator:
-    metadata = stage.client.get("/.well-known/oauth-authorization-server").json
-    base = urlsplit(metadata["jwks_uri"])
-    return Authenticator(f"{base.scheme}://{base.netloc}")
-
-
-def _registration(stage: Stage) -> Ask:
-    session = stage.session()
-    begun = session.post("/passkeys/registration/options", json={}).json
-    credential = _authenticator(stage).create(begun["options"])
-    body = {"challenge_id": begun["challenge_id"], "credential": credential}
-    return partial(session.post, "/passkeys/registration/verify", json=body)
-
-
-def _passkey_sign_in(stage: Stage) -> Ask:
-    authenticator = _authenticator(stage)
-    assert register_response(stage.session(), authenticator).status_code == 200
-    body = assertion(stage.client, authenticator)
-    return partial(stage.client.post, "/passkeys/authentication/verify", json=body)
-
-
 def _verify_factor(stage: Stage) -> Ask:
     app = enrol(session := stage.session())
     body = {"challenge_id": challenge(session, app), "code": app.code()}
@@ -255,15 +206,6 @@ def _raised(act: Callable[[Session, App], Any]) -> Prepare:
         return partial(act, raised(session, app), app)
 
     return prepare
-
-
-def _disable_provider(stage: Stage) -> Ask:
-    body = {"provider_type": "oidc", "identifier": "custom:acme", "name": "Acme", "domains": ["acme.example"]}
-    body |= {"issuer": stage.google.url, "client_id": stage.google.client_id}
-    body |= {"client_secret": stage.google.client_secret}
-    assert stage.client.post("/admin/custom-providers", json=body, headers=ADMIN).status_code == 201
-    path = "/admin/custom-providers/custom:acme"
-    return partial(stage.client.put, path, headers=ADMIN, json={"enabled": False})
 
 
 # One for each kind of conversation, by its operationId in openapi.yaml and a variant.
@@ -294,10 +236,8 @@ REQUESTS: dict[str, Prepare] = {
     "token, id_token": lambda stage: _nobody(
         "POST", "/token?grant_type=id_token", provider="google", id_token=stage.google.id_token()
     )(stage),
-    "token, link_identity of an anonymous user": _first_identity,
     "token, api_key": _with_key(lambda stage, _, __, key: partial(use, stage.client, key)),
     "own_callback": _callback,
-    "finish_passkey_sign_in": _passkey_sign_in,
     # Changes of the caller.
     "update_user, data": by_caller("PUT", "/user", data={"n": 1}),
     "update_user, password": by_caller("PUT", "/user", password="Another-Horse-1"),
@@ -306,7 +246,6 @@ REQUESTS: dict[str, Prepare] = {
     "confirm_reauthentication": by_caller("POST", "/reauthenticate", current_password=PASSWORD),
     "delete_identity": _unlink,
     "add_api_key": by_caller("POST", "/user/api_keys", name="CI"),
-    "finish_passkey_registration": _registration,
     "verify_factor": _verify_factor,
     "delete_factor": _raised(lambda session, app: session.delete(f"/factors/{app.id}")),
     "create_recovery_codes": _raised(lambda session, _app: session.post("/recovery_codes")),
@@ -329,15 +268,8 @@ REQUESTS: dict[str, Prepare] = {
             client, "/oauth/revoke", token=tokens["access_token"]
         )
     ),
-    "delete_grant": _withdraw,
-    "register_client": _admin("POST", "/oauth/clients/register", Stage.key_of_id_tokens, **OAUTH_CLIENT),
-    "update_client": _admin("PUT", "", Stage.oauth_client, client_name="A"),
     "delete_client": _admin("DELETE", "", Stage.oauth_client),
     # Of operators.
     "create_user": _admin("POST", "/admin/users", email=NEW, password=PASSWORD),
     "update_any_user, ban": _admin("PUT", "/admin/users/{id}", ban_duration="24h"),
-    "update_any_user, password": _admin("PUT", "/admin/users/{id}", password="Another-Horse-1"),
-    "create_webhook": _admin("POST", "/admin/webhooks", url=HOOK["url"]),
-    "redeliver_event": _admin("POST", "/redeliver", Stage.delivery),
-    "update_provider, disable": _disable_provider,
 }

@@ -100,8 +100,7 @@ def served(serve, conversation, google) -> Iterator[Any]:
         "AUTH_ANONYMOUS_ENABLED": "true",
     }
     settings |= {"AUTH_DEV_INBOX": "true", "AUTH_PROVIDER_GOOGLE_LINK_BY_EMAIL": "true"}
-    settings |= {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_API_KEYS": "true"}
-    settings |= {"AUTH_SSO": "true"}
+    settings |= {"AUTH_API_KEYS": "true"}
     with serve(PATIENT_GUNICORN, **limits, **settings) as (_, client):
         yield client
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.outbox import Outbox
-from tests.support.processes import Service, children_of, is_running, send, serves, wait_until
+from tests.support.processes import Service, children_of, is_running, serves, wait_until
 from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
@@ -58,24 +58,3 @@ def test_frozen_delivery_process_is_replaced(service, database, parts):
             "The delivery process has not responded for 10 s. Killing it.",
             "The delivery process died. Restarting it in 1 s.",
         ]
-
-
-def test_pause_of_all_processes_ends_none_of_them(service):
-    with service() as running:
-        wait_until(lambda: len(workers(running)) == 2)
-        (delivery,) = running.delivery_processes()
-        time.sleep(2)  # its first sign of life
-        before = {*workers(running), delivery}
-        for pid in (running.process.pid, *before):
-            os.kill(pid, signal.SIGSTOP)
-        time.sleep(12)
-        # The master sees the others before they can give a sign of life.
-        os.kill(running.process.pid, signal.SIGCONT)
-        time.sleep(2)
-        for pid in before:
-            send(pid, signal.SIGCONT)
-        time.sleep(3)
-        assert {*workers(running), *running.delivery_processes()} == before
-        assert running.get("/health")[0] == 200
-        assert "TIMEOUT" not in running.log()
-        assert "The delivery process" not in running.log()

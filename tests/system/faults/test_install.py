@@ -399,14 +399,6 @@ def test_package_is_installed_only_with_the_hash_that_the_release_names(machine,
     assert list(machine.root.glob(f"{NEXT}/lib/python3*/site-packages/stand_in-1.0.dist-info"))
 
 
-@pytest.mark.parametrize("argument", ["--help", "latchkey_auth.tar.gz"])
-def test_what_is_no_release_changes_nothing(bare, argument):
-    before = sorted(bare.root.iterdir())
-    status, output = bare.install(argument)
-    assert (status, "is not a wheel of Latchkey" in output) == (1, True)
-    assert sorted(bare.root.iterdir()) == before
-
-
 def test_lines_of_the_containerfile_install_a_wheel_alone(bare, wheels):
     folder = bare.root / "latchkey"
     ZipFile(wheels["this"]).extractall(bare.root)

@@ -3,7 +3,6 @@ change is half done, no answered change is lost, and the service recovers by its
 """
 
 import contextlib
-import functools
 import os
 import random
 import signal
@@ -112,33 +111,6 @@ def test_service_recovers_and_loses_no_answered_change(deployment, fault):
         deployment.check(history)
     if fault.seconds:
         assert history.slowest[0] < PROMISED + SLACK, history.slowest
-
-
-def serves_or_starts(deployment: Deployment, serves: Callable[[], bool]) -> bool:
-    """Return whether requests are served; start a Postgres that has ended, as an operator does."""
-    # A Postgres that has no room may end only once it has room again.
-    if deployment.postgres.has_ended():
-        deployment.postgres.stop()
-        deployment.postgres.start()
-    return serves()
-
-
-@pytest.mark.root
-def test_service_recovers_from_a_full_disk(small_disk):
-    ballast = small_disk / "ballast"
-    with (
-        Deployment(small_disk, max_wal_size="48MB", min_wal_size="32MB") as deployment,
-        deployment.service() as service,
-    ):
-        with deployment.load(service) as history:
-            history.may_lose_counters = True  # without room for its log Postgres crashes
-            with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-                while True:
-                    file.write(b"0" * 4096)
-            wait_until(lambda: history.statuses[503] > 20, 60)
-            ballast.unlink()
-            wait_until(functools.partial(serves_or_starts, deployment, serves_again(history)), 60)
-        deployment.check(history)
 
 
 def reload(service: Service) -> None:
