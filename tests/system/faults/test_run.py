@@ -22,7 +22,6 @@ from tests.support.processes import (
     GUNICORN,
     Service,
     UnfinishedRequest,
-    children_of,
     free_port,
     processes_of,
     python_for,
@@ -130,28 +129,6 @@ def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
     (tmp_path / ".env").write_text("AUTH_DISABLE_SIGNUP=maybe\nAUTH_LOG_FORMAT=json\n")
     assert service.refuses_to_start()[0] == 1
     assert service.said() == ["AUTH_DISABLE_SIGNUP: Must be true or false."]
-
-
-# Gives the service a terminal, and closes it when it is killed itself. The log is no terminal, so descriptor 8 stands
-# for the shell that would keep the terminal open. The tests may run by nohup.
-IN_TERMINAL = """
-import os, pty, signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-os.dup2(2, 9)
-pty.spawn(["sh", "-c", 'exec "$@" >&9 2>&9 8<>/dev/tty', *sys.argv])
-"""
-
-
-def test_signal_reloads_a_service_in_a_terminal_and_ends_it_once_that_is_closed(state_dir):
-    with Service(
-        state_dir, command=[sys.executable, "-c", IN_TERMINAL, sys.executable, *GUNICORN]
-    ) as service:
-        (master,) = children_of(service.process.pid)
-        with new_workers(service):
-            os.kill(master, signal.SIGHUP)
-        service.process.kill()
-        wait_until(lambda: none_left(state_dir))
-        assert service.said()[-1] == "Stopped."
 
 
 def test_start_fails_when_the_port_is_in_use(running, state_dir):
