@@ -25,18 +25,6 @@ def made(): start()
 
 def test_it(made): pass
 """
-SHARED = """
-import pytest
-from helper import start
-from tests.support import bounds
-
-@pytest.fixture(scope="session")
-def shared():
-    with bounds.for_all_tests_of_the_worker():
-        start()
-
-def test_it(shared): pass
-"""
 
 
 @pytest.fixture
@@ -67,10 +55,6 @@ def test_test_that_starts_a_program_or_takes_long_fails_and_names_its_folder(pla
 
 def test_test_fails_if_a_fixture_starts_a_program(play):
     assert "1 error" in play(WAYS["fork"], FIXTURE)
-
-
-def test_program_that_all_tests_of_a_worker_share_is_allowed(play):
-    assert "1 passed" in play(WAYS["subprocess"], SHARED)
 
 
 def test_test_of_the_system_may_start_programs(play):

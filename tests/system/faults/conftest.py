@@ -2,13 +2,14 @@
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from tests.support import oldest_release, previous_release
+from tests.support.processes import Service
 from tests.system.faults.deployment import Deployment
 
 
@@ -32,6 +33,13 @@ def deployment() -> Iterator[Deployment]:
             yield made
     except EmbeddedPostgresError as error:
         pytest.skip(f"NO FAULT IS TESTED: {error}")
+
+
+@pytest.fixture
+def service(environment, state_dir, database) -> Callable[..., Service]:
+    """Make a service that delivers, with the secrets and the database of the tests."""
+    shared = {name: environment[name] for name in environment.keys() - {"AUTH_STATE_DIR", "AUTH_DELIVER"}}
+    return lambda **changes: Service(state_dir, **shared, **changes)
 
 
 @pytest.fixture

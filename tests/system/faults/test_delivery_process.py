@@ -5,9 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import httpx
 import pytest
@@ -23,15 +21,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for proce
 @pytest.fixture
 def outbox(database, parts) -> Outbox:
     return Outbox(database, parts)
-
-
-@pytest.fixture
-def service(environment, state_dir, database) -> Callable[..., Service]:
-    """Make a service that delivers, with the secrets and the database of the tests."""
-    shared = {
-        name: value for name, value in environment.items() if name not in ("AUTH_STATE_DIR", "AUTH_DELIVER")
-    }
-    return lambda **changes: Service(state_dir, **shared, **changes)
 
 
 def delivery_process(service: Service) -> int:
@@ -76,14 +65,6 @@ def test_neither_process_loads_what_only_the_other_needs(environment):
     worker = modules_of("import wsgi", environment)
     assert "auth.delivery" in worker
     assert worker.isdisjoint({"auth.delivery.deliverer", "prometheus_client"})
-
-
-def test_delivery_process_has_the_lowest_priority(service):
-    with service() as running:
-        pid = delivery_process(running)
-        wait_until(lambda: os.getpriority(os.PRIO_PROCESS, pid) == 19)
-        tasks = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
-        assert {os.getpriority(os.PRIO_PROCESS, task) for task in tasks} == {19}
 
 
 def test_killed_delivery_process_is_started_again_and_ends_with_its_master(service, outbox):

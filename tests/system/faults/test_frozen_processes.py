@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -13,13 +12,6 @@ from tests.support.processes import Service, children_of, is_running, serves, wa
 from tests.support.smtp_server import MailServer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-
-
-@pytest.fixture
-def service(environment, state_dir, database) -> Callable[..., Service]:
-    """Make a service that delivers, with the secrets and the database of the tests."""
-    shared = {name: environment[name] for name in environment.keys() - {"AUTH_STATE_DIR", "AUTH_DELIVER"}}
-    return lambda **changes: Service(state_dir, **shared, **changes)
 
 
 def workers(service: Service) -> set[int]:

@@ -325,15 +325,6 @@ def test_release_before_serves_again_on_a_newer_schema_that_it_can_use(serving, 
         cursor.execute("SELECT next_thing()")
 
 
-def test_first_release_with_an_embedded_postgres_migrates_when_it_starts(wheels):
-    with short_directory() as root:
-        machine = Machine(root, None)
-        status, output = machine.install(wheels["this"])
-        assert (status, output.splitlines()[-1]) == (0, f"{__version__} runs.")
-        assert "Nothing is migrated until the service starts: DATABASE_URL is not set" in output
-        assert not (root / "var").exists()
-
-
 def test_release_is_not_installed_beside_the_unit_of_a_checkout(bare, wheels):
     bare.replace("systemctl", "/current/bin/latchkey ;", "/.venv/bin/gunicorn ;")
     status, output = bare.install(wheels["this"])

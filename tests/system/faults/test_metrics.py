@@ -52,14 +52,3 @@ def test_totals_survive_a_kill_and_a_reload_without_new_files(metered, signal_to
     assert metered.requests() >= total
     if signal_to == "processes":
         assert {name for name in files_of(metered) if "livesum" not in name} == files
-
-
-def test_gauges_of_a_worker_that_has_ended_do_not_count(metered):
-    wait_until(lambda: metered.value("latchkey_workers") == 2)
-    metered.service.process.send_signal(signal.SIGTTOU)  # one worker less
-    wait_until(lambda: len(metered.workers()) == 1)
-    assert wait_until(lambda: metered.value("latchkey_workers") == 1)
-    assert metered.value("latchkey_workers_wanted") == 1
-    metered.service.process.send_signal(signal.SIGTTIN)
-    wait_until(lambda: metered.value("latchkey_workers") == 2)
-    assert metered.value("latchkey_workers_wanted") == 2

@@ -23,17 +23,13 @@ ALICE = "alice@example.com"
 def test_two_nodes_can_start_concurrently_on_an_empty_database(deployment):
     # The state directory is new too, so both nodes generate the secrets at the same moment.
     nodes = [deployment.service() for _ in range(2)]
-    one, two = map(deployment.client, _start(nodes))
+    one, two = map(deployment.client, at_once(2, lambda number: nodes[number].__enter__()))
     person = register(one, ADMIN, ALICE)
     session = session_of(two, sign_in(two, ALICE))
     assert session.on(one).get("/user").json["id"] == person.id
     assert refresh(one, session.refresh_token).status_code == 200
     for node in nodes:
         node.__exit__(None, None, None)
-
-
-def _start(nodes: list[Any]) -> list[Any]:
-    return at_once(len(nodes), lambda number: nodes[number].__enter__())
 
 
 def test_service_follows_the_promotion_of_a_replica(deployment):

@@ -12,7 +12,7 @@ from werkzeug.datastructures import Headers
 
 from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
-from tests.support.links import SITE, VERIFIER, WITH_CHALLENGE, hand_in, path, query, type_in
+from tests.support.links import SITE, hand_in, type_in
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import (
@@ -129,15 +129,6 @@ def test_links_and_codes_of_one_node_work_once_at_the_other(nodes, type, by):
     assert session.get("/user").json["email"] == address
     assert spend(nodes.one).status_code == spend(nodes.other).status_code == 403
     assert move(session, nodes.one).get("/user").json["email"] == address
-
-
-def test_pkce_code_of_a_link_is_exchanged_at_the_other_node(nodes):
-    address = nodes.register("pkce").email
-    nodes.one.post("/magiclink", json={"email": address, **WITH_CHALLENGE})
-    code = query(nodes.other.get(path("magiclink", nodes.link(address))))["code"]
-    body = {"auth_code": code, "code_verifier": VERIFIER}
-    session = session_of(nodes.one, nodes.one.post("/token?grant_type=pkce", json=body))
-    assert move(session, nodes.other).get("/user").json["email"] == address
 
 
 def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):

@@ -88,19 +88,6 @@ class TestSlowWebhooks:
             wait_until(functools.partial(has_got, good, number + 1))
             assert time.monotonic() - began < TIMEOUT
 
-    def test_slow_webhook_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):
-        slow = SlowTarget()
-        with slow:
-            for _ in range(8):
-                hooks.register(targets("hang"))
-            hooks.register(slow)
-            for _ in range(20):
-                hooks.emit()
-            deliver()
-            # On four threads, the 160 events of the dead webhooks alone would take 40 s.
-            wait_until(lambda: len(slow.requests) == 20, 20)
-            assert database.count("outbox", "outcome = 'sent'") >= 20 - 4
-
     def test_each_event_is_sent_once_by_three_deliverers(self, hooks, targets, deliver, database):
         targets_of_two = [targets(), targets()]
         for target in targets_of_two:
@@ -130,18 +117,6 @@ class TestSlowWebhooks:
             one.result()
         assert [one is not None for one in claimed].count(True) == 1
         assert database.count("outbox", "attempts > 0") == 1
-
-
-class SlowTarget(HttpTarget):
-    """Answers 200, but slowly."""
-
-    def __init__(self):
-        super().__init__()
-        self.behaviour = "slow"
-
-    def _misbehave(self, out):
-        self.over.wait(SLOW_AFTER + 0.1)
-        out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
 def test_killed_process_does_not_block_a_failing_webhook(hooks, targets, command, database):
