@@ -62,7 +62,7 @@ class Nodes:
 @pytest.fixture(scope="module")
 def releases(files_of_the_release_before):
     """A node of the release before, on whose database a node of this release has started, and that node."""
-    settings = {"AUTH_API_KEYS": "true", "AUTH_WORKERS": "1"}
+    settings: Any = {"AUTH_API_KEYS": "true", "AUTH_WORKERS": "1"}
     with (
         Deployment() as deployment,
         deployment.service(directory=files_of_the_release_before, **settings) as old,
