@@ -13,7 +13,7 @@ help:
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
 	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, the example for Spring, and OpenID applications'
-	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for an hour; with ARGS=--selection for minutes, as in CI'
+	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for minutes, as in CI'
 	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types, and run tests/source, which read the code and the documents'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
@@ -49,7 +49,7 @@ test-system:
 	@$(PYTHON) make_venv.py test
 	@if command -v npm >/dev/null; then npm ci --prefix tests/system/clients && npm ci --prefix examples/express; fi
 	@failed=; .venv/bin/pytest -n auto tests/system -k 'not spring' $(ARGS) || failed=yes; \
-	  .venv/bin/pytest -n auto tests/system/faults --selection $(ARGS) || failed=yes; test -z "$$failed"
+	  .venv/bin/pytest -n auto tests/system/faults $(ARGS) || failed=yes; test -z "$$failed"
 
 test-browser:
 	@$(PYTHON) make_venv.py test

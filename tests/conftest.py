@@ -259,12 +259,6 @@ def oldest_release_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def files_of_0_4_0(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The release from which a running service is upgraded."""
-    return oldest_release.unpack(tmp_path_factory.mktemp("0.4.0"), "35087f9c")
-
-
-@pytest.fixture(scope="session")
 def requests_url(database_url: str) -> str:
     """The database for the role of requests: in that of `TEST_DATABASE_URL`, they run as the owner."""
     return database_url if "TEST_DATABASE_URL" in os.environ else of_requests(database_url)

@@ -26,16 +26,8 @@ def play(tmp_path):
         (tmp_path / "helper.py").write_text(helper.replace("MORE", str(bounds.SECONDS + 0.2)))
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(text)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "tests.support.bounds",
-            "-p",
-            "no:cacheprovider",
-        ]
+        command = [sys.executable, "-m", "pytest", "-q"]
+        command += ["-p", "tests.support.bounds", "-p", "no:cacheprovider"]
         environment = {"PYTHONPATH": f"{CHECKOUT}:{tmp_path}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         how = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
         return subprocess.run([*command, path], **how).stdout

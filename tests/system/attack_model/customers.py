@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.support.commands import run_command
 from tests.support.customers import ACME, GLOBEX, Customer, SsoService
 from tests.support.oauth import fragment
 from tests.support.tables import Rows
@@ -100,20 +101,10 @@ class MaliciousCustomer(RuleBasedStateMachine):
             self._adopt(act.removeprefix("adopt "))
 
     def _adopt(self, name: str) -> None:
-        from auth.extensions.sso import administering
-        from auth.web.asked import Asked
-        from auth.web.context import EXTENSION
-        from auth.web.errors import ApiError
-
-        with self.sso.app.app_context():
-            client = dict.fromkeys(("ip", "network", "user_agent"))
-            asked = Asked(self.sso.app.extensions[EXTENSION], client, "service_role")
-            try:
-                administering.adopt(asked, self.evil.identifier, f"{name}@{GLOBEX}")
-            except ApiError:
-                return
-        assert name == "bob", "an administrator was moved"
-        self.adopted.add(self.bob)
+        arguments = ("providers", "adopt", self.evil.identifier, f"{name}@{GLOBEX}")
+        if run_command(self.sso.app, *arguments).exit_code == 0:
+            assert name == "bob", "an administrator was moved"
+            self.adopted.add(self.bob)
 
     def _enter(self, way: str) -> None:
         """Sign in with the customer's provider, and keep the session if there is one."""

@@ -1,6 +1,5 @@
 """The model of theft with a service to play on, for tests that load this module as a plugin."""
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,110 +34,88 @@ _OF_A_NETWORK = (
 _FAILING_HOOK = "pg-functions://postgres/nowhere/hook"
 
 
-def settings(steps: int) -> hypothesis.settings:
-    return hypothesis.settings(
+def run(model: Any, seed: int, steps: int = 15, **members: Any) -> None:
+    """Play the ten examples of a seed with a model, which gets these members."""
+    machine: Any = type(model.__name__, (model,), members)
+    how = hypothesis.settings(
         max_examples=EXAMPLES,
         stateful_step_count=steps,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
+    run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=how)
 
 
 @pytest.fixture
-def play(play_model) -> Callable[[int], None]:
-    """Play the ten examples of a seed."""
-    return play_model(Theft, AUTH_ANONYMOUS_ENABLED="true", AUTH_API_KEYS="true")
+def make_environment(make_service, fakes, database, service_role) -> Callable[..., Environment]:
+    """Return a function that starts a service with settings for an owner and a thief."""
+
+    def make(**changes: str) -> Environment:
+        service = make_service(AUTH_TRUSTED_PROXIES="1", AUTH_LOG_LEVEL="error", **changes)
+        outbox = Outbox(service.parts, database)
+        return Environment(service.app, database, outbox, fakes, service_role)
+
+    return make
 
 
 @pytest.fixture
-def play_sign_ups(play_model) -> Callable[[int], None]:
-    """The same for two sign-ups, with limits."""
+def play(make_environment) -> Callable[[int], None]:
+    environment = make_environment(AUTH_ANONYMOUS_ENABLED="true", AUTH_API_KEYS="true")
+    return lambda seed: run(Theft, seed, environment=environment)
+
+
+@pytest.fixture
+def play_sign_ups(make_environment) -> Callable[[int], None]:
+    """Two sign-ups, with limits."""
     limits = dict.fromkeys(_REQUESTS, "1000 per minute")
     limits["AUTH_RATE_LIMIT_MESSAGES_PER_RECIPIENT"] = f"{QUOTA} per hour"
-    return play_model(SignUps, AUTH_RATE_LIMITS_ENABLED="true", **limits)
+    environment = make_environment(AUTH_RATE_LIMITS_ENABLED="true", **limits)
+    return lambda seed: run(SignUps, seed, environment=environment)
 
 
 @pytest.fixture
 def play_sent_codes(app, database, alice, bob) -> Callable[[int], None]:
-    """The same for a stranger and a victim with the code of a device."""
+    """A stranger and a victim with the code of a device."""
     members = {"app": app, "rows": database, "victim": alice, "stranger": bob}
     members["client"] = make_television(database)
-
-    def play(seed: int) -> None:
-        machine: Any = type(SentCodes.__name__, (SentCodes,), members)
-        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
-
-    return play
+    return lambda seed: run(SentCodes, seed, **members)
 
 
 @pytest.fixture
 def play_customers(make_app, database, service_role) -> Iterator[Callable[[int], None]]:
-    """The same for a malicious customer, with a provider and a domain."""
+    """A malicious customer, with a provider and a domain."""
     app = make_app(AUTH_SSO="true", AUTH_API_KEYS="true", AUTH_LOG_LEVEL="error", **ALLOW_LIST)
     with Customers() as customers:
         members = {"sso": SsoService(app, service_role), "rows": database}
         members |= {"acme": customers.acme, "evil": customers.globex}
-
-        def play(seed: int) -> None:
-            machine: Any = type(MaliciousCustomer.__name__, (MaliciousCustomer,), members)
-            run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
-
-        yield play
+        yield lambda seed: run(MaliciousCustomer, seed, **members)
 
 
 @pytest.fixture
 def play_sign_ins(app, client, database, outbox, service_role) -> Callable[[int], None]:
-    """The same for an owner who travels, and thieves with the password."""
+    """An owner who travels, and thieves with the password."""
     members = {"app": app, "client": client, "outbox": outbox, "service_role": service_role}
-
-    def play(seed: int) -> None:
-        machine: Any = type(SignIns.__name__, (SignIns,), members)
-        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(12))
-
-    return play
+    return lambda seed: run(SignIns, seed, steps=12, **members)
 
 
 @pytest.fixture
-def play_takeover(make_service, fakes, database, service_role) -> Callable[..., None]:
+def play_takeover(make_environment) -> Callable[..., None]:
     """Play the ten examples of a seed, and assert these invariants or all: `play_takeover(1, "additions")`."""
-    limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in _OF_A_NETWORK}
-    changes = limits | {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_API_KEYS": "true"}
+    changes = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in _OF_A_NETWORK}
+    changes |= {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_API_KEYS": "true"}
     # Some networks of strangers use it up.
     changes["AUTH_RATE_LIMIT_ACCOUNT_FAILURES"] = "20 per day"
-
-    def make(**more: str) -> Any:
-        return make_service(AUTH_TRUSTED_PROXIES="1", AUTH_LOG_LEVEL="error", **changes, **more)
-
-    services = {level: make(AUTH_MFA_REQUIRED=level) for level in ("none", "admins", "all")}
-    first = services["none"]
-    environment = Environment(first.app, database, Outbox(first.parts, database), fakes, service_role)
+    levels = {
+        level: make_environment(AUTH_MFA_REQUIRED=level, **changes) for level in ("none", "admins", "all")
+    }
     members = {
-        "environment": environment,
-        "applications": {level: service.app for level, service in services.items()},
-        "failing_hook": make(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=_FAILING_HOOK).app,
+        "environment": levels["none"],
+        "applications": {level: environment.app for level, environment in levels.items()},
+        "failing_hook": make_environment(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=_FAILING_HOOK, **changes).app,
     }
 
     def play(seed: int, *invariants: str, model: type[Takeover] = Takeover) -> None:
-        machine: Any = type(model.__name__, (model,), members | {"asserted": invariants or tuple(INVARIANTS)})
-        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(12))
-
-    return play
-
-
-@pytest.fixture
-def play_model(make_service, fakes, database, service_role) -> Callable[..., Callable[[int], None]]:
-    return functools.partial(_player, make_service, fakes, database, service_role)
-
-
-def _player(
-    make_service: Any, fakes: Any, database: Any, service_role: Any, model: Any, **changes: str
-) -> Callable[[int], None]:
-    service = make_service(AUTH_TRUSTED_PROXIES="1", AUTH_LOG_LEVEL="error", **changes)
-    environment = Environment(service.app, database, Outbox(service.parts, database), fakes, service_role)
-
-    def play(seed: int) -> None:
-        machine: Any = type(model.__name__, (model,), {"environment": environment})
-        run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=settings(15))
+        run(model, seed, steps=12, asserted=invariants or tuple(INVARIANTS), **members)
 
     return play

@@ -125,11 +125,6 @@ def _wrong_messages(channel: str, arrived: Mapping[str, list[tuple[str, ...]]], 
     return wrong
 
 
-def doubled(post: Post) -> int:
-    """Return the number of mails that arrived more than once."""
-    return sum(len(mails) > 1 for mails in post.by_id().values())
-
-
 def _wrong_answers(history: History, rows: Rows) -> list[str]:
     """Check persons over HTTP: the password, the sessions, and old refresh tokens."""
     rows.run(

@@ -2,22 +2,15 @@
 hundred log-ins at once meet hashes at the most that they may cost.
 """
 
-import json
-import os
 import re
-import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
-from pathlib import Path
 from uuid import UUID
 
 import pytest
-from structlog.testing import capture_logs
 
-from auth.core.logs import ThrottledLog
 from auth.flows.sign_in.views import GRANTS
 from auth.web.context import EXTENSION
 from auth.web.edge import PREFIX
@@ -27,12 +20,10 @@ from tests.support.answers import assert_error
 from tests.support.checked_rows import statements_run
 from tests.support.contract import routes
 from tests.support.full_queue import full_queue
-from tests.support.processes import Service, UnfinishedRequest, children_of
+from tests.support.processes import Service
 from tests.support.raw_http import HOST
 from tests.support.server import ServerClient, at_once, until_served
 from tests.support.users import PASSWORD, sign_in
-
-pytestmark = pytest.mark.selection
 
 POST = b"POST /login-admin HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
 LOG_IN = '{"email": "nobody@example.com", "password": "Wrong-Horse-1"}'
@@ -95,19 +86,6 @@ def test_full_queue_refuses_only_sign_ins_and_sign_ups(make_app):
     assert refused == ["/signup", "/token?grant_type=password", "/login-admin"]
 
 
-def test_full_queue_is_logged_at_most_once_a_second(make_app, monkeypatch):
-    monkeypatch.setattr(ThrottledLog, "interval", 1)
-    app = make_app()
-    with full_queue(app.extensions[EXTENSION].passwords), capture_logs() as logs:
-        began = time.monotonic()
-        for _ in range(40):
-            assert sign_in(app.test_client(), "alice@example.com").status_code == 503
-        seconds = time.monotonic() - began
-    lines = [line for line in logs if line["event"] == "hashing_queue_full"]
-    assert len(lines) <= 1 + seconds
-    assert sum(line["times"] for line in lines) <= 40
-
-
 class TestTheService:
     def test_sign_ins_beyond_the_queue_are_refused_and_the_others_are_checked(self, slow_service):
         with ExitStack() as stack:
@@ -119,14 +97,6 @@ class TestTheService:
         assert {response.status for response in responses} == {401, 503}
         assert {response.headers["Retry-After"] for response in responses if response.status == 503} == {"2"}
 
-    def test_queued_sign_in_is_checked_when_its_client_half_closes_the_connection(self, slow_service):
-        with raw_http.connect(
-            slow_service.port,
-            POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(LOG_IN) + LOG_IN.encode(),
-        ) as connection:
-            connection.shutdown(socket.SHUT_WR)
-            assert [reply.status for reply in raw_http.read(connection)] == [401]
-
     @pytest.mark.parametrize("announced", [b"Transfer-Encoding: chunked", b"Content-Length: 70000"])
     def test_slow_bodies_do_not_fill_the_queue(self, slow_service, announced):
         with ExitStack() as stack, connect(slow_service) as connection:
@@ -136,39 +106,6 @@ class TestTheService:
                 )
             time.sleep(0.3)  # until they have arrived
             assert status(connection, "POST", "/login-admin", LOG_IN) == 401
-
-    def test_client_refused_by_a_limit_is_served_on_the_same_connection(self, serve):
-        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN": "1 per 5 minutes"}
-        with serve(AUTH_WORKERS="1", **limits) as (service, _), connect(service) as connection:
-            while status(connection, "POST", "/token?grant_type=password", LOG_IN) != 429:
-                pass
-            for _ in range(20):
-                began = time.monotonic()
-                assert status(connection, "POST", "/token?grant_type=password", LOG_IN) == 429
-                assert status(connection, "GET", "/settings") == 200
-                if time.monotonic() - began < 0.5:
-                    return
-        pytest.fail("each request after a 429 was delayed")
-
-    def test_sign_ups_are_served_during_slow_sign_ins(self, slow_service, database):
-        with ExitStack() as stack, connect(slow_service) as connection:
-            for _ in range(10):
-                stack.enter_context(UnfinishedRequest(slow_service, "/login-admin"))
-            body = json.dumps({"email": "dave@example.com", "password": PASSWORD})
-            assert status(connection, "POST", "/signup", body) == 201
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority for each thread")
-    def test_hashing_threads_have_low_priority(self, slow_service):
-        server = ServerClient(slow_service.port)
-        answers = at_once(8, lambda _: sign_in(server, "nobody@example.com", "Wrong-Horse-1"))
-        # A busy machine starves threads of low priority: the last requests may give up.
-        assert {answer.status_code for answer in answers} in ({401}, {401, 503})
-        (worker,) = children_of(slow_service.process.pid)
-        tasks = Path(f"/proc/{worker}/task").iterdir()
-        priorities = [os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in tasks]
-        own = os.getpriority(os.PRIO_PROCESS, 0)
-        assert os.getpriority(os.PRIO_PROCESS, worker) == own
-        assert [priority for priority in priorities if priority > own] == [13, 13]
 
 
 @pytest.fixture(scope="module")

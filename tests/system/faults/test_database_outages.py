@@ -2,7 +2,6 @@
 itself.
 """
 
-import os
 import signal
 import socket
 import time
@@ -17,9 +16,8 @@ import psycopg2
 import pytest
 from werkzeug.wrappers import Response
 
-from auth.core.settings.state import of_requests
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
-from sql import Database, queries, schema
+from sql import Database, queries
 from sql.pool import DEADLINE, SIZE, Pool
 from tests.support.answers import assert_error, unhealthy
 from tests.support.environment import SERVICE_ROLE_KEY
@@ -28,7 +26,6 @@ from tests.support.processes import free_port, short_directory, wait_until
 from tests.support.server import ServerClient, at_once
 from tests.support.users import PASSWORD, Session, register, sign_in
 
-pytestmark = pytest.mark.selection
 # The seconds within which a request must get a response, and the slack for a noisy machine.
 SOON = 3
 SLACK = 2
@@ -184,24 +181,6 @@ def test_outage_is_503_until_it_ends(postgres, server, alice, carol, fault, soon
     assert_recovers(server, alice, carol)
 
 
-def test_service_recovers_from_a_crash_of_postgres(postgres, server, alice, carol):
-    # After the death of one backend Postgres ends all sessions, and refuses connections for a moment.
-    (pid,) = postgres.run("SELECT pid FROM pg_stat_activity WHERE application_name = 'latchkey' LIMIT 1")
-    os.kill(pid, signal.SIGKILL)
-    answers = [timed(lambda: alice.get("/user")) for _ in range(5)]
-    assert {response.status_code for response, _ in answers} <= {200, 503}
-    assert all(took < SOON + SLACK for _, took in answers)
-    assert_recovers(server, alice, carol)
-
-
-def test_connections_that_died_while_idle_are_not_used(postgres, alice):
-    at_once(16, lambda _: alice.get("/user"))
-    ours = "FROM pg_stat_activity WHERE application_name = 'latchkey'"
-    postgres.run(f"SELECT count(pg_terminate_backend(pid)) {ours}")
-    wait_until(lambda: postgres.run(f"SELECT count(*) {ours} AND backend_type = 'client backend'")[0] <= 1)
-    assert {response.status_code for response in at_once(16, lambda _: alice.get("/user"))} == {200}
-
-
 def test_locked_row_affects_only_its_user(postgres, server, alice, carol):
     asked = [
         lambda: alice.put("/user", json={"data": {"x": 1}}),
@@ -236,71 +215,24 @@ def test_service_stays_within_its_number_of_connections(postgres, server, alice)
     wait_until(lambda: postgres.run(ours)[0] <= 2 * SIZE + 4 + 1)
 
 
-def test_service_serves_all_requests_with_fewer_connections_than_its_pools_want(postgres, serve):
-    """A managed database gives a role ten: two workers and the delivery process would open 17."""
-    serving = {"DATABASE_URL": of_requests(postgres.url), "AUTH_DATABASE_OWNER_URL": postgres.url}
-    with serve(**serving, AUTH_DELIVER="true", AUTH_WORKERS="2") as (_, client):
-        user = register(client, ADMIN, "limited@example.com").sign_in()
-        postgres.run("ALTER ROLE latchkey CONNECTION LIMIT 10")
-        try:
-            for _ in range(5):
-                responses = at_once(60, lambda _: user.get("/user"))
-                assert {response.status_code for response in responses} == {200}
-                assert {client.get("/health").status_code for _ in range(10)} == {200}
-        finally:
-            postgres.run("ALTER ROLE latchkey CONNECTION LIMIT -1")
+def test_second_host_of_a_url_serves_when_the_first_hangs(postgres):
+    with closing(psycopg2.connect(postgres.url)) as here, socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = f"127.0.0.1,{quote(here.info.host, safe='')}&port={silent.getsockname()[1]},5432"
+        url = f"postgresql://postgres@/postgres?host={hosts}&target_session_attrs=read-write"
+        with closing(Database(url, size=2)) as database:
+            began = time.monotonic()
+            assert queries.ping(database)
+            assert 1 < time.monotonic() - began < DEADLINE + SLACK
+            # The serving host is known by now, so no request waits for the other one.
+            began = time.monotonic()
+            assert queries.ping(database)
+            assert time.monotonic() - began < 1
 
 
-class TestSeveralHosts:
-    """A libpq URL of several hosts follows a failover."""
+def test_requests_that_wait_for_a_connection_keep_their_deadline(postgres):
+    """Also of a Postgres that hangs."""
 
-    @pytest.fixture
-    def silent_port(self) -> Iterator[int]:
-        """A host that accepts connections and never responds: a machine that hangs."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            yield listener.getsockname()[1]
-
-    def url(self, postgres, port: int) -> str:
-        here = psycopg2.connect(postgres.url)
-        host = here.info.host
-        here.close()
-        return f"postgresql://postgres@/postgres?host=127.0.0.1,{quote(host, safe='')}&port={port},5432&target_session_attrs=read-write"
-
-    def test_second_host_serves_when_the_first_hangs(self, postgres, silent_port):
-        database = Database(self.url(postgres, silent_port), size=2)
-        began = time.monotonic()
-        assert queries.ping(database)
-        assert 1 < time.monotonic() - began < DEADLINE + SLACK
-        database.close()
-        # The serving host is known by now, so no request waits for the other one.
-        began = time.monotonic()
-        assert queries.ping(database)
-        assert time.monotonic() - began < 1
-
-    def test_start_finds_the_host_that_serves(self, postgres, silent_port):
-        schema.apply(self.url(postgres, silent_port))
-
-    def test_deadline_holds_when_all_hosts_hang(self, silent_port):
-        database = Database(
-            f"postgresql://postgres@127.0.0.1,localhost,127.0.0.1/postgres?port={silent_port}", size=1
-        )
-        began = time.monotonic()
-        with pytest.raises(psycopg2.OperationalError, match="has not responded"):
-            queries.ping(database)
-        assert DEADLINE - 0.1 < time.monotonic() - began < DEADLINE + SLACK
-
-
-class TestHangingPostgres:
-    """Each request is answered by its deadline."""
-
-    @pytest.fixture
-    def database(self, postgres) -> Iterator[Database]:
-        made = Database(postgres.url, size=2)
-        yield made
-        postgres.signal(signal.SIGCONT)
-        made.close()
-
-    def ask(self, database: Database) -> tuple[str, float]:
+    def ask() -> tuple[str, float]:
         began = time.monotonic()
         try:
             queries.ping(database)
@@ -308,38 +240,30 @@ class TestHangingPostgres:
             return str(error), time.monotonic() - began
         return "", time.monotonic() - began
 
-    def test_requests_that_wait_for_a_connection_keep_their_deadline(self, postgres, database):
-        def ask_again_and_again(number: int) -> list[tuple[str, float]]:
-            time.sleep(number * 0.1)
-            return [self.ask(database) for _ in range(3)]
+    def ask_again_and_again(number: int) -> list[tuple[str, float]]:
+        time.sleep(number * 0.1)
+        return [ask() for _ in range(3)]
 
-        at_once(2, lambda _: self.ask(database))
+    said = ("Postgres has not responded in time", "all connections to Postgres are in use")
+    with closing(Database(postgres.url, size=2)) as database:
+        at_once(2, lambda _: ask())
         postgres.signal(signal.SIGSTOP)
-        for answers in at_once(12, ask_again_and_again):
-            for said, took in answers:
-                assert said.endswith(
-                    ("Postgres has not responded in time", "all connections to Postgres are in use")
-                )
-                assert took < DEADLINE + SLACK / 2
-
-    def test_resumed_postgres_is_used_again_at_once(self, postgres, database):
-        assert self.ask(database)[0] == ""
-        postgres.signal(signal.SIGSTOP)
-        at_once(2, lambda _: self.ask(database))
+        answers = [answer for some in at_once(12, ask_again_and_again) for answer in some]
         postgres.signal(signal.SIGCONT)
-        wait_until(lambda: self.ask(database)[0] == "", SLACK)
-        assert {said for said, _ in at_once(8, lambda _: self.ask(database))} == {""}
+    assert [answer for answer in answers if not answer[0].endswith(said)] == []
+    assert max(took for _, took in answers) < DEADLINE + SLACK / 2
 
-    def test_abandoned_statement_ends(self, postgres):
-        statement = "SET statement_timeout = 0; SELECT pg_sleep(60)"
-        slow = f"SELECT count(*) FROM pg_stat_activity WHERE query = '{statement}'"
-        with closing(Pool(postgres.url, 1)) as pool:
-            with (
-                pytest.raises(psycopg2.OperationalError, match="not responded in time"),
-                pool.connection() as connection,
-                connection.cursor() as cursor,
-            ):
-                cursor.execute(statement)
-            with pool.connection() as connection, connection.cursor() as cursor:
-                cursor.execute("SELECT 1")
-        wait_until(lambda: postgres.run(slow) == (0,))
+
+def test_abandoned_statement_ends(postgres):
+    statement = "SET statement_timeout = 0; SELECT pg_sleep(60)"
+    slow = f"SELECT count(*) FROM pg_stat_activity WHERE query = '{statement}'"
+    with closing(Pool(postgres.url, 1)) as pool:
+        with (
+            pytest.raises(psycopg2.OperationalError, match="not responded in time"),
+            pool.connection() as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+        with pool.connection() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    wait_until(lambda: postgres.run(slow) == (0,))

@@ -1,7 +1,6 @@
-"""A database of an earlier release, embedded or the operator's, is upgraded to a role of requests."""
+"""A database of the operator, with a role that owns its tables and one of requests."""
 
-from contextlib import ExitStack, closing
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import psycopg2
@@ -9,61 +8,36 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from auth.core import files
-from auth.core.settings.state import running_postgres_url
 from auth.ops.backups import age
-from tests.support import oldest_release
 from tests.support.commands import run_process
 from tests.support.environment import ENVIRONMENT
 from tests.support.processes import CHECKOUT, Service, short_directory, wait_until
 from tests.support.server import ServerClient
-from tests.support.users import Session, register, session_of, sign_in
+from tests.support.users import register, sign_in
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.deployment import Deployment
 
-pytestmark = pytest.mark.selection
 SETTINGS: dict[str, Any] = {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_WORKERS": "1"}
 OWNER, REQUESTS = "own_owner", "own_requests"
 
 
-def roles_of(url: str, application: str = "latchkey") -> set[str]:
-    """Return the roles that are connected now, but that of this connection."""
+def roles_of(url: str) -> set[str]:
+    """Return the roles by which the service is connected now."""
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT usename::text FROM pg_stat_activity"
-            " WHERE datname = current_database() AND application_name = %s",
-            (application,),
+            " WHERE datname = current_database() AND application_name = 'latchkey'"
         )
         return {name for (name,) in cursor.fetchall()}
 
 
-def use(service: Service, email: str) -> Session:
-    """Create a user, who signs in, changes and is listed in the audit log; return the session."""
+def use(service: Service, email: str) -> None:
+    """Create a user, who signs in, changes and is listed in the audit log."""
     with closing(ServerClient(service.port)) as client:
         session = register(client, ADMIN, email).sign_in()
         assert session.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
-        assert (
-            client.post("/admin/invite", json={"email": f"invited-{email}"}, headers=ADMIN).status_code == 200
-        )
         listed = client.get("/admin/audit", headers=ADMIN).json["data"]
         assert {"user_created", "signed_in", "password_changed"} <= {entry["action"] for entry in listed}
-        return session
-
-
-def test_embedded_database_of_0_3_0_serves_its_users_by_a_role_without_power(
-    new_state_dir: Path, tmp_path: Path
-):
-    with Service(
-        new_state_dir, directory=str(oldest_release.unpack(tmp_path, "e02656db")), **SETTINGS
-    ) as old:
-        use(old, "before@example.com")
-        assert roles_of(running_postgres_url(new_state_dir)) == {"postgres"}
-    with Service(new_state_dir, **SETTINGS) as new, closing(ServerClient(new.port)) as client:
-        url = running_postgres_url(new_state_dir)
-        session = session_of(client, sign_in(client, "before@example.com", "Another-Horse-1"))
-        assert session.get("/user").json["email"] == "before@example.com"
-        use(new, "after@example.com")
-        # The workers and delivery; the master has closed the connection of its migrations.
-        wait_until(lambda: roles_of(url) == {"latchkey"})
 
 
 @pytest.fixture
@@ -76,28 +50,6 @@ def own() -> Any:
         host = parse_dsn(deployment.postgres.url)["host"].replace("/", "%2F")
         urls = [f"postgresql://{name}:secret@/own?host={host}&port=5432" for name in (OWNER, REQUESTS)]
         yield deployment, *urls
-
-
-def test_own_database_of_0_4_0_serves_by_both_roles_during_the_upgrade(own, files_of_0_4_0):
-    deployment, owner_url, requests_url = own
-    both = {"DATABASE_URL": requests_url, "AUTH_DATABASE_OWNER_URL": owner_url}
-    with ExitStack() as stack:
-        old = stack.enter_context(
-            Service(
-                deployment.state_dir, directory=str(files_of_0_4_0), **SETTINGS | {"DATABASE_URL": owner_url}
-            )
-        )
-        session = use(old, "before@example.com")
-        new = stack.enter_context(Service(deployment.state_dir, **SETTINGS | both))
-        client = deployment.client(new)
-        assert session.on(client).refreshed().get("/user").json["email"] == "before@example.com"
-        use(new, "after@example.com")
-        use(old, "beside@example.com")
-        assert roles_of(owner_url) == {OWNER, REQUESTS}
-    # From then on, a start needs the owner for migrations only.
-    with Service(deployment.state_dir, **SETTINGS | {"DATABASE_URL": requests_url}) as alone:
-        use(alone, "alone@example.com")
-        wait_until(lambda: roles_of(owner_url) == {REQUESTS})
 
 
 def test_backup_is_restored_for_the_role_of_requests(own, tmp_path):

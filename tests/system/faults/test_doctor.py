@@ -1,27 +1,17 @@
-"""The doctor's findings with real faults: a full or read-only disk, a replica, and an overloaded machine."""
+"""The doctor's findings with real faults: a full or read-only disk, and a replica."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from auth.core.settings import cores
 from tests.support.commands import run_process
 from tests.support.environment import ENVIRONMENT
-from tests.support.processes import free_port, wait_until
 from tests.support.users import PASSWORD
 from tests.system.faults.dependencies import Replica, url_of_both
 from tests.system.faults.deployment import Deployment
-
-pytestmark = pytest.mark.selection
-BUSY = "import itertools\nfor _ in itertools.count(): pass"
 
 
 def results_of(environment: dict[str, str], *options: str) -> tuple[int, dict[str, Any]]:
@@ -33,44 +23,6 @@ def results_of(environment: dict[str, str], *options: str) -> tuple[int, dict[st
 def settings_of(deployment: Deployment, **changes: str) -> dict[str, str]:
     own = {"DATABASE_URL": deployment.postgres.url, "AUTH_STATE_DIR": str(deployment.state_dir)}
     return {**ENVIRONMENT, "AUTH_DELIVER": "true", "AUTH_SMTP_URL": deployment.post.url, **own, **changes}
-
-
-@contextmanager
-def overloaded(processes: int) -> Iterator[None]:
-    """Keep the cores busy; the load of the last minute follows within half of one."""
-    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(processes)]
-    try:
-        wait_until(lambda: os.getloadavg()[0] > 2.5 * cores(), 120)
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
-
-
-def test_overloaded_machine_accuses_no_neighbour_and_hides_no_refused_port(deployment, note):
-    port = str(free_port())
-    own = {"PORT": port} | dict.fromkeys(("AUTH_BASE_URL", "AUTH_SITE_URL"), f"http://localhost:{port}")
-    with deployment.service(**own), overloaded(13):
-        settings = settings_of(deployment, **own)
-        status, found = results_of(settings, "--skip", "administrators", "--skip", "encryption")
-        load = os.getloadavg()[0]
-        assert not [each for each in found.values() if each["status"] == "failed"]
-        undone = [each for each in found.values() if each["status"] == "unknown"]
-        assert status == (2 if undone else 0)
-        assert all("not checked: this machine is overloaded (load " in each["text"] for each in undone)
-        closed = {"AUTH_SMTP_URL": f"smtp://127.0.0.1:{free_port()}"}
-        deployment.postgres.stop()
-        try:
-            status, found = results_of(settings | closed)
-        finally:
-            deployment.postgres.start()
-        assert (status, found["database"]["status"], found["mail-server"]["status"]) == (
-            3,
-            "failed",
-            "failed",
-        )
-    note("an overloaded machine, asked by the doctor", 2, f"load {load:.0f}, {len(undone)} checks undone")
 
 
 def test_full_disk_of_the_database_until_there_is_room(small_disk):

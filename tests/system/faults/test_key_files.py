@@ -5,8 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,11 @@ from auth.core.tokens import signing_keys
 from tests.support.commands import run_with_settings
 from tests.support.environment import secret
 from tests.support.processes import Service, wait_until
-from tests.support.server import ServerClient, at_once
+from tests.support.server import ServerClient
 from tests.support.users import Session, sign_up_anonymously
 from tests.system.faults.test_run import both_workers_of, new_workers, reload, workers_of
 
-pytestmark = [
-    pytest.mark.selection,
-    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 NAMES = tuple(kept_secrets.FILES.values())
 SETTINGS = {"secret_key": "AUTH_SECRET_KEY", "service_role_key": "AUTH_SERVICE_ROLE_KEY"}
 SETTINGS |= {"jwt_keys.json": "AUTH_JWT_KEYS"}
@@ -40,16 +36,6 @@ OTHERS |= {"AUTH_JWT_SECRET": secret("other")}
 def settings(deployment) -> dict[str, Any]:
     """The settings of a service with its own state directory."""
     return {"AUTH_ANONYMOUS_ENABLED": "true", "DATABASE_URL": deployment.postgres.url}
-
-
-@pytest.fixture(params=["embedded", "DATABASE_URL"])
-def either(request) -> dict[str, Any]:
-    """The settings for each kind of database."""
-    return (
-        {}
-        if request.param == "embedded"
-        else {"DATABASE_URL": request.getfixturevalue("deployment").postgres.url}
-    )
 
 
 @contextmanager
@@ -92,12 +78,6 @@ def put_back(directory: Path, files: dict[str, str]) -> None:
         replace_file(directory / name, text)
 
 
-def with_foreign_jwk(directory: Path) -> tuple[list[Any], str]:
-    """Return the JWKs of a key file after a new one, and the id of that."""
-    (new,) = json.loads(FOREIGN["jwt_keys.json"])["keys"]
-    return [new, *json.loads((directory / "jwt_keys.json").read_text())["keys"]], new["kid"]
-
-
 def refuses_to_reload(service: Service, line: str, names: str) -> bool:
     """Reload, and return whether the workers stay, after a log line that begins and names something like this."""
     old, lines = both_workers_of(service), len(service.said())
@@ -112,11 +92,6 @@ def refuses_to_reload(service: Service, line: str, names: str) -> bool:
 
 def published_keys(service: Service) -> list[str]:
     return [key["kid"] for key in json.loads(service.get("/.well-known/jwks.json")[1])["keys"]]
-
-
-def publishes(service: Service, kids: list[str]) -> bool:
-    """Return whether both workers publish these keys, according to ten requests."""
-    return all(published_keys(service) == kids for _ in range(10))
 
 
 def put_directory(path: Path) -> None:
@@ -149,22 +124,6 @@ class TestReload:
             reload(service)
             assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
 
-    def test_new_key_beside_the_old_one_is_taken_over_and_the_old_one_may_go(self, new_state_dir, settings):
-        with running(new_state_dir, **settings) as (service, session):
-            (old,) = published_keys(service)
-            path, key = new_state_dir / "jwt_keys.json", new_state_dir / "secret_key"
-            jwks, new = with_foreign_jwk(new_state_dir)
-            replace_file(path, json.dumps({"keys": jwks}))
-            replace_file(key, f"{FOREIGN['secret_key']},{key.read_text().strip()}")
-            reload(service)
-            assert published_keys(service) == [new, old]
-            session = session.refreshed()
-            replace_file(path, json.dumps({"keys": jwks[:1]}))
-            replace_file(key, FOREIGN["secret_key"])
-            reload(service)
-            assert published_keys(service) == [new]
-            assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
-
     def test_foreign_keys_keep_the_workers_while_postgres_is_down(self, new_state_dir, deployment, settings):
         with running(new_state_dir, **settings) as (service, session):
             before = kept(new_state_dir)
@@ -191,16 +150,6 @@ class TestReplacedProcesses:
                 assert (session.get("/user").status_code, session.refresh().status_code) == (200, 200)
                 put_back(new_state_dir, before)
 
-    def test_replaced_worker_knows_a_rotated_key(self, new_state_dir, settings):
-        with running(new_state_dir, **settings) as (service, _):
-            (old,) = published_keys(service)
-            jwks, new = with_foreign_jwk(new_state_dir)
-            for kids, some in (([new, old], jwks), ([new], jwks[:1])):
-                replace_file(new_state_dir / "jwt_keys.json", json.dumps({"keys": some}))
-                wait_until(partial(publishes, service, kids))
-                replace_workers(service)
-                assert publishes(service, kids)
-
     def test_delivery_process_does_not_run_with_foreign_keys(self, new_state_dir, settings):
         with running(new_state_dir, **settings) as (service, _):
             before = kept(new_state_dir)
@@ -214,15 +163,15 @@ class TestReplacedProcesses:
 
 
 class TestStart:
-    def test_lost_key_is_not_made_anew_unless_the_operator_says_so(self, new_state_dir, either):
-        with Service(new_state_dir, **either):
+    def test_lost_key_is_not_made_anew_unless_the_operator_says_so(self, new_state_dir):
+        with Service(new_state_dir):
             pass
-        own, keys = either | {"AUTH_STATE_DIR": str(new_state_dir)}, kept(new_state_dir)
+        own, keys = {"AUTH_STATE_DIR": str(new_state_dir)}, kept(new_state_dir)
         for name in NAMES:
             path = new_state_dir / name
             path.unlink()
             before = everything_in(new_state_dir)
-            status, text = Service(new_state_dir, **either).refuses_to_start()
+            status, text = Service(new_state_dir).refuses_to_start()
             assert (status, text.count("\n")) == (1, 1)
             assert text.startswith(f"{SETTINGS[name]}: {path} is missing. Restore it from a backup")
             for arguments in (["deliver"], ["create-admin", "carol@example.com"], ["keys", "accept"]):
@@ -235,7 +184,7 @@ class TestStart:
             (new_state_dir / name).unlink()
         done = run_with_settings(own, "keys", "accept", "--new")
         assert (done.exit_code, done.output) == (0, "The keys are accepted. Start the service.\n")
-        with running(new_state_dir, AUTH_ANONYMOUS_ENABLED="true", **either) as (_, session):
+        with running(new_state_dir, AUTH_ANONYMOUS_ENABLED="true") as (_, session):
             assert session.refresh().status_code == 200
         new = kept(new_state_dir)
         assert [name for name in NAMES if new[name] == keys[name]] == ["service_role_key"]
@@ -247,17 +196,17 @@ class TestStart:
             assert (done.exit_code, done.stdout) == (1, "")
             assert done.stderr.startswith("Error: AUTH_SECRET_KEY: Differs from what this database last used")
 
-    def test_second_start_by_mistake_changes_nothing(self, new_state_dir, either):
+    def test_second_start_by_mistake_changes_nothing(self, new_state_dir, settings):
         """The first service has its keys in the environment; the second would make some, and a database."""
         new_state_dir.mkdir()
-        with Service(new_state_dir, **either, **OTHERS) as first:
+        with Service(new_state_dir, **settings, **OTHERS) as first:
             before = everything_in(new_state_dir)
             in_use = f"{new_state_dir} is in use by a running service, process {first.process.pid}"
             line = f"{in_use}. Stop it before you start another.\n"
             assert Service(new_state_dir).refuses_to_start() == (2, line)
             assert everything_in(new_state_dir) == before
-            assert (new_state_dir / "postgres").exists() is ("DATABASE_URL" not in either)
-            changed = either | {"AUTH_STATE_DIR": str(new_state_dir)}
+            assert not (new_state_dir / "postgres").exists()
+            changed = settings | {"AUTH_STATE_DIR": str(new_state_dir)}
             lacks = "AUTH_SECRET_KEY: The running service has this secret in its environment."
             done = run_with_settings(changed, "keys", "accept", "--new")
             assert (done.exit_code, lacks in done.output) == (1, True)
@@ -267,36 +216,11 @@ class TestStart:
             assert everything_in(new_state_dir) == before
             assert first.get("/health")[0] == 200
 
-    def test_database_of_another_deployment_is_not_migrated(self, new_state_dir, deployment):
-        url: dict[str, Any] = {"DATABASE_URL": deployment.postgres.url}
-        with Service(new_state_dir, **url):
+    def test_database_of_another_deployment_is_not_migrated(self, new_state_dir, deployment, settings):
+        with Service(new_state_dir, **settings):
             pass
         rows = deployment.rows()
         rows.outdate_functions()
-        status, text = Service(new_state_dir, **url, **OTHERS).refuses_to_start()
+        status, text = Service(new_state_dir, **settings, **OTHERS).refuses_to_start()
         assert (status, [line.split(":")[0] for line in text.splitlines()]) == (1, list(SETTINGS.values()))
         assert rows.value("SELECT functions_digest FROM schema_version") == "another"
-
-    def test_one_of_several_new_nodes_makes_keys_and_the_others_nothing(self, deployment):
-        nodes = [deployment.state_dir.parent / f"node{number}" / "var" for number in range(3)]
-        for node in nodes:
-            node.parent.mkdir()
-        services = [Service(node, DATABASE_URL=deployment.postgres.url) for node in nodes]
-
-        def start(number: int) -> str:
-            try:
-                services[number].__enter__()
-            except AssertionError:
-                return services[number].text()
-            return ""
-
-        with ExitStack() as stack:
-            for service in services:
-                stack.push(service.__exit__)
-            texts = at_once(3, start)
-            assert sorted(map(bool, texts)) == [False, True, True]
-            for node, text in zip(nodes, texts, strict=True):
-                assert [line.split(":")[0] for line in text.splitlines()] == list(SETTINGS.values()) * bool(
-                    text
-                )
-                assert {name: (node / name).exists() for name in NAMES} == dict.fromkeys(NAMES, not text)

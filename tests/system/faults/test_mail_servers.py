@@ -3,14 +3,11 @@
 import time
 from functools import partial
 
-import pytest
-
 from tests.support.outbox import Outbox
 from tests.support.processes import wait_until
 from tests.support.server import at_once, until_served
 from tests.support.smtp_server import BadMailServer
 
-pytestmark = pytest.mark.selection
 # Seconds: far less than a mail server may take, and more than a busy machine needs.
 PATIENCE = 5
 NOBODY = "nobody@example.com"

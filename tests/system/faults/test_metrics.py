@@ -9,8 +9,6 @@ import pytest
 from tests.support.metered import Metered
 from tests.support.processes import is_running, wait_until
 
-pytestmark = pytest.mark.selection
-
 
 @pytest.fixture(scope="module")
 def metered(serve) -> Iterator[Metered]:
@@ -26,13 +24,6 @@ def test_metrics_are_served_without_delivery_and_restart_at_zero(metered):
     assert metered.value("latchkey_database_up") == 1
     wait_until(lambda: metered.value("latchkey_workers") == 2)
     assert not [path for path in metered.directory.iterdir() if b"killed" in path.read_bytes()]
-
-
-def test_files_that_are_still_empty_are_left_out(metered):
-    empty = metered.directory / "counter_9.db"
-    empty.touch()
-    assert metered.value("latchkey_database_up") == 1
-    empty.unlink()
 
 
 def files_of(metered: Metered) -> set[str]:
@@ -61,14 +52,3 @@ def test_totals_survive_a_kill_and_a_reload_without_new_files(metered, signal_to
     assert metered.requests() >= total
     if signal_to == "processes":
         assert {name for name in files_of(metered) if "livesum" not in name} == files
-
-
-def test_gauges_of_a_worker_that_has_ended_do_not_count(metered):
-    wait_until(lambda: metered.value("latchkey_workers") == 2)
-    metered.service.process.send_signal(signal.SIGTTOU)  # one worker less
-    wait_until(lambda: len(metered.workers()) == 1)
-    assert wait_until(lambda: metered.value("latchkey_workers") == 1)
-    assert metered.value("latchkey_workers_wanted") == 1
-    metered.service.process.send_signal(signal.SIGTTIN)
-    wait_until(lambda: metered.value("latchkey_workers") == 2)
-    assert metered.value("latchkey_workers_wanted") == 2

@@ -1,9 +1,7 @@
-"""A node of 0.4.0 next to one of this release: a rolling upgrade of two nodes."""
+"""A node of the release before next to one of this release: a rolling upgrade of two nodes."""
 
-import contextlib
 import re
 from dataclasses import dataclass
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +12,8 @@ from werkzeug.datastructures import Headers
 
 from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
-from tests.support.links import SITE, VERIFIER, WITH_CHALLENGE, hand_in, path, query, type_in
+from tests.support.links import SITE, hand_in, type_in
+from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import (
     PASSWORD,
@@ -23,26 +22,23 @@ from tests.support.users import (
     refresh,
     register,
     session_of,
-    sign_in,
-    sign_up_anonymously,
 )
 from tests.system.faults.clients import ADMIN
+from tests.system.faults.deployment import Deployment
 from tests.system.faults.mail import Post
 
-pytestmark = pytest.mark.selection
-OTHER_PASSWORD = "Another-Horse-2"
 _LINK = re.compile(r"[?&]token=([\w-]+)")
 _CODE = re.compile(r"\b\d{6}\b")
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """A node that begins, the other one, which of them is old, and the mailbox of both."""
+    """A node that begins, the other one, and the mailbox of both."""
 
     one: Any
     other: Any
-    old: Any
     post: Post
+    rows: Rows
     name: str
 
     def register(self, name: str) -> Person:
@@ -64,27 +60,22 @@ class Nodes:
 
 
 @pytest.fixture(scope="module")
-def releases(shared_deployment, files_of_0_4_0):
-    """A node of 0.4.0, on whose database a node of this release has started, and that node."""
-    service = partial(
-        shared_deployment.service, AUTH_ANONYMOUS_ENABLED="true", AUTH_API_KEYS="true", AUTH_WORKERS="1"
-    )
-    with contextlib.ExitStack() as stack:
-        try:
-            old = stack.enter_context(service(directory=str(files_of_0_4_0)))
-        except AssertionError as error:
-            if found := re.search(r"(ModuleNotFound|Import)Error: .*", str(error)):
-                pytest.skip(f"NO ROLLING UPGRADE IS TESTED: 0.4.0 needs other packages ({found[0]})")
-            raise
-        new = stack.enter_context(service())
-        yield shared_deployment.client(old), shared_deployment.client(new), shared_deployment.post
+def releases(files_of_the_release_before):
+    """A node of the release before, on whose database a node of this release has started, and that node."""
+    settings: Any = {"AUTH_API_KEYS": "true", "AUTH_WORKERS": "1"}
+    with (
+        Deployment() as deployment,
+        deployment.service(directory=files_of_the_release_before, **settings) as old,
+        deployment.service(**settings) as new,
+    ):
+        yield deployment, deployment.client(old), deployment.client(new)
 
 
 @pytest.fixture(params=["old-first", "new-first"])
 def nodes(releases, request):
-    old, new, post = releases
-    one, other = (old, new) if request.param == "old-first" else (new, old)
-    return Nodes(one, other, old, post, request.param)
+    deployment, *nodes = releases
+    one, other = nodes if request.param == "old-first" else reversed(nodes)
+    return Nodes(one, other, deployment.post, deployment.rows(), request.param)
 
 
 def move(session: Session, client: Any) -> Session:
@@ -105,17 +96,19 @@ def test_session_lives_on_and_ends_at_the_other_node(nodes):
     assert session.get("/user").status_code == 401
 
 
-def test_reused_refresh_token_is_seen_at_the_other_node(nodes, shared_deployment):
+def test_reused_refresh_token_is_seen_at_the_other_node(nodes):
     first = nodes.register("reused").sign_in()
     newest = move(first, nodes.other)
-    shared_deployment.rows().run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
+    nodes.rows.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'")
     newest = move(move(newest, nodes.one), nodes.other)
     assert refresh(nodes.one, first.refresh_token).status_code == 400
     assert refresh(nodes.other, newest.refresh_token).status_code == 400
 
 
-@pytest.mark.parametrize("by", ["link", "code"])
-@pytest.mark.parametrize("type", ["signup", "magiclink", "recovery", "email_change"])
+@pytest.mark.parametrize(
+    ("type", "by"),
+    [("signup", "link"), ("magiclink", "code"), ("recovery", "link"), ("email_change", "code")],
+)
 def test_links_and_codes_of_one_node_work_once_at_the_other(nodes, type, by):
     address = nodes.address(f"{type}-{by}")
     if type == "signup":
@@ -136,35 +129,6 @@ def test_links_and_codes_of_one_node_work_once_at_the_other(nodes, type, by):
     assert session.get("/user").json["email"] == address
     assert spend(nodes.one).status_code == spend(nodes.other).status_code == 403
     assert move(session, nodes.one).get("/user").json["email"] == address
-
-
-def test_pkce_code_of_a_link_is_exchanged_at_the_other_node(nodes):
-    address = nodes.register("pkce").email
-    nodes.one.post("/magiclink", json={"email": address, **WITH_CHALLENGE})
-    code = query(nodes.other.get(path("magiclink", nodes.link(address))))["code"]
-    body = {"auth_code": code, "code_verifier": VERIFIER}
-    session = session_of(nodes.one, nodes.one.post("/token?grant_type=pkce", json=body))
-    assert move(session, nodes.other).get("/user").json["email"] == address
-
-
-def test_password_changes_with_a_code_of_the_other_node(nodes):
-    person = nodes.register("password")
-    session = person.sign_in()
-    assert session.get("/reauthenticate").status_code == 200
-    body = {"password": OTHER_PASSWORD, "nonce": nodes.code(person.email)}
-    changed = move(session, nodes.other).put("/user", json=body)
-    assert changed.status_code == 200, changed.text
-    assert sign_in(nodes.one, person.email).status_code == 401
-    assert sign_in(nodes.one, person.email, OTHER_PASSWORD).status_code == 200
-
-
-def test_recovered_user_sets_a_password_at_the_other_node(nodes):
-    person = nodes.register("recovered")
-    assert nodes.one.post("/recover", json={"email": person.email}).status_code == 200
-    session = session_of(nodes.one, hand_in(nodes.one, "recovery", nodes.link(person.email)))
-    changed = move(session, nodes.other).put("/user", json={"password": OTHER_PASSWORD})
-    assert changed.status_code == 200, changed.text
-    assert sign_in(nodes.one, person.email, OTHER_PASSWORD).status_code == 200
 
 
 def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):
@@ -209,11 +173,10 @@ def test_api_key_of_one_node_works_at_the_other(nodes):
     assert api_keys.use(nodes.one, key).status_code == 401
 
 
-def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes, shared_deployment):
-    database = shared_deployment.rows()
-    person, application = nodes.register("application"), openid.make_client(database)
+def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes):
+    person, application = nodes.register("application"), openid.make_client(nodes.rows)
     session = person.sign_in()
-    tokens = application.redeem(nodes.other, openid.granted_code(database, application, session)).json
+    tokens = application.redeem(nodes.other, openid.granted_code(nodes.rows, application, session)).json
     for node in (nodes.one, nodes.other, nodes.one):
         response = application.refresh(node, tokens["refresh_token"])
         assert response.status_code == 200, response.text
@@ -221,30 +184,9 @@ def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes, s
         for reader in (nodes.one, nodes.other):
             answer = reader.get("/oauth/userinfo", headers=openid.bearer(tokens["access_token"]))
             assert answer.json["sub"] == person.id
-    assert (
-        nodes.one.put(f"/admin/users/{person.id}", json={"ban_duration": "1h"}, headers=ADMIN).status_code
-        == 200
-    )
+    banned = nodes.one.put(f"/admin/users/{person.id}", json={"ban_duration": "1h"}, headers=ADMIN)
+    assert banned.status_code == 200
     assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
-
-
-def test_invited_user_accepts_and_sets_a_password_at_the_other_node(nodes):
-    address = nodes.address("invited")
-    assert nodes.one.post("/admin/invite", json={"email": address}, headers=ADMIN).status_code == 200
-    session = session_of(nodes.other, hand_in(nodes.other, "invite", nodes.link(address)))
-    assert session.put("/user", json={"password": OTHER_PASSWORD}).status_code == 200
-    for node in (nodes.one, nodes.other):
-        assert sign_in(node, address, OTHER_PASSWORD).status_code == 200
-
-
-def test_user_who_signed_up_at_one_node_and_confirmed_at_the_other_logs_in_at_both(nodes):
-    address = nodes.address("crossed")
-    body = {"email": address, "password": PASSWORD, "data": {"name": "Crossed"}}
-    assert nodes.one.post("/signup", json=body).status_code == 201
-    session = session_of(nodes.other, hand_in(nodes.other, "signup", nodes.link(address)))
-    assert session.get("/user").json["user_metadata"] == {"name": "Crossed"}
-    for node in (nodes.one, nodes.other):
-        assert sign_in(node, address).status_code == 200
 
 
 class Turns:
@@ -282,30 +224,3 @@ def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turn
     browser.press("sign-out")
     turns.node = nodes.one
     assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
-
-
-def test_anonymous_user_gets_an_address_at_the_other_node(nodes):
-    address = nodes.address("visitor")
-    visitor = move(sign_up_anonymously(nodes.one), nodes.other)
-    changed = visitor.put("/user", json={"email": address})
-    assert changed.status_code == 200, changed.text
-    assert hand_in(nodes.one, "email_change", nodes.link(address)).status_code == 200
-    assert move(visitor, nodes.one).get("/user").json["email"] == address
-
-
-def test_acts_of_an_administrator_hold_at_the_other_node(nodes):
-    person = nodes.register("administered")
-    session = person.sign_in(client=nodes.other)
-    user = f"/admin/users/{person.id}"
-    link = nodes.one.post(
-        "/admin/generate_link", json={"type": "magiclink", "email": person.email}, headers=ADMIN
-    )
-    assert hand_in(nodes.other, "magiclink", link.json["hashed_token"]).status_code == 200
-    assert nodes.one.put(user, json={"ban_duration": "permanent"}, headers=ADMIN).status_code == 200
-    assert refresh(nodes.other, session.refresh_token).status_code in (400, 403)
-    assert person.try_to_sign_in(client=nodes.other).status_code in (400, 403)
-    for client in (nodes.one, nodes.other):
-        assert client.get("/admin/users", headers=ADMIN).json["data"]
-        assert client.get("/admin/audit", headers=ADMIN).status_code == 200
-    assert nodes.other.delete(user, headers=ADMIN).status_code == 200
-    assert nodes.one.get(user, headers=ADMIN).status_code == 404

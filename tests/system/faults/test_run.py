@@ -5,40 +5,33 @@ import json
 import os
 import pwd
 import re
-import secrets
 import signal
-import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from auth.core.settings import kept_secrets
-from bench.service import RAISED
 from tests.support.cases import cases
 from tests.support.processes import (
     CHECKOUT,
     GUNICORN,
     Service,
     UnfinishedRequest,
-    children_of,
     free_port,
     processes_of,
     python_for,
     send,
     serves,
     short_directory,
-    sockets_of,
     wait_until,
 )
-from tests.support.server import ServerClient, repeated
 
 pytestmark = [
-    pytest.mark.selection,
     pytest.mark.root,
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
@@ -113,23 +106,6 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir() if path.is_file()} == {0o600}
 
 
-@pytest.mark.parametrize("log_format", ["json", "text"])
-def test_start_warns_of_an_unknown_setting_once_in_the_format_of_the_log(state_dir, log_format):
-    changes = {"AUTH_LOG_FORMAT": log_format, "AUTH_LOG_LEVEL": "error", "AUTH_SITEURL": "https://a.example"}
-    with Service(state_dir, **changes) as service:
-        pass
-    warning = "AUTH_SITEURL is not a setting. Did you mean AUTH_SITE_URL?"
-    assert service.text().count("AUTH_SITEURL") == 1
-    assert warning in service.said()
-    lines = service.log().splitlines()
-    if log_format == "json":
-        events = [json.loads(line) for line in lines]
-        assert {frozenset(event) for event in events} == {frozenset(("event", "level", "timestamp"))}
-        assert [event["event"] for event in events if event["level"] == "warning"] == [warning]
-    else:
-        assert lines[-1] == "Stopped."
-
-
 def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
     def offered() -> tuple[bool, bool]:
         told = json.loads(service.get("/settings")[1])
@@ -155,94 +131,11 @@ def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
     assert service.said() == ["AUTH_DISABLE_SIGNUP: Must be true or false."]
 
 
-def test_reload_keeps_the_workers_while_the_logo_is_unusable(state_dir, tmp_path):
-    logo = tmp_path / "logo.svg"
-    logo.write_text("<svg/>")
-    with Service(state_dir, AUTH_BRAND_LOGO=str(logo)) as service:
-        workers = both_workers_of(service)
-        logo.unlink()
-        service.process.send_signal(signal.SIGHUP)
-        problem = f"AUTH_BRAND_LOGO: {logo} cannot be read: No such file or directory."
-        problem += " Correct the path, or let this user read it."
-        line = f"Not reloaded; the workers keep running: {problem}"
-        wait_until(lambda: line in service.said())
-        assert (workers_of(service), service.get("/health")[0]) == (workers, 200)
-        logo.write_text("<svg></svg>")
-        reload(service)
-        assert service.get("/brand/logo") == (200, b"<svg></svg>")
-
-
-def test_reload_loses_no_log_in_though_others_connect_meanwhile(state_dir):
-    def log_in() -> int:
-        body = {"email": f"{secrets.token_hex(8)}@example.com", "password": "Wrong-Horse-1"}
-        return client.post("/token?grant_type=password", json=body).status_code
-
-    service = Service(state_dir, command=None, AUTH_BCRYPT_COST="12", **RAISED)
-    with service, closing(ServerClient(service.port)) as client:
-        with repeated(*[log_in] * 4, lambda: client.get("/settings").status_code) as statuses:
-            for _ in range(3):
-                reload(service)
-        assert {status for each in statuses for status in each} == {200, 401}
-
-
-# Gives the service a terminal, and closes it when it is killed itself. The log is no terminal, and nohup closes
-# what is: descriptor 8 stands for the shell that would keep the terminal open. The tests may run by nohup.
-IN_TERMINAL = """
-import os, pty, signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-os.dup2(2, 9)
-pty.spawn(["sh", "-c", 'exec "$@" >&9 2>&9 8<>/dev/tty', *sys.argv])
-"""
-
-
-@pytest.fixture
-def in_terminal(state_dir) -> Iterator[Callable[..., Service]]:
-    """Make a service in a terminal, which is closed when its process is killed."""
-    yield lambda *start: Service(
-        state_dir, command=[sys.executable, "-c", IN_TERMINAL, *start, sys.executable, *GUNICORN]
-    )
-    for pid in processes_of(state_dir):
-        send(pid, signal.SIGKILL)
-
-
-def test_signal_reloads_a_service_in_a_terminal_and_ends_it_once_that_is_closed(in_terminal, state_dir):
-    with in_terminal() as service:
-        (master,) = children_of(service.process.pid)
-        with new_workers(service):
-            os.kill(master, signal.SIGHUP)
-        service.process.kill()
-        wait_until(lambda: none_left(state_dir))
-        assert service.said()[-1] == "Stopped."
-
-
-def test_service_started_by_nohup_outlives_its_terminal(in_terminal):
-    with in_terminal("nohup") as service:
-        with new_workers(service):
-            service.process.kill()
-        assert service.get("/health")[0] == 200
-
-
-def test_workers_share_no_socket_but_the_one_that_listens(running):
-    one, other = (sockets_of(pid) for pid in both_workers_of(running))
-    master = sockets_of(running.process.pid)
-
-    assert len(one & other) == 1
-    assert one & other < one | other  # each has a connection, or a loop, of its own
-    assert master & one == master & other == one & other
-
-
 def test_start_fails_when_the_port_is_in_use(running, state_dir):
     line = f"Can't listen on 127.0.0.1:{running.port}: Address already in use. Set PORT or AUTH_BIND to use another address.\n"
     assert Service(state_dir, PORT=str(running.port)).refuses_to_start() == (1, line)
     assert none_left(state_dir)
     assert running.get("/health")[0] == 200
-
-
-def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
-    lines = "AUTH_WORKERS: Must be a whole number from 1 to 256.\n"
-    lines += "DATABASE_URL: Must be a URL such as postgresql://user:password@host/database.\n"
-    service = Service(state_dir, AUTH_WORKERS="many", DATABASE_URL="mysql://localhost/auth")
-    assert service.refuses_to_start() == (1, lines)
 
 
 @cases(
@@ -255,7 +148,6 @@ def test_start_fails_with_a_line_for_each_invalid_setting(state_dir):
             2,
             "{running} is in use by a running service, process {pid}. Stop it",
         ),
-        ({"AUTH_BIND": "192.0.2.1"}, 1, "AUTH_BIND: 192.0.2.1 is not an address of this machine."),
         ({"AUTH_BIND": "no.such.name"}, 1, "AUTH_BIND: no.such.name is not an address of this machine."),
     ],
 )
@@ -266,19 +158,6 @@ def test_failed_start_is_an_event_where_the_log_is_json(running, state_dir, chan
     event = json.loads(service.log().splitlines()[-1])
     assert (event.keys(), event["level"]) == ({"event", "level", "timestamp"}, "error")
     assert event["event"].startswith(reason.format(running=running.state_dir, pid=running.process.pid))
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"), [("file", "It is not a directory"), ("file/var", "Not a directory")]
-)
-def test_start_fails_with_one_line_where_the_state_directory_cannot_be_used(state_dir, name, reason):
-    (state_dir.parent / "file").write_text("")
-    directory = state_dir.parent / name
-    service = Service(state_dir, AUTH_STATE_DIR=str(directory))
-    expected = (
-        f"AUTH_STATE_DIR: {directory} cannot be used: {reason}. Set it to a directory that this user owns.\n"
-    )
-    assert service.refuses_to_start() == (1, expected)
 
 
 def test_start_fails_when_the_database_is_unreachable(state_dir):
@@ -305,36 +184,6 @@ def test_running_request_is_finished_before_the_stop(name, state_dir):
         assert service.process.wait(15) == 0
         assert service.said()[-1] == "Stopped."
     assert none_left(state_dir)
-
-
-def test_clients_connected_before_the_stop_are_served(state_dir):
-    with Service(state_dir) as service:
-        workers = both_workers_of(service)
-        for pid in workers:
-            os.kill(pid, signal.SIGSTOP)
-        waiting = [socket.create_connection(("127.0.0.1", service.port), timeout=15) for _ in range(8)]
-        for client in waiting:
-            client.sendall(b"GET /settings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        service.process.send_signal(signal.SIGTERM)
-        # Then the master no longer listens, and has told the workers to stop.
-        wait_until(lambda: not listens(service.process.pid, service.port))
-        for pid in workers:
-            os.kill(pid, signal.SIGCONT)
-
-        for client in waiting:
-            with client, client.makefile("rb") as answer:
-                assert answer.readline().startswith(b"HTTP/1.1 200 ")
-        assert service.process.wait(15) == 0
-
-
-def listens(pid: int, port: int) -> bool:
-    sockets = sockets_of(pid)
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return any(
-        f"socket:[{line[9]}]" in sockets
-        for line in lines
-        if line[1].endswith(f":{port:04X}") and line[3] == "0A"
-    )
 
 
 def accepts_requests(service: Service) -> bool:

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.contract import OPENAPI
 from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.server import ServerClient, at_once
@@ -59,7 +57,6 @@ def run(server: ServerClient, directory: Path, name: str, *options: str) -> tupl
     return done.returncode, done.stdout.partition("= FAILURES =")[2] or done.stdout + done.stderr
 
 
-@pytest.mark.selection
 def test_schemathesis_finds_no_violation(server, tmp_path):
     # Without credentials, most requests of the coverage phase would be 401.
     runs = [

@@ -22,7 +22,6 @@ from tests.support.processes import wait_until
 from tests.support.range_api import RangeStub
 from tests.support.users import PASSWORD, WRONG_PASSWORD, sign_in
 
-pytestmark = pytest.mark.selection
 # Requests that wait for a silent server: more than hash at once.
 WAITING = hashing._ADMITTED + 2
 LONG = 120.0  # seconds, in the place of the few that the service waits

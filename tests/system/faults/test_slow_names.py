@@ -18,7 +18,6 @@ from tests.support.server import ServerClient, at_once
 from tests.support.slow_names import SLOW, SlowNames
 from tests.support.users import Person, session_of
 
-pytestmark = pytest.mark.selection
 # Requests at once: more than the threads that look names up.
 FLOOD = 16
 # Lookups at once of the names of one kind.

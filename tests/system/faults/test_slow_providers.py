@@ -15,7 +15,6 @@ from tests.support.oauth import assert_failed, assert_turned_back
 from tests.support.processes import free_port, wait_until
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-pytestmark = pytest.mark.selection
 # The seconds that a sign-in may spend on all requests to its provider, and the slack for a busy machine.
 DEADLINE = 10
 SLACK = 5
@@ -58,11 +57,13 @@ def slow_providers() -> Iterator[dict[str, FakeProvider]]:
     """Providers by name, each slow at one step of a sign-in."""
     providers: dict[str, FakeProvider] = {}
     with ExitStack() as stack:
-        for place, path in (("discovery", FakeProvider.DISCOVERY), ("token", "/token"), ("keys", "/jwks")):
-            for behaviour in ("hang", "drip", "drip body"):
-                provider = stack.enter_context(FakeProvider(f"{place}{behaviour.replace(' ', '')}"))
-                provider.instead[path] = Answer(behaviour=behaviour)
-                providers[provider.name] = provider
+        for name, path, behaviour in (
+            ("discoveryhang", FakeProvider.DISCOVERY, "hang"),
+            ("tokendrip", "/token", "drip"),
+            ("keysdripbody", "/jwks", "drip body"),
+        ):
+            provider = providers[name] = stack.enter_context(FakeProvider(name))
+            provider.instead[path] = Answer(behaviour=behaviour)
         userinfo = providers["userinfo"] = stack.enter_context(PlainProvider("userinfo"))
         userinfo.instead["/user"] = Answer(behaviour="drip body")
         # All other steps respond at once: all requests of a sign-in share one deadline.

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from auth.ops.processes import start_checks
 from tests.support.processes import Service, free_port
 from tests.system.faults.dependencies import PgBouncer
-
-pytestmark = pytest.mark.selection
 
 
 @pytest.fixture
@@ -35,10 +32,6 @@ def test_start_refuses_prepared_statements_behind_pgbouncer(bouncer, environment
     assert (status, json.loads(said)["event"]) == (1, line)
     with Service(state_dir, **settings, AUTH_DB_PREPARE="false") as service:
         assert service.get("/health")[0] == 200
-
-
-def test_direct_connections_are_not_taken_for_a_pooler(database_url):
-    assert start_checks.pooler_problem(database_url) is None
 
 
 @pytest.mark.parametrize(("enabled", "count"), [("true", 1), ("false", 0)])

@@ -5,8 +5,6 @@ import sys
 import time
 from contextlib import ExitStack
 
-import pytest
-
 from auth.core.passwords.threads import THREADS
 from tests.support.answers import unhealthy
 from tests.support.metered import Metered
@@ -21,7 +19,6 @@ LOG_IN = b"POST /token?grant_type=password HTTP/1.1\r\n" + HEADERS + BODY
 STUCK = "No password hash has finished for 20 seconds; restart the service"
 
 
-@pytest.mark.selection
 def test_health_is_degraded_with_the_reason_while_hashing_hangs_and_others_are_served(
     serve, alice, bob, carol
 ):
@@ -43,15 +40,3 @@ def test_health_is_degraded_with_the_reason_while_hashing_hangs_and_others_are_s
         assert sign_in(client, "bob@example.com").status_code == 503
         time.sleep(15)  # the requests of the threads have ended; the threads are still stuck
         assert client.get("/health").json["msg"] == STUCK
-
-
-def test_health_is_good_while_only_one_thread_hangs_and_the_other_goes_on_hashing(serve, alice, bob):
-    with (
-        Metered(serve, command=HANGING_GUNICORN, AUTH_WORKERS="1") as metered,
-        connect(metered.service.port, LOG_IN),
-    ):
-        deadline = time.monotonic() + 25
-        while time.monotonic() < deadline:
-            assert sign_in(metered.client, "bob@example.com").status_code == 200
-            assert metered.client.get("/health").json["status"] == "healthy"
-            time.sleep(1)

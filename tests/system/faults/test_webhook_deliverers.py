@@ -2,17 +2,13 @@
 
 import functools
 import itertools
-import json
 import re
 import signal
 import time
-from contextlib import closing
 
 import httpx
-import psycopg2
 import pytest
 
-import sql
 from auth.core import promises
 from auth.delivery import deliverer
 from auth.delivery.attempts import LEASE
@@ -23,10 +19,8 @@ from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
-from tests.support.processes import free_port, wait_until
+from tests.support.processes import wait_until
 from tests.system.faults.test_deliver_command import Command
-
-pytestmark = pytest.mark.selection
 
 # Seconds, instead of ten and five.
 TIMEOUT, SLOW_AFTER = 1.0, 0.3
@@ -78,9 +72,8 @@ def has_got(target, count):
 
 
 class TestSlowWebhooks:
-    @pytest.mark.parametrize("count", [1, 8])
-    def test_dead_and_dripping_webhooks_do_not_delay_a_good_one(self, hooks, targets, deliver, count):
-        for behaviour in itertools.islice(itertools.cycle(["hang", "drip", "close"]), count):
+    def test_dead_and_dripping_webhooks_do_not_delay_a_good_one(self, hooks, targets, deliver):
+        for behaviour in itertools.islice(itertools.cycle(["hang", "drip", "close"]), 8):
             hooks.register(targets(behaviour))
         good = targets()
         for _ in range(3):
@@ -94,33 +87,6 @@ class TestSlowWebhooks:
             hooks.emit()
             wait_until(functools.partial(has_got, good, number + 1))
             assert time.monotonic() - began < TIMEOUT
-
-    def test_slow_webhook_is_not_starved_by_dead_ones(self, hooks, targets, deliver, database):
-        slow = SlowTarget()
-        with slow:
-            for _ in range(8):
-                hooks.register(targets("hang"))
-            hooks.register(slow)
-            for _ in range(20):
-                hooks.emit()
-            deliver()
-            # On four threads, the 160 events of the dead webhooks alone would take 40 s.
-            wait_until(lambda: len(slow.requests) == 20, 20)
-            assert database.count("outbox", "outcome = 'sent'") >= 20 - 4
-
-    def test_slow_webhooks_share_the_threads(self, hooks, deliver, database):
-        with SlowTarget() as one, SlowTarget() as other:
-            hooks.register(one, events=["user.created", "auth.login"])
-            hooks.register(other, events=["user.deleted", "auth.login"])
-            deliver()
-            hooks.emit("auth.login")
-            # Both are known to be slow now.
-            wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 2)
-            hooks.emit(*["user.created"] * 40)
-            hooks.emit(*["user.deleted"] * 4)
-            wait_until(lambda: len(other.requests) == 5, 20)
-            # In the order of events these would be the last.
-            assert len(one.requests) < 35
 
     def test_each_event_is_sent_once_by_three_deliverers(self, hooks, targets, deliver, database):
         targets_of_two = [targets(), targets()]
@@ -153,38 +119,6 @@ class TestSlowWebhooks:
         assert database.count("outbox", "attempts > 0") == 1
 
 
-def test_claim_does_not_read_the_backlog_of_other_webhooks(hooks, database, database_url):
-    database.truncate()
-    dead, _ = hooks.register("https://192.0.1.1/"), hooks.register("https://192.0.1.1/")
-    failing = "failing_since = now(), retry_at = now() + interval '1 minute'"
-    claim = sql.load_statements()["claim_event"].direct
-    with closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
-        insert = "INSERT INTO outbox (id, channel, kind, recipient) SELECT gen_random_uuid(), 'webhook', 'auth.login', %s FROM generate_series(1, 20000)"
-        cursor.execute(insert, (dead["id"],))
-        cursor.execute(f"UPDATE webhooks SET {failing} WHERE id = %s", (dead["id"],))
-        # Makes the planner see that most waiting events have one recipient.
-        cursor.execute("ANALYZE outbox, webhooks")
-        given = {"lease": LEASE, "give_up": 60, "slow_targets": [], "from_slow": False}
-        cursor.execute(f"EXPLAIN {claim}", given)
-        plan = "\n".join(row[0] for row in cursor.fetchall())
-    # The estimate and the space of the rows outlive the transaction.
-    database.truncate()
-    assert "Seq Scan on outbox" not in plan
-    assert set(re.findall(r"Scan using (outbox_\w+)", plan)) == {"outbox_events_waiting", "outbox_pkey"}
-
-
-class SlowTarget(HttpTarget):
-    """Answers 200, but slowly."""
-
-    def __init__(self):
-        super().__init__()
-        self.behaviour = "slow"
-
-    def _misbehave(self, out):
-        self.over.wait(SLOW_AFTER + 0.1)
-        out.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-
-
 def test_killed_process_does_not_block_a_failing_webhook(hooks, targets, command, database):
     target = targets("hang")
     hooks.register(target)
@@ -203,8 +137,7 @@ def test_killed_process_does_not_block_a_failing_webhook(hooks, targets, command
 class TestListening:
     """`latchkey webhooks listen`."""
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_listen_prints_and_forwards_events(self, hooks, targets, command, deliver, database, number):
+    def test_listen_prints_and_forwards_events(self, hooks, targets, command, deliver, database):
         target = targets(status=500)
         deliver(patient=True)
         with command("webhooks", "listen", "--forward", f"{target.url}/events") as running:
@@ -222,7 +155,7 @@ class TestListening:
             # The event counts as accepted regardless of the application's response.
             wait_until(lambda: database.count("outbox", "outcome = 'sent'") == 1)
             # The second signal may come while the first one is handled.
-            for each in (number, *[signal.SIGTERM, signal.SIGINT] * 5):
+            for each in [signal.SIGTERM, signal.SIGINT] * 5:
                 running.process.send_signal(each)
             assert running.process.wait(30) == 0
             assert running.text().splitlines()[-1] == "Stopped."
@@ -239,26 +172,14 @@ class TestListening:
                 assert answer.status_code == 401
             assert len(running.text().splitlines()) == 1
 
-    def test_listen_reports_an_unreachable_application(self, hooks, command, deliver):
-        deliver(patient=True)
-        url = f"http://127.0.0.1:{free_port()}/"
-        with command("webhooks", "listen", "--json", "--forward", url) as running:
-            wait_until(lambda: "Listening." in running.text())
-            hooks.emit("auth.login")
-            line = wait_until(lambda: running.text().partition("\n")[2])
-        printed = json.loads(line)
-        assert printed["event"]["event"] == "auth.login"
-        assert printed["response"] == "no answer: connection refused"
-
     @pytest.mark.parametrize(
         ("arguments", "secret", "message"),
         [
             (
                 ["--forward", "ftp://127.0.0.1"],
                 "",
-                "'--forward': Must be a URL such as https://example.com/path, ",
+                "'--forward': Must be a URL such as https://example.com/path",
             ),
-            (["--forward", ""], "", "'--forward': Must be a URL such as https://example.com/path, "),
             (
                 [],
                 "whsec_short",
@@ -274,11 +195,3 @@ class TestListening:
         assert result.exit_code != 0
         assert message in result.output
         assert database.count("webhooks") == 0
-
-    def test_listen_fails_when_there_are_20_webhooks(self, hooks, command, database):
-        for _ in range(20):
-            hooks.register("https://192.0.1.1/")
-        with command("webhooks", "listen") as running:
-            assert running.process.wait(30) == 2
-            assert "url: must be one of at most 20 webhooks.\n" in running.text()
-        assert database.count("webhooks") == 20
