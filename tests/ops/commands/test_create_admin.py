@@ -113,11 +113,6 @@ class TestNewUser:
         assert (result.exit_code, database.count("users")) == (2, 0)
         assert "Must be an email address" in result.output
 
-
-def test_without_a_console_no_address_is_printed(make_app):
-    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, **GIVEN)
-    assert (result.exit_code, "console" in result.output) == (0, False)
-
     def test_two_commands_at_once_make_one_user(self, create_admin, database):
         insert = (
             "INSERT INTO users (id, email, email_confirmed_at, email_proved, made_by, role, admin_since)"
@@ -127,6 +122,11 @@ def test_without_a_console_no_address_is_printed(make_app):
             second = lock.start(lambda: create_admin(CAROL, **GIVEN))
         assert outcome(second.result()) == said(NO_ID)
         assert database.count("users") == 1
+
+
+def test_without_a_console_no_address_is_printed(make_app):
+    result = run_command(make_app(AUTH_CONSOLE="false"), "create-admin", CAROL, **GIVEN)
+    assert (result.exit_code, "console" in result.output) == (0, False)
 
 
 class TestExistingUser:

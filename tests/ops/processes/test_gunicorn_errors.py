@@ -106,15 +106,13 @@ class TestHead:
     def test_browser_with_a_url_that_is_too_long_gets_a_page(self, port, length):
         line = b"GET /oauth/logout?id_token_hint=" + SECRET * (length // len(SECRET)) + b" HTTP/1.1"
         accepts = b"Accept: text/html,application/xhtml+xml,*/*;q=0.8"
-        for language, heading in (("en-US", "That didn’t work"), ("de", "Das hat nicht geklappt")):
-            sent = get(accepts, b"Accept-Language: " + language.encode(), line=line)
-            (reply,) = exchange(port, sent)
-            assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
-            page = reply.body.decode()
-            assert (f'<html lang="{language[:2]}">' in page, f"<h1>{heading}</h1>" in page) == (True, True)
-            assert reply.headers["Content-Length"] == str(len(reply.body))
-            assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
-            assert SECRET not in reply.body
+        (reply,) = exchange(port, get(accepts, b"Accept-Language: de", line=line))
+        assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
+        page = reply.body.decode()
+        assert ('<html lang="de">' in page, "<h1>Das hat nicht geklappt</h1>" in page) == (True, True)
+        assert reply.headers["Content-Length"] == str(len(reply.body))
+        assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert SECRET not in reply.body
         (reply,) = exchange(port, get(b"Accept: application/json", line=line))
         assert_envelope(reply, 414, "request_entity_too_large")
 
@@ -316,11 +314,6 @@ class TestBody:
     def test_client_still_sending_a_large_body_reads_the_413(self, port, sent):
         (reply,) = exchange(port, sent)
         assert (reply.status, reply.json["error_code"]) == (413, "request_entity_too_large")
-
-    def test_large_announced_body_is_not_waited_for(self, port):
-        announced = post(b"Content-Length: 3000000", b"Expect: 100-continue", CLOSE)
-        with connect(port, announced) as connection:
-            assert connection.recv(12) in (b"HTTP/1.1 413", b"HTTP/1.1 100")
 
     def test_largest_body_and_one_with_extension_and_trailer_are_read(self, port):
         body = b'{"email": "alice@example.com", "password": 1, "x": "' + b"x" * (16 * 1024 - 54) + b'"}'
