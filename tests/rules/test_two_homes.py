@@ -64,9 +64,6 @@ class Tables:
         """Return a moment of one of these ages, or a microsecond beside it."""
         return self.now - self.one_of(*ages) - self.one_of(*_JITTER)
 
-    def maybe_ago(self, *ages: timedelta) -> datetime | None:
-        return self.one_of(None, self.ago(*ages))
-
     def insert_users(self) -> list[str]:
         made = ("signup", "signup", "message", "administrator", "anonymous", "anonymous")
         added = [
@@ -74,7 +71,7 @@ class Tables:
                 "id": self.id(),
                 "role": self.one_of("authenticated", "admin", "staff"),
                 "made_by": self.one_of(*made),
-                "converted_at": self.maybe_ago(HOUR, DAY),
+                "converted_at": self.one_of(None, self.ago(HOUR, DAY)),
                 "banned_until": self.one_of(None, None, self.ago(NOW, -HOUR)),
                 "created_at": self.now,
                 "email_confirmed_at": self.one_of(None, None, self.now),
@@ -155,7 +152,9 @@ def test_session_is_live(tables, timebox):
 
 
 def test_api_key_is_live(tables):
-    keys = [{"id": tables.id(), "expires_at": tables.maybe_ago(NOW, HOUR, -HOUR)} for _ in range(CASES)]
+    keys = [
+        {"id": tables.id(), "expires_at": tables.one_of(None, tables.ago(NOW, -HOUR))} for _ in range(CASES)
+    ]
     rows = tables.all(
         "SELECT k.*, is_live(k) AS answer FROM jsonb_populate_recordset(NULL::api_keys, %(keys)s) AS k",
         keys=json.dumps(keys, default=datetime.isoformat),

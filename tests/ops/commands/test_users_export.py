@@ -135,12 +135,9 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
         assert (result.exit_code, reason in result.output) == (status, True), result.output
         assert database.count("users") == 0
 
-    # Release 0.2.0 did not compress it.
-    for content in (whole, encrypted(plaintext, recipient)):
-        path.write_bytes(content)
-        assert run_command(app, "users", "import", str(path), "--identity", str(key)).exit_code == 0
-        assert database.count("users") == 1
-        database.empty()
+    path.write_bytes(whole)
+    assert run_command(app, "users", "import", str(path), "--identity", str(key)).exit_code == 0
+    assert database.count("users") == 1
     path.write_bytes(encrypted(gzip.compress(plaintext)[:-9], recipient))
     result = run_command(app, "users", "import", str(path), "--identity", str(key))
     assert (result.exit_code, "cannot be decompressed" in result.output) == (3, True)

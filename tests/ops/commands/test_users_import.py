@@ -75,12 +75,6 @@ class TestCreation:
         details = {"count": 1201, "administrators": 0, "system_user": SYSTEM_USER}
         assert entry == ("users_imported", details)
 
-    def test_administrator_is_imported_when_allowed(self, import_users, client):
-        row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}
-        assert import_users(row, options=["--allow-admins"]).exit_code == 0
-        response = client.post("/login-admin", json={"email": "dave@example.com", "password": "weak"})
-        assert response.status_code == 200
-
 
 @pytest.mark.parametrize(
     ("options", "row", "expected"),

@@ -89,19 +89,6 @@ class TestHead:
         (reply,) = exchange(port, sent)
         assert_envelope(reply, 400)
 
-    @cases(
-        ("sent", "status"),
-        [
-            (LONG_TARGET, 414),
-            (b"GET /" + b"x" * 200_000, 414),
-            (get(b"Authorization: Bearer " + SECRET * 2000), 431),
-            (get(*(b"X-%d: %s" % (number, SECRET) for number in range(100))), 431),
-        ],
-    )
-    def test_long_head_is_refused(self, port, sent, status):
-        (reply,) = exchange(port, sent)
-        assert_envelope(reply, status, "request_entity_too_large")
-
     @cases("length", [9000, 14_000, 30_000])
     def test_browser_with_a_url_that_is_too_long_gets_a_page(self, port, length):
         line = b"GET /oauth/logout?id_token_hint=" + SECRET * (length // len(SECRET)) + b" HTTP/1.1"
@@ -119,6 +106,8 @@ class TestHead:
     @cases(
         ("sent", "status"),
         [
+            (LONG_TARGET, 414),
+            (get(b"Authorization: Bearer " + SECRET * 2000), 431),
             (get(CLOSE, line=b"GET /settings?" + b"x" * (8190 - 23) + b" HTTP/1.1"), 200),
             (get(CLOSE, line=b"GET /settings?" + b"x" * (8191 - 23) + b" HTTP/1.1"), 414),
             (get(CLOSE, b"X: " + b"x" * (32_766 - 3), line=b"GET /settings HTTP/1.1"), 200),
@@ -128,7 +117,10 @@ class TestHead:
         ],
     )
     def test_request_line_field_and_number_of_fields_are_read_up_to_their_limits(self, port, sent, status):
-        assert [reply.status for reply in exchange(port, sent)] == [status]
+        (reply,) = exchange(port, sent)
+        assert reply.status == status
+        if status != 200:
+            assert_envelope(reply, status, "request_entity_too_large")
 
     @cases(
         "sent",
