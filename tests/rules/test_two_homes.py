@@ -171,21 +171,20 @@ def test_user_may_use_a_client(tables):
             "is_dynamic": tables.one_of(False, True),
             "is_blocked": tables.one_of(False, False, True),
         }
-        for _ in range(10)
+        for _ in range(20)
     ]
-    resource = tables.one_of(None, "https://api.example.com", "https://other.example.com")
     rows = tables.all(
-        """SELECT u.*, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
-                  may_use(u, c, %(resource)s) AS answer
-             FROM users AS u, jsonb_populate_recordset(NULL::oauth_clients, %(clients)s) AS c""",
-        resource=resource,
+        """SELECT u.*, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked, r.resource,
+                  may_use(u, c, r.resource) AS answer
+             FROM users AS u, jsonb_populate_recordset(NULL::oauth_clients, %(clients)s) AS c,
+                  (VALUES (NULL), ('https://api.example.com'), ('https://other.example.com')) AS r (resource)""",
         clients=json.dumps(admitting),
     )
 
     def decide(row: Any) -> bool:
         listed = {name: frozenset(getattr(row, name)) for name in ("allowed_roles", "resources")}
         client = clients.Client(**listed, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
-        return clients.may_use(row, client, resource)
+        return clients.may_use(row, client, row.resource)
 
     check(tables, rows, decide)
 
