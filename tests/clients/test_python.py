@@ -96,19 +96,13 @@ class TestSignUp:
             with refused(400, "captcha_failed", f"{CAPTCHA} (no captcha_token found)"):
                 auth.sign_up(DAVE)
 
-            def option() -> dict[str, str]:
-                challenge = altcha.Challenge.from_dict(asking.get("/captcha/challenge").json)
-                solution = altcha.solve_challenge(challenge)
-                assert solution is not None
-                return {"captcha_token": altcha.Payload(challenge, solution).to_base64()}
-
-            used = option()
+            challenge = altcha.Challenge.from_dict(asking.get("/captcha/challenge").json)
+            solution = altcha.solve_challenge(challenge)
+            assert solution is not None
+            used = {"captcha_token": altcha.Payload(challenge, solution).to_base64()}
             assert auth.sign_up({**DAVE, "options": used}).user.email == DAVE["email"]
             with refused(400, "captcha_failed", f"{CAPTCHA} (timeout-or-duplicate)"):
                 auth.resend({"type": "signup", "email": DAVE["email"], "options": used})
-            auth.resend({"type": "signup", "email": DAVE["email"], "options": option()})
-            auth.sign_in_with_otp({"email": DAVE["email"], "options": option()})
-            auth.reset_password_for_email(DAVE["email"], option())
 
     def test_anonymously_is_refused(self, auth):
         with refused(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled"):
@@ -316,11 +310,9 @@ class TestOAuthClients:
         wanted = CreateOAuthClientParams(client_name="Test", redirect_uris=["https://example.com/callback"])
         return oauth.create_client(wanted).client
 
-    def test_create(self, made):
+    def test_create_and_get(self, oauth, made):
         assert (made.client_name, bool(made.client_id), bool(made.client_secret)) == ("Test", True, True)
         assert (made.client_type, made.registration_type) == ("confidential", "manual")
-
-    def test_get(self, oauth, made):
         read = oauth.get_client(made.client_id).client
         assert (read.client_name, read.client_id, read.client_secret) == ("Test", made.client_id, None)
 
@@ -333,8 +325,6 @@ class TestOAuthClients:
         page = oauth.list_clients(PageParams(page=2, per_page=1))
         assert [each.client_id for each in page.clients] == [made.client_id]
         assert (listed.aud, page.total, page.last_page) == ("authenticated", 2, 2)
-        oauth.delete_client(made.client_id)
-        assert [each.client_name for each in oauth.list_clients().clients] == [""]
 
     def test_list_is_empty(self, oauth):
         assert oauth.list_clients().clients == []

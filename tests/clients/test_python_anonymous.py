@@ -107,13 +107,3 @@ class TestIdToken:
         auth.sign_in_with_id_token(credentials)
         with refused(400, "bad_oauth_callback", "Bad ID token"):
             auth.sign_in_with_id_token(credentials)
-
-    def test_links_an_identity(self, visitor, service, provider):
-        """The JavaScript client has a method for this request."""
-        session = visitor.get_session()
-        body = {"provider": "keycloak", "id_token": provider.id_token(), "link_identity": True}
-        headers = {"Authorization": f"Bearer {session.access_token}"}
-        linked = service.post("/token?grant_type=id_token", json=body, headers=headers).json
-        assert (linked["user"]["id"], linked["user"]["is_anonymous"]) == (session.user.id, False)
-        user = visitor.set_session(linked["access_token"], linked["refresh_token"]).user
-        assert [identity.provider for identity in user.identities] == ["keycloak", "email"]

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from auth.rules.identities import refusal_of_customer, refusal_of_customers_user
-from tests.support.rule_rows import Person
+from auth.rules.identities import disabled_at, refusal_of_customer, refusal_of_customers_user
+from tests.rules.facts import HOUR, NOW, Person
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,12 @@ def test_customers_provider_speaks_of_its_domains_while_it_is_enabled(provider, 
 def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refusal):
     known = {"is_linked": is_linked, "is_adopted": is_adopted}
     assert refusal_of_customers_user(user, EXAMPLE, **known) == refusal
+
+
+@pytest.mark.parametrize(
+    ("was_enabled", "is_enabled", "moment"),
+    [(True, False, NOW), (False, False, NOW - HOUR), (False, True, None), (True, True, None)],
+)
+def test_provider_that_is_disabled_again_ends_nothing_more(was_enabled, is_enabled, moment):
+    facts = {"was_enabled": was_enabled, "is_enabled": is_enabled}
+    assert disabled_at(**facts, ended_before=NOW - HOUR, now=NOW) == moment

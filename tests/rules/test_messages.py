@@ -1,146 +1,129 @@
-"""When a notice is due, and what stops a message: auth/rules/messages.py beside SQL."""
+"""What is sent to an address (rules 23, 24 and 31), a sentence and an example each."""
 
-import json
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any
 
-from auth.rules import messages
-from tests.support.rule_rows import HOUR, MINUTE, Compared, Tables, check, insert_users
-
-MUTANTS = [
-    ("timedelta(minutes=10)", "timedelta(minutes=11)"),
-    ("max(now, previous", "min(now, previous"),
-]
-MUTANTS_OF_TOTALS = [
-    ("of_network <= max(1, most // 10)", "of_network < max(1, most // 10)"),
-    ("not is_proved or (recipient_left", "(recipient_left"),
-    ("total > allowed", "total >= allowed"),
-    ("(most * 3 + 3) // 4", "most"),
-    (' and not (channel == "mail" and is_proved)', ""),
-    ('if is_beyond:\n        return "tenth"\n', "if False:\n        pass\n"),
-]
+from auth.rules import links, messages
+from tests.rules.facts import ALICE, ANONYMOUS, BANNED, CAROL, DAY, MINUTE, NOW, NUMBER, UNUSED
+from tests.support.cases import cases
 
 
-# What decided until 0.5.2 what stops a message.
-TOTALS_SQL = """
-SELECT refused_by
-  FROM take_from_windows(%(windows)s::jsonb) AS recipient
- CROSS JOIN (SELECT EXISTS (SELECT FROM users WHERE has_proved(users, %(address)s::text))) AS known (is_proved)
-  LEFT JOIN LATERAL add_to_count((CASE WHEN %(site)s::text IS NOT NULL THEN %(channel)s::text || '_tenth' END, %(site)s::text,
-                                  NULL, NULL, %(seconds)s::integer)::failure_limit, 1) AS tenth ON true
- CROSS JOIN LATERAL (SELECT coalesce(tenth.count > greatest(1, %(most)s::integer / 10), false)
-                            AND NOT (is_proved AND recipient.remaining < 0 IS NOT TRUE)) AS network (is_over)
-  LEFT JOIN LATERAL add_to_count((%(channel)s::text || CASE WHEN is_over THEN '_over' ELSE '' END,
-                                  NULL, NULL, NULL, %(seconds)s::integer)::failure_limit, 1) AS total ON true
- CROSS JOIN LATERAL (SELECT CASE WHEN is_over THEN 'tenth'
-                                 WHEN total.count > CASE WHEN is_proved <> (%(channel)s::text = 'mail') THEN %(most)s::integer
-                                                         WHEN %(channel)s::text = 'sms' THEN (%(most)s::integer * 3 + 3) / 4 END
-                                 THEN 'total'
-                                 WHEN recipient.remaining < 0 THEN 'recipient' END) AS found (refused_by)
-"""
+@cases(
+    ("sentence", "purpose", "user", "holders", "is_due"),
+    [
+        ("No code is sent to a confirmed address.", "signup", ALICE, [], False),
+        ("A number that is not confirmed gets its code.", "sms_signup", ALICE, [], True),
+        ("No banned user gets a link.", "magiclink", BANNED, [], False),
+        ("Nor an address that another user has.", "email_change", ALICE, [CAROL], False),
+        ("Nor a number.", "phone_change", ALICE, [CAROL], False),
+        ("But one whose holder gives way.", "email_change", ALICE, [UNUSED], True),
+    ],
+)
+def test_link_is_still_due(sentence, purpose, user, holders, is_due):
+    assert links.is_due(purpose, user, holders, NOW) is is_due
 
 
-def compare(tables: Tables) -> Compared:
-    """Each user has earlier notices, and gets one of the same kind."""
-    ids = insert_users(tables, tables.cases)
-    tables.insert("outbox", [earlier(tables, id) for id in ids for _ in range(tables.one_of(0, 1, 2))])
-    for channel, address in (("email", "a@example.com"), ("sms", "+4915100000000")):
-        tables.run(
-            """SELECT write_message(gen_random_uuid(), u.id, 'email_changed', %(address)s, '{"new": true}',
-                                    is_notice => true)
-                 FROM users AS u
-                WHERE EXISTS (SELECT FROM outbox AS m WHERE m.user_id = u.id AND m.channel = %(channel)s)""",
-            address=address,
-            channel=channel,
-        )
-    rows = tables.all(
-        """SELECT m.next_attempt_at, m.channel = 'email' AS is_mail,
-                  (SELECT max(coalesce(earlier.finished_at, earlier.next_attempt_at)) FROM outbox AS earlier
-                    WHERE earlier.user_id = m.user_id AND earlier.channel = m.channel AND earlier.is_notice
-                      AND earlier.kind = m.kind AND NOT earlier.variables ? 'new') AS previous
-             FROM outbox AS m WHERE m.variables ? 'new'"""
-    )
-    return Compared(tables.seed, [(tables.now, row) for row in rows], [row.next_attempt_at for row in rows])
+@cases(
+    ("sentence", "purpose", "user", "is_offered"),
+    [
+        ("An unused sign-up can be declined.", "signup", UNUSED, True),
+        ("A user cannot.", "signup", ALICE, False),
+        ("Nor what a message made.", "signup", replace(UNUSED, made_by="message"), False),
+        ("The first address of a user can.", "email_change", ANONYMOUS, True),
+        ("Another link cannot.", "magiclink", ANONYMOUS, False),
+    ],
+)
+def test_link_can_be_declined(sentence, purpose, user, is_offered):
+    assert links.can_be_declined(purpose, user, NOW) is is_offered
 
 
-def earlier(tables: Tables, owner: str) -> dict[str, Any]:
-    is_mail = tables.chance(0.5)
-    finished_at = tables.maybe_ago(0.5, MINUTE, 10 * MINUTE, HOUR)
-    return {
-        "id": tables.id(),
-        "user_id": owner,
-        "channel": "email" if is_mail else "sms",
-        "kind": tables.one_of("email_changed", "email_changed", "phone_changed"),
-        "recipient": "a@example.com" if is_mail else "+4915100000000",
-        "variables": {},
-        "attempts": tables.one_of(0, 0, 1),
-        "created_at": tables.now,
-        "next_attempt_at": tables.ago(timedelta(0), 10 * MINUTE, -MINUTE),
-        "finished_at": finished_at,
-        "outcome": "sent" if finished_at else None,
-        "is_notice": tables.chance(0.7),
-    }
+@cases(
+    ("has_email", "has_phone", "offers_phone", "address"),
+    [
+        (True, True, True, ALICE.email),
+        (False, True, True, NUMBER),
+        (False, True, False, None),
+        (False, False, True, None),
+    ],
+)
+def test_notice_goes_to_the_address_that_was_proved_the_email_first(
+    has_email, has_phone, offers_phone, address
+):
+    user = replace(ALICE, email_proved=has_email, phone=NUMBER, phone_proved=has_phone)
+    assert messages.address_of_notices(user, offers_phone=offers_phone) == address
 
 
-def decide(rules, each) -> Any:
-    now, row = each
-    return rules.due_at(row.previous, is_mail=row.is_mail, now=now)
+@cases(
+    ("sentence", "facts", "message"),
+    [
+        ("A new address gets its link or code.", {"is_new"}, "signup"),
+        ("So does one with an unused sign-up.", {"is_repeated", "has_owner"}, "signup"),
+        ("An owner is told.", {"has_owner", "is_mail", "is_hidden"}, "signup_attempt"),
+        ("By mail alone.", {"has_owner", "is_hidden"}, "none"),
+        ("Where the answer hides it.", {"has_owner", "is_mail"}, "none"),
+        ("Beyond a limit nobody gets anything.", {"is_new", "is_stopped"}, "none"),
+        ("Nor an owner.", {"has_owner", "is_mail", "is_hidden", "is_stopped"}, "none"),
+    ],
+)
+def test_address_that_somebody_signs_up_with_gets_a_message(sentence, facts, message):
+    names = ("is_mail", "is_new", "is_repeated", "has_owner", "is_hidden", "is_stopped")
+    assert messages.message_of_sign_up(**{name: name in facts for name in names}) == message
 
 
-def compare_totals(tables: Tables) -> Compared:
-    """Each request is a statement of its own, with windows of its own: of as many seconds as no other."""
-    insert_users(tables, 20)
-    addresses = tables.all(
-        "SELECT email AS value, email_proved AS is_proved FROM users WHERE email IS NOT NULL"
-    )
-    cases, answers = [], []
-    for place in range(tables.cases // 2):
-        seconds, channel = 10_000 + place, tables.one_of("mail", "sms")
-        address, most = tables.one_of(*addresses), tables.one_of(4, 20, 40)
-        site = tables.one_of(None, "203.0.113.0/24", "203.0.113.0/24")
-        of_network, total = tables.one_of(*range(6)), most * tables.one_of(3, 4) // 4 - tables.one_of(0, 1, 2)
-        counted = [
-            count(tables, f"{channel}_tenth {site} {seconds}", of_network),
-            count(tables, f"{channel} {seconds}", total),
-        ]
-        tables.insert("failure_counts", [each for each in counted if each["count"] > 0])
-        amount = tables.one_of(None, 0, 1)
-        window = {"kind": "nobody", "subject": str(place), "amount": amount, "seconds": 60}
-        (told,) = tables.all(
-            TOTALS_SQL,
-            address=address.value,
-            windows=json.dumps([] if amount is None else [window]),
-            site=site,
-            channel=channel,
-            most=most,
-            seconds=seconds,
-        )
-        counts = {
-            "of_network": None if site is None else of_network + 1,
-            "total": total + 1,
-            "recipient_left": None if amount is None else amount - 1,
-        }
-        cases.append((channel, most, address.is_proved, counts))
-        answers.append(told.refused_by)
-    return Compared(tables.seed, cases, answers)
+@cases(
+    ("is_mail", "is_taken", "message"),
+    [
+        (True, False, "email_change"),
+        (True, True, "signup_attempt"),
+        (False, False, "phone_change"),
+        (False, True, "none"),
+    ],
+)
+def test_first_address_is_asked_for_likewise(is_mail, is_taken, message):
+    assert messages.message_of_first_address(is_mail=is_mail, is_taken=is_taken) == message
 
 
-def count(tables: Tables, key: str, so_far: int) -> dict[str, Any]:
-    return {"key": key, "count": so_far, "expires_at": tables.now + HOUR}
+@cases(
+    ("sentence", "previous", "is_mail", "due_at"),
+    [
+        ("The first notice leaves at once.", None, True, NOW),
+        ("The next mail ten minutes after it.", NOW - MINUTE, True, NOW + 9 * MINUTE),
+        ("The next SMS an hour.", NOW - MINUTE, False, NOW + 59 * MINUTE),
+        ("No message is due in the past.", NOW - DAY, True, NOW),
+    ],
+)
+def test_notice_is_due(sentence, previous, is_mail, due_at):
+    assert messages.due_at(previous, is_mail=is_mail, now=NOW) == due_at
 
 
-def decide_total(rules, each) -> str | None:
-    channel, most, is_proved, counts = each
-    left = counts["recipient_left"]
-    is_beyond = rules.is_beyond_tenth(counts["of_network"], most, is_proved=is_proved, recipient_left=left)
-    return rules.what_stops_message(
-        channel, counts["total"], most, is_beyond=is_beyond, is_proved=is_proved, recipient_left=left
-    )
+@cases(
+    ("sentence", "of_network", "most", "is_proved", "left", "is_beyond"),
+    [
+        ("A network has a tenth.", 2, 20, False, 1, False),
+        ("And no more.", 3, 20, False, 1, True),
+        ("Of a small total, one.", 1, 4, False, 1, False),
+        ("An owner gets more.", 3, 20, True, 1, False),
+        ("Until the windows are used up.", 3, 20, True, -1, True),
+        ("The service role key has no network.", None, 20, False, 1, False),
+    ],
+)
+def test_network_is_beyond_its_tenth(sentence, of_network, most, is_proved, left, is_beyond):
+    facts = {"is_proved": is_proved, "recipient_left": left}
+    assert messages.is_beyond_tenth(of_network, most, **facts) is is_beyond
 
 
-def test_python_decides_as_sql_and_no_mutant_does(tables):
-    check(compare(tables), messages, decide, MUTANTS)
-
-
-def test_python_stops_messages_as_the_statement_and_no_mutant_does(tables):
-    check(compare_totals(tables), messages, decide_total, MUTANTS_OF_TOTALS)
+@cases(
+    ("sentence", "channel", "total", "facts", "stop"),
+    [
+        ("The last message of a total is sent.", "mail", 20, {}, None),
+        ("The total stops mail to strangers.", "mail", 21, {}, "total"),
+        ("It stops none to an owner.", "mail", 21, {"is_proved": True}, None),
+        ("Three quarters stop SMS to strangers.", "sms", 16, {}, "total"),
+        ("All of them those to an owner.", "sms", 21, {"is_proved": True}, "total"),
+        ("A recipient's windows stop either.", "mail", 1, {"recipient_left": -1}, "recipient"),
+        ("So does a network's tenth.", "mail", 1, {"is_beyond": True}, "tenth"),
+    ],
+)
+def test_message_is_stopped(sentence, channel, total, facts, stop):
+    known: dict[str, Any] = {"is_beyond": False, "is_proved": False, "recipient_left": 1} | facts
+    assert messages.what_stops_message(channel, total, 20, **known) == stop

@@ -1,105 +1,323 @@
-"""What gives a token now: auth/rules/tokens.py beside SQL."""
+"""Who signs in, and what gives a token now (rules 1 to 4), a sentence and an example each."""
 
-from datetime import timedelta
-from typing import get_args
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
-from auth.rules import levels, tokens
-from auth.web import callers
-from tests.support.rule_rows import (
+from auth.rules import levels, refreshing, sessions, sign_in, tokens
+from auth.rules.deciding import Deciding, DecidingSession, still_decides
+from auth.rules.refreshing import RefreshTokens
+from auth.rules.sessions import EPOCH, OpenSession
+from auth.rules.tokens import ApiKey
+from tests.rules.facts import (
+    ALICE,
+    ANCIENT,
+    ANONYMOUS,
+    BANNED,
+    CAROL,
+    CONVERTED,
+    DAY,
+    FACTOR_FOR_ALL,
+    FRESH,
     HOUR,
-    Compared,
-    Tables,
-    ask,
-    check,
-    client_of,
-    decided,
-    insert_clients,
-    insert_users,
-    moment_of,
-    read_clients,
+    MICROSECOND,
+    MINUTE,
+    NOW,
+    NUMBER,
+    POLICY,
+    RAISED,
+    SECOND,
+    UNUSED,
+    WINDOW,
+    WITH_APP,
+    WITH_PASSKEY,
+)
+from tests.support.cases import cases
+
+FOR_ADMINISTRATORS = replace(POLICY, mfa_required="admins")
+TIMEBOX = replace(POLICY, session_timebox=DAY)
+ENDED = replace(FRESH, ended_at=NOW)
+OF_APPLICATION = replace(FRESH, opened_by="a session")
+BY_NOBODY = replace(ANCIENT, method="anonymous")
+
+
+@cases(
+    ("sentence", "user", "facts", "refusal"),
+    [
+        ("The right password signs in.", ALICE, {}, None),
+        ("A wrong one does not.", ALICE, {"is_right": False}, "invalid_credentials"),
+        ("An unknown user is refused like it.", None, {}, "invalid_credentials"),
+        ("A wrong one learns of no ban.", BANNED, {"is_right": False}, "invalid_credentials"),
+        ("The right one does.", BANNED, {}, "user_banned"),
+        ("And of an address that is not confirmed.", UNUSED, {}, "email_not_confirmed"),
+        ("A number need not be, here.", replace(UNUSED, phone=NUMBER), {"provider": "phone"}, None),
+        ("Of several sign-ups none counts.", replace(ALICE, password_hash=None), {}, "invalid_credentials"),
+        ("The console admits administrators.", CAROL, {"role": "admin"}, None),
+        ("And nobody else.", ALICE, {"role": "admin"}, "not_admin"),
+    ],
+)
+def test_password_signs_in(sentence, user, facts, refusal):
+    settings = SimpleNamespace(email_confirm_required=True, phone_confirm_required=False)
+    known = {"is_right": True, "provider": "email", "settings": settings, "now": NOW} | facts
+    assert sign_in.refusal_of_password(user, **known) == refusal
+
+
+@cases(
+    ("sentence", "opener", "facts", "verdict"),
+    [
+        ("A code of a page signs in.", None, {}, None),
+        ("It expires at its moment.", None, {"expires_at": NOW}, "flow_state_not_found"),
+        ("It needs its verifier.", None, {"is_right": False}, "bad_code_verifier"),
+        ("A ban is told.", None, {"user": BANNED}, "user_banned"),
+        ("A code is good while the session is that issued it.", FRESH, {}, None),
+        ("And no longer.", ENDED, {}, "flow_state_not_found"),
+        ("A second use is one, whatever became of that.", ENDED, {"session_id": "a session"}, "reused"),
+    ],
+)
+def test_code_signs_in(sentence, opener, facts, verdict):
+    known: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
+    code: Any = SimpleNamespace(**known | facts, opened_by=opener and "a browser")
+    told = {"is_right": code.is_right, "policy": POLICY, "now": NOW}
+    assert sign_in.verdict_on_code(code, code.user, opener, **told) == verdict
+
+
+@cases(
+    ("sentence", "user", "session", "policy", "refusal"),
+    [
+        ("A live session gives a token.", ALICE, FRESH, POLICY, None),
+        ("What has ended stays ended.", ALICE, ENDED, POLICY, "session_not_found"),
+        ("A session that is gone gives none.", ALICE, None, POLICY, "session_not_found"),
+        ("A ban is told first.", BANNED, None, POLICY, "user_banned"),
+        ("A session in use lives.", ALICE, ANCIENT, POLICY, None),
+        ("The timebox ends it.", ALICE, ANCIENT, TIMEBOX, "session_expired"),
+        ("At its moment.", ALICE, replace(FRESH, session_created_at=NOW - DAY), TIMEBOX, "session_expired"),
+        ("That of an anonymous user has not begun.", ANONYMOUS, BY_NOBODY, TIMEBOX, None),
+        ("It begins when the user becomes permanent.", CONVERTED, BY_NOBODY, TIMEBOX, None),
+        ("A user with an app needs it.", WITH_APP, FRESH, POLICY, "insufficient_aal"),
+        ("A session that used it has the level.", WITH_APP, RAISED, POLICY, None),
+        ("A passkey is no second step.", WITH_PASSKEY, FRESH, POLICY, None),
+        ("A demand for all does not mean anonymous users.", ANONYMOUS, FRESH, FACTOR_FOR_ALL, None),
+        ("It means everybody else.", ALICE, FRESH, FACTOR_FOR_ALL, "insufficient_aal"),
+        ("One for administrators means them.", CAROL, FRESH, FOR_ADMINISTRATORS, "insufficient_aal"),
+        ("And nobody else.", ALICE, FRESH, FOR_ADMINISTRATORS, None),
+    ],
+)
+def test_session_gives_a_token(sentence, user, session, policy, refusal):
+    aal = session.aal if session else "aal1"
+    assert tokens.refusal_of_session(user, session, NOW + HOUR, aal, "aal1", policy, NOW) == refusal
+
+
+@cases(
+    ("refreshed_at", "refusal"),
+    [(NOW - 30 * DAY, "session_expired"), (NOW - 30 * DAY + MICROSECOND, None)],
+)
+def test_session_without_refreshes_expires_and_no_microsecond_earlier(refreshed_at, refusal):
+    session = replace(FRESH, refreshed_at=refreshed_at)
+    assert sessions.end_of_session(ALICE, session, POLICY, NOW) == refusal
+
+
+def test_expired_access_token_is_told_first():
+    assert tokens.refusal_of_session(BANNED, FRESH, NOW, "aal1", "aal1", POLICY, NOW) == "bad_jwt"
+
+
+@cases(
+    ("sentence", "user", "session", "aal", "level", "policy", "refusal"),
+    [
+        ("A token from before keeps its level.", WITH_APP, RAISED, "aal1", "aal1", POLICY, True),
+        ("A sensitive act asks for a passkey too.", WITH_PASSKEY, FRESH, "aal1", "aal2", POLICY, True),
+        ("Who lacks a step may enrol.", ALICE, FRESH, "aal0", "enrol", FACTOR_FOR_ALL, False),
+        ("And do nothing else.", ALICE, FRESH, "aal0", "aal1", POLICY, True),
+        ("With any factor, enrolling takes it.", WITH_PASSKEY, FRESH, "aal1", "enrol", POLICY, True),
+    ],
+)
+def test_session_is_below_a_level(sentence, user, session, aal, level, policy, refusal):
+    assert levels.lacks_level(user, session, aal, level, policy, NOW) is refusal
+
+
+@cases(
+    ("age", "aal", "level"),
+    [(MINUTE, "aal1", "aal2"), (15 * MINUTE, "aal1", "aal1"), (MINUTE, "aal0", "aal0")],
+)
+def test_first_passkey_raises_its_session_for_fifteen_minutes_but_no_token_that_lacks_a_step(age, aal, level):
+    assert levels.level_of(replace(FRESH, first_passkey_at=NOW - age), aal, NOW) == level
+
+
+@cases(
+    ("user", "aal", "is_passed"),
+    [(WITH_APP, "aal2", True), (WITH_APP, "aal1", False), (WITH_PASSKEY, "aal1", True)],
+)
+def test_every_step_is_passed_with_the_app_or_without_one(user, aal, is_passed):
+    assert levels.passes_every_step(user, aal) is is_passed
+
+
+@cases(("age", "level"), [(8 * DAY, "aal2"), (8 * DAY + MICROSECOND, "aal1")])
+def test_old_proof_has_the_level_that_its_user_had_then(age, level):
+    assert levels.level_at(WITH_APP, NOW - age) == level
+
+
+@cases(
+    ("sentence", "method", "again", "moment"),
+    [
+        ("A sign-in authenticates.", "password", None, NOW - MINUTE),
+        ("The later one counts.", "password", NOW - HOUR, NOW - MINUTE),
+        ("A provider may have known the user.", "oauth", NOW - HOUR, NOW - HOUR),
+        ("A sign-up that goes on authenticates nobody.", "sign_up", None, EPOCH),
+        ("An anonymous sign-in proves nothing.", "anonymous", None, None),
+    ],
+)
+def test_user_proved_who_they_are(sentence, method, again, moment):
+    assert sessions.proved_at(replace(FRESH, method=method, reauthenticated_at=again)) == moment
+
+
+def test_session_of_an_application_authenticates_nobody():
+    assert sessions.authenticated_at(OF_APPLICATION) == EPOCH
+
+
+def opened(age: timedelta, refreshed_at: datetime = NOW) -> OpenSession:
+    ages: Any = {"session_created_at": NOW - age, "refreshed_at": refreshed_at}
+    return OpenSession(id=str(age), method="password", aal="aal1", **ages)
+
+
+def test_of_live_sessions_one_more_leaves_the_newest():
+    several = [opened(3 * HOUR), opened(HOUR), opened(MINUTE, NOW - 30 * DAY), opened(2 * HOUR)]
+    assert sessions.sessions_beyond(ALICE, several, 2, POLICY, NOW) == ["2:00:00", "3:00:00"]
+
+
+@cases(
+    ("user", "expires_at", "refusal"),
+    [
+        (ALICE, None, None),
+        (ALICE, NOW, "api_key_not_found"),
+        (ALICE, NOW + MICROSECOND, None),
+        (WITH_APP, None, "insufficient_aal"),
+    ],
+)
+def test_api_key_has_the_level_of_its_session_and_expires_at_its_moment(user, expires_at, refusal):
+    key = ApiKey(aal="aal1", expires_at=expires_at)
+    assert tokens.refusal_of_api_key(user, key, None, POLICY, NOW) == refusal
+
+
+USED = RefreshTokens(
+    counter=7,
+    used_counter=6,
+    successor_counter=7,
+    refreshed_at=NOW - 5 * SECOND,
+    refreshes=0,
+    counted_until=NOW,
+    echoes=None,
+)
+LATER = replace(USED, refreshed_at=NOW - HOUR)
+AT_ITS_END = replace(USED, refreshed_at=NOW - 10 * SECOND)
+ECHOING = replace(USED, echoes={"7": {"5": (NOW + SECOND).isoformat()}})
+ENDING = replace(AT_ITS_END, echoes={"7": {"5": NOW.isoformat()}})
+OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
+DEAD = "refresh.refresh_token_already_used"
+
+
+def after(known: RefreshTokens, sent: int, rotates: bool = True) -> RefreshTokens:
+    settings: Any = {"reuse_interval": 10 * SECOND, "window": WINDOW}
+    return refreshing.refreshed(known, sent, rotates=rotates, **settings, now=NOW)
+
+
+@cases(
+    ("sentence", "known", "sent", "successor"),
+    [
+        ("The newest token is good.", USED, 7, 8),
+        ("The one before gets the present successor.", USED, 6, 7),
+        ("After the interval it gets a new one.", LATER, 6, 8),
+        ("That ends at its moment.", AT_ITS_END, 6, 8),
+        ("A dead one ends the session.", USED, 5, DEAD),
+        ("An echo gets the present successor.", ECHOING, 5, 7),
+        ("It is no lost answer.", replace(ECHOING, refreshed_at=NOW - HOUR), 5, 7),
+        ("It ends at its moment.", ENDING, 5, DEAD),
+        ("And with a second step.", replace(ECHOING, counter=9), 5, DEAD),
+        ("A token of a second step kills the one before.", replace(USED, counter=8), 6, DEAD),
+        ("One ahead of a restored database is good.", USED, 12, 13),
+        ("Refreshes are limited.", OFTEN, 7, "over_request_rate_limit"),
+        ("Until the window ends.", replace(OFTEN, counted_until=NOW), 7, 8),
+        ("A limit hides no theft.", OFTEN, 5, DEAD),
+    ],
+)
+def test_refresh_token_is_refused_or_has_a_successor(sentence, known, sent, successor):
+    refusal = refreshing.refusal_of_refresh(known, sent, WINDOW, NOW)
+    assert (refusal or after(known, sent).counter) == successor
+
+
+def test_refresh_keeps_what_echoes_and_adds_the_last_use():
+    assert after(USED, 7, rotates=False).counter == 7
+    assert after(ECHOING, 5).used_counter == 6
+    echoes = {"5": (NOW + SECOND).isoformat(), "6": (NOW + 5 * SECOND).isoformat()}
+    assert after(ECHOING, 7).echoes == {"8": echoes}
+    assert after(ENDING, 7).echoes is None
+
+
+@cases(
+    ("until", "window", "counted"),
+    [
+        (NOW, WINDOW, (1, NOW + HOUR)),
+        (NOW + SECOND, WINDOW, (4, NOW + SECOND)),
+        (NOW + SECOND, None, (3, NOW + SECOND)),
+    ],
+)
+def test_window_begins_with_its_first_refresh_and_a_refresh_counts_in_it_once(until, window, counted):
+    assert refreshing.counted(3, until, window, NOW) == counted
+
+
+@cases(
+    ("known", "sent", "is_same_client", "act"),
+    [
+        (USED, 7, False, None),
+        (LATER, 6, False, "refresh_answer_lost"),
+        (USED, 6, True, None),
+        (USED, 6, False, "refresh_token_repeated"),
+    ],
+)
+def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repeated(
+    known, sent, is_same_client, act
+):
+    told = {"rotates": True, "is_same_client": is_same_client, "now": NOW}
+    assert refreshing.act_of_refresh(after(known, sent), sent, **told) == act
+
+
+@cases(
+    ("sentence", "user", "session", "facts", "refusal"),
+    [
+        ("A session is refreshed.", ALICE, FRESH, {}, None),
+        ("One that lacks a step is, for that step.", WITH_APP, FRESH, {}, None),
+        ("A ban is told.", BANNED, FRESH, {}, "user_banned"),
+        ("Expiry is told.", ALICE, replace(FRESH, refreshed_at=NOW - 31 * DAY), {}, "session_expired"),
+        ("An end is not.", ALICE, ENDED, {}, "refresh_token_not_found"),
+        ("Applications refresh elsewhere.", ALICE, FRESH, {"is_of_client": True}, "refresh_token_not_found"),
+        ("Theft is told.", ALICE, FRESH, {"sent": 5}, "refresh_token_already_used"),
+    ],
+)
+def test_session_is_refreshed(sentence, user, session, facts, refusal):
+    known = {"sent": 7, "is_of_client": False} | facts
+    row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | known, now=NOW)
+    found = refreshing.refusal_of_refresh_token(row, known["sent"], WINDOW, POLICY)
+    assert (found and found.removeprefix("refresh.")) == refusal
+
+
+TOLD = Deciding(
+    id="alice",
+    role="authenticated",
+    email="alice@example.com",
+    email_confirmed_at=NOW,
+    phone=None,
+    phone_confirmed_at=None,
+    app_metadata={},
+    banned_until=None,
+    is_anonymous=False,
+    created_at=NOW,
+    providers=("email",),
+    factors=(),
+    session=DecidingSession(id="a", aal="aal1", ended_at=None, factor_id=None, amr=None),
 )
 
-MUTANTS = [
-    ("is not None and expires_at <= now", "is not None and expires_at > now"),
-    ('    if is_banned(user, now):\n        return "user_banned"\n', ""),
-    ('return "insufficient_aal" if is_below else None', "return None"),
-    ("key.expires_at <= now", "key.expires_at < now"),
-    ("client is None or not may_use(user, client, resource)", "client is None"),
-    ("lacks_step(user, session.aal, policy)", "False"),
-    ("key is not None and lacks_step(user, key.aal, policy)", "False"),
-]
 
-
-def compare(tables: Tables) -> Compared:
-    ids = insert_users(tables, tables.cases)
-    known = insert_clients(tables, 300)
-    tables.insert("api_keys", [api_key(tables, id) for id in ids if tables.chance(0.9)])
-
-    def arguments():
-        expires_at = tables.one_of(None, None, tables.ago(timedelta(0)), tables.ago(HOUR), tables.ago(-HOUR))
-        return {
-            "client_id": tables.one_of(None, *known),
-            "expires_at": None if expires_at is None else int(expires_at.timestamp()),
-            "has_session": tables.chance(0.95),
-            "aal": tables.one_of("aal0", "aal1", "aal2"),
-            "level": tables.one_of(*get_args(levels.Level)),
-        }
-
-    asked = ask(tables, ids, arguments)
-    answers = decided(
-        tables,
-        """(SELECT jsonb_build_array(
-                     caller_state(u, CASE WHEN (a -> 'has_session')::boolean THEN s END, expires, lifetime, timebox,
-                                  a ->> 'aal', a ->> 'level', a ->> 'required'),
-                     client_state(u, s, k, expires, lifetime, timebox, a ->> 'required'),
-                     api_key_state(u, own, expires, a ->> 'required'),
-                     own.id IS NOT NULL AND is_live(own))
-              FROM (SELECT (a ->> 'expires_at')::bigint AS expires, (a -> 'lifetime')::integer AS lifetime,
-                           (a ->> 'timebox')::float::integer AS timebox) AS of_settings
-              LEFT JOIN oauth_clients AS k ON k.id = (a ->> 'client_id')::uuid
-              LEFT JOIN api_keys AS own ON own.user_id = u.id)""",
-    )
-    rows = read_clients(tables)
-    keys = {row.user_id: row for row in tables.all("SELECT user_id, aal, expires_at FROM api_keys")}
-    callers = tables.all(
-        """SELECT f.*
-             FROM cases AS c
-             LEFT JOIN sessions AS s ON s.user_id = c.user_id AND (c.a -> 'has_session')::boolean
-            CROSS JOIN caller_facts(c.user_id, s.id) AS f
-            ORDER BY c.n"""
-    )
-    cases = [
-        (case, rows.get(case.asked["client_id"]), keys.get(id), caller)
-        for case, id, caller in zip(asked, ids, callers, strict=True)
-    ]
-    return Compared(tables.seed, cases, answers)
-
-
-def api_key(tables: Tables, owner: str) -> dict[str, object]:
-    return {
-        "id": tables.id(),
-        "user_id": owner,
-        "name": "CI",
-        "key_mac": b"",
-        "scopes": [],
-        "aal": tables.one_of("aal1", "aal2"),
-        "expires_at": tables.one_of(None, tables.ago(timedelta(0)), tables.ago(-HOUR)),
-    }
-
-
-def decide(rules, each) -> list[object]:
-    (user, session, policy, now, asked), client_row, key_row, caller_row = each
-    expires_at = moment_of(asked["expires_at"])
-    client = client_row and client_of(client_row)
-    key = key_row and rules.ApiKey(aal=key_row.aal, expires_at=key_row.expires_at)
-    caller = caller_row, callers.session_of(caller_row)
-    refusals = [
-        rules.refusal_of_session(*caller, expires_at, asked["aal"], asked["level"], policy, caller_row.now),
-        rules.refusal_of_client_session(user, session, session.resource, client, expires_at, policy, now),
-        rules.refusal_of_api_key(user, key, expires_at, policy, now),
-    ]
-    return [*(refusal or "live" for refusal in refusals), rules.end_of_key(key, now) is None]
-
-
-def test_python_decides_as_sql_and_no_mutant_does(tables):
-    check(compare(tables), tokens, decide, MUTANTS)
+def test_answer_of_a_hook_counts_while_nothing_changes_that_decides():
+    assert still_decides(TOLD, replace(TOLD))
+    assert not still_decides(TOLD, replace(TOLD, role="admin"))
+    ended = DecidingSession(id="a", aal="aal1", ended_at=NOW, factor_id=None, amr=None)
+    assert not still_decides(TOLD, replace(TOLD, session=ended))

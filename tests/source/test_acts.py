@@ -48,20 +48,6 @@ def of_today() -> dict[str, str]:
     return found
 
 
-def test_locks_are_found():
-    texts = (
-        "FOR UPDATE;",
-        "FOR NO KEY UPDATE",
-        "FOR SHARE OF u\n",
-        "FOR KEY SHARE OF c;",
-        "pg_advisory_xact_lock(1)",
-    )
-    assert [text for text in texts if not LOCKS.search(text)] == []
-    assert [
-        text for text in ("FOR UPDATE OF m SKIP LOCKED", "FOR UPDATE SKIP LOCKED))") if LOCKS.search(text)
-    ] == []
-
-
 def test_only_acts_lock_what_they_decide_about():
     taking = {name for name, text in of_today().items() if LOCKS.search(text)} - OF_ACTS
     assert sorted(taking - NOT_OF_ACTS.keys()) == []

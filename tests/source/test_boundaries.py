@@ -98,14 +98,6 @@ def called_in(function: ast.FunctionDef) -> set[str]:
     return {ast.unparse(each).rpartition(".")[2] for each in called}
 
 
-def test_only_the_home_of_outgoing_connections_gives_up_a_place_in_the_hashing_queue():
-    naming = re.compile(r"\b(let_go|_leave)\b")
-    homes = {source for source in SOURCES if naming.search(read(source))}
-    assert homes == {"auth/core/net/sockets.py", "auth/core/passwords/hashing.py"}
-    # A request without a deadline, which gives the place up, fails.
-    assert "deadline = Deadline.current.get()\n" in read("auth/core/net/bounded_http.py")
-
-
 def test_only_one_function_reads_a_cookie():
     reading = re.compile(r"\.cookies\.get|\.cookies\[|HTTP_COOKIE|parse_cookie")
     homes = {source for source in SOURCES if reading.search(read(source))}

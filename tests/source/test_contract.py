@@ -374,11 +374,8 @@ def check_health(status: int = 200, path: str = "/health", body: Any = HEALTHY, 
     [
         ({"status": 418}, "no such status"),
         ({"X_Request_Id": ""}, "X-Request-Id is missing"),
-        ({"X_Request_Id": "?"}, "X-Request-Id: '?' does not match"),
         ({"Content_Type": "text/plain"}, "'text/plain' is not described"),
         ({"body": HEALTHY | {"surprise": 1}}, "Additional properties"),
-        ({"body": {"version": "1.0.0"}}, "'status' is a required property"),
-        ({"body": HEALTHY | {"version": 1}}, "version: 1 is not of type 'string'"),
         ({"path": "/nowhere"}, "GET /nowhere is not in openapi.yaml"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -388,13 +385,3 @@ def test_check_refuses_an_undescribed_response(wrong, problem, monkeypatch):
     check_health()
     with pytest.raises(AssertionError, match=re.escape(problem)):
         check_health(**wrong)
-
-
-def test_undescribed_member_fails_the_first_test_of_a_run_and_is_named_with_its_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(contract, "TOLD", tmp_path)
-    line = OPENAPI.read_text().splitlines().index("  /health:") + 1
-    with pytest.raises(AssertionError, match=rf"openapi\.yaml:{line} says:\n.*'surprise'"):
-        check_health(body=HEALTHY | {"surprise": 2})
-    check_health(body=HEALTHY | {"surprise": 22})
-    with pytest.raises(AssertionError, match="'other'"):
-        check_health(body=HEALTHY | {"other": 2})

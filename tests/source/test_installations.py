@@ -89,15 +89,12 @@ def test_documents_install_only_packages_whose_owner_is_known():
 @cases(
     ("text", "expected"),
     [
-        ("`pip install latchkey`.", [("PyPI", "latchkey")]),
         ("pip install --no-deps latchkey     # the plugin", [("PyPI", "latchkey")]),
         ("python3 -m pip install 'Latchkey[test]>=0.3' flask", [("PyPI", "latchkey"), ("PyPI", "flask")]),
         ("pipx install latchkey && latchkey serve", [("PyPI", "latchkey")]),
-        ("uv add latchkey", [("PyPI", "latchkey")]),
         ("uvx latchkey serve", [("PyPI", "latchkey")]),
         ("npm install --no-save @supabase/supabase-js@2.119.1", [("npm", "@supabase/supabase-js")]),
         ("npx latchkey", [("npm", "latchkey")]),
-        ("pip install ./latchkey_auth-*.whl; pip install -e .", []),
         ("pip install -c constraints.txt latchkey_auth-*.whl -r requirements.txt", []),
         ("`npm install --package-lock-only`", []),
     ],

@@ -52,23 +52,6 @@ def test_rules_have_no_clock():
     assert asked == []
 
 
-def test_facts_are_frozen():
-    """They are frozen dataclasses, or rows with the attributes of a protocol, which are properties."""
-    classes = [node for source in RULES for node in nodes(source) if isinstance(node, ast.ClassDef)]
-    protocols = [node for node in classes if "Protocol" in map(ast.unparse, node.bases)]
-    written = [
-        decorator
-        for node in protocols
-        for each in node.body
-        if isinstance(each, ast.FunctionDef | ast.AnnAssign)
-        for decorator in map(ast.unparse, getattr(each, "decorator_list", None) or [each])
-    ]
-    assert {*written} == {"property"}
-    decorators = [ast.unparse(node.decorator_list[0]) for node in classes if node not in protocols]
-    assert len(decorators) > 10
-    assert [each for each in decorators if "frozen=True, slots=True" not in each] == []
-
-
 def test_every_refusal_of_a_rule_is_in_the_table_of_errors():
     assert set(get_args(Refusal)) - set(ERRORS) == set()
 

@@ -26,10 +26,8 @@ def test_readme_says_what_a_machine_carries_as_the_benchmark_measured_it():
     assert [each for each in carried if each not in README] == []
 
 
-def test_readme_has_ten_links_and_leads_to_the_index_of_all_guides():
-    links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]*)\)", README)
-    assert len(links) <= 10
-    assert "docs/README.md" in links
+def test_readme_leads_to_the_index_of_all_guides():
+    assert "](docs/README.md)" in README
     index = (CHECKOUT / "docs" / "README.md").read_text()
     guides = {path.name for path in (CHECKOUT / "docs").glob("*.md")} - {"README.md"}
     assert {name for name in guides if f"]({name})" not in index} == set()

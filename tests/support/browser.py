@@ -354,9 +354,6 @@ class Browser:
             self._complaints.append(event["params"]["exceptionDetails"]["text"])
 
 
-_MOUSE = "Input.dispatchMouseEvent"
-
-
 class BrowserError(Exception):
     """An error reported by the browser or a page."""
 

@@ -3,15 +3,10 @@ of captchas, in the place of their providers'.
 """
 
 import os as _os
-import runpy
 
-globals().update(
-    {
-        name: value
-        for name, value in runpy.run_path("tests/support/long_timeouts.conf.py").items()
-        if name[0] != "_"
-    }
-)
+from tests.support.gunicorn_settings import settings_of
+
+globals().update(settings_of("tests/support/long_timeouts.conf.py"))
 
 _initialise = globals().get("post_worker_init", lambda _worker: None)
 

@@ -6,12 +6,11 @@ verifies each token once.
 
 import itertools
 import json
-import time
 from contextlib import ExitStack
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.local_server import Handler, LocalServer, misbehave
+from tests.support.local_server import Handler, LocalServer
 from tests.support.smtp_server import Certificate
 
 # The URL of the script, the class of the boxes, the host of the frames, and the fields of a form.
@@ -45,7 +44,7 @@ for (const box of document.getElementsByClassName(%s)) {
 
 
 class Provider:
-    """`token`, `delay` of the widget, `hostname`, `patience` and `behaviour` of the server are for tests to set."""
+    """`token` and `delay` of the widget are for tests to set."""
 
     def __init__(self, kind: str, tls: Certificate) -> None:
         self.kind, provider = kind, self
@@ -68,24 +67,16 @@ class Provider:
             def do_POST(self) -> None:
                 form = {name: value for name, (value,) in parse_qs(self.body().decode()).items()}
                 provider.asked.append(form)
-                time.sleep(provider.patience)
-                if provider.behaviour:
-                    misbehave(self.wfile, provider.behaviour, provider._server.over)
-                else:
-                    body = provider.body or json.dumps(provider._verify(form)).encode()
-                    self.reply(200, {"Content-Type": "application/json"}, body)
+                body = json.dumps(provider._verify(form)).encode()
+                self.reply(200, {"Content-Type": "application/json"}, body)
 
         self._widget, self._server = LocalServer(Widget, tls), LocalServer(Server)
 
     def forget(self) -> None:
-        self.token, self.delay, self.patience, self.hostname = "", 0, 0.0, "127.0.0.1"
-        self.behaviour, self.body = "", b""
+        self.token, self.delay = "", 0
         self.asked: list[dict[str, str]] = []
         self.given: list[str] = []
         self._spent: set[str] = set()
-
-    def spend(self, token: str) -> None:
-        self._spent.add(token)
 
     def __enter__(self) -> Self:
         self._open = ExitStack()
@@ -124,4 +115,4 @@ class Provider:
         elif token in self._spent:
             codes = ["timeout-or-duplicate"]
         self._spent.add(token)
-        return {"success": not codes, "error-codes": codes, "hostname": self.hostname}
+        return {"success": not codes, "error-codes": codes, "hostname": "127.0.0.1"}

@@ -2,15 +2,9 @@
 public address that is forwarded to a port of this machine. The guard against private addresses stays.
 """
 
-import runpy
+from tests.support.gunicorn_settings import settings_of
 
-globals().update(
-    {
-        name: value
-        for name, value in runpy.run_path("tests/support/long_timeouts.conf.py").items()
-        if name[0] != "_"
-    }
-)
+globals().update(settings_of("tests/support/long_timeouts.conf.py"))
 
 import os as _os  # noqa: E402
 import socket as _socket  # noqa: E402

@@ -1,10 +1,8 @@
 """The service's gunicorn configuration, with a bcrypt that does not return for the password of `HANGS`."""
 
-import runpy
+from tests.support.gunicorn_settings import settings_of
 
-globals().update(
-    {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
-)
+globals().update(settings_of())
 
 from gevent.monkey import get_original  # noqa: E402
 

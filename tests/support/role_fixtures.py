@@ -45,17 +45,11 @@ def make_role(all_rows: Rows) -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture
-def owner_name() -> str:
-    """The role of `owned`. All databases of a server share roles, so each file that runs beside others has its own."""
-    return "own_owner"
-
-
-@pytest.fixture
-def owned(url_of_requests, make_role, new_database, owner_name) -> Callable[..., str]:
+def owned(url_of_requests, make_role, new_database) -> Callable[..., str]:
     """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL."""
 
     def make(options: str = "LOGIN", script: str = "") -> str:
-        owner = make_role(owner_name, options)
+        owner = make_role("own_owner", options)
         url = as_role(new_database(_PUBLIC_SINCE_15, f"OWNER {owner}"), owner)
         run(url, script or "SELECT")
         return url

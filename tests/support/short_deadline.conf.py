@@ -1,10 +1,8 @@
 """The service's gunicorn configuration, with a request deadline of three seconds instead of thirty."""
 
-import runpy
+from tests.support.gunicorn_settings import settings_of
 
-globals().update(
-    {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
-)
+globals().update(settings_of())
 
 from auth.ops.processes import gunicorn_worker  # noqa: E402
 

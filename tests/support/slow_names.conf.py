@@ -2,11 +2,9 @@
 it: they do not exist. A thread that looks one up waits meanwhile, as in glibc: gevent can't interrupt it.
 """
 
-import runpy
+from tests.support.gunicorn_settings import settings_of
 
-globals().update(
-    {name: value for name, value in runpy.run_path("gunicorn.conf.py").items() if name[0] != "_"}
-)
+globals().update(settings_of())
 
 import _socket  # noqa: E402
 import os as _os  # noqa: E402

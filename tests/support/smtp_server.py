@@ -180,10 +180,9 @@ class BadMailServer:
 
     STAGES = ("GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END")
 
-    def __init__(self, stage: str, behaviour: str, only_for: str = "") -> None:
+    def __init__(self, stage: str, behaviour: str) -> None:
         self._stage = stage
         self._behaviour = behaviour
-        self._only_for = only_for
         self._over = threading.Event()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
@@ -230,7 +229,7 @@ class BadMailServer:
         recipient = ""
 
         def say(stage: str, reply: str) -> bool:
-            if stage == self._stage and self._only_for in recipient:
+            if stage == self._stage:
                 self.reached.set()
                 if self._behaviour != "wait" or not self.released.wait(20):
                     self._misbehave(connection)

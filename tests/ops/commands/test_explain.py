@@ -91,20 +91,6 @@ class TestObstacles:
         finally:
             database.run("DROP SCHEMA of_tests CASCADE")
 
-    def test_imported_user_is_not_said_to_be_made_by_an_administrator(self, app, explain, tmp_path):
-        file = tmp_path / "users.ndjson"
-        file.write_text('{"email": "ida@example.com"}\n')
-        assert run_command(app, "users", "import", str(file)).exit_code == 0
-        (line,) = [line for line in explain("ida@example.com") if line.startswith("user ")]
-        assert line.endswith(", authenticated, created TIME by an import")
-
-    def test_applications_and_their_sessions_are_shown(self, explain, alice, database):
-        assert [line for line in explain(alice.email) if line.startswith("applications")] == []
-        for name in ("Grafana", "My\x1bWiki"):
-            allow(database, alice.id, insert_public_client(database, name=name))
-        assert "applications  Grafana, “My Wiki”; 2 live sessions" in explain(alice.email)
-        assert explain(alice.email)[-1] == "  TIME  session started with a grant to an application"
-
     def test_what_was_given_before_a_factor_was_demanded_is_shown_as_refused(
         self, explain, make_app, alice, database
     ):
@@ -207,13 +193,6 @@ class TestObstacles:
             f"{wrong} from 127.0.0.1; further codes are refused",
         ]
 
-    def test_refresh_beyond_its_limit_is_shown(self, explain, make_app, alice):
-        app = make_app(AUTH_RATE_LIMITS_ENABLED="true", AUTH_RATE_LIMIT_REFRESH="1 per minute")
-        alice.sign_in().on(app.test_client()).refreshed().refresh()
-        lines = explain(alice.email)
-        told = lines[lines.index("Last refusals:") + 1]
-        assert told == "  TIME  refresh failed: too many attempts, from 127.0.0.1"
-
     @pytest.mark.parametrize(
         ("path", "body", "counted"),
         [
@@ -289,8 +268,6 @@ class TestTimeline:
             "  … earlier entries left out; use --most to show more",
             *["  TIME  ban lifted" + FROM] * 2,
         ]
-        at = (lines := explain(alice.email, "--most", "4")).index("Timeline:")
-        assert len(lines[at + 1 :]) == 4
 
     def test_control_characters_are_not_printed(self, explain, alice, database):
         clear_history(database)
@@ -316,17 +293,11 @@ class TestTimeline:
 
 class TestSubject:
     @pytest.mark.parametrize(
-        "spelling", ["alice@example.com", "Alice@EXAMPLE.com", " alice@example.com ", "id", "ID"]
+        "spelling", ["Alice@EXAMPLE.com", " alice@example.com ", "ID", "+49 170 123-4567"]
     )
-    def test_email_and_id_are_found_in_any_spelling(self, explain, alice, spelling):
-        assert explain({"id": alice.id, "ID": alice.id.upper()}.get(spelling, spelling))[0] == CLEAR
-
-    @pytest.mark.parametrize("spelling", [PHONE, "+49 170 123-4567"])
-    def test_phone_is_found_in_any_spelling(self, explain, alice, database, spelling):
-        database.run(
-            "UPDATE users SET phone = %(phone)s, phone_confirmed_at = now(), email = NULL", phone=PHONE
-        )
-        assert explain(spelling)[0] == f"{PHONE}: can sign in."
+    def test_user_is_found_by_any_spelling_of_an_address_or_the_id(self, explain, alice, database, spelling):
+        database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
+        assert explain(alice.id.upper() if spelling == "ID" else spelling)[0] == CLEAR
 
     def test_deleted_user_has_a_timeline_and_the_address_its_messages(
         self, explain, alice, client, service_role, database
@@ -353,14 +324,6 @@ class TestSubject:
         email = "email         alice@example.com, confirmed TIME; new@example.com not confirmed yet"
         assert email in explain(alice.email)
 
-    def test_unknown_address_shows_its_limits(self, explain, make_app):
-        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
-        sign_in(app.test_client(), "nobody@example.com", "wrong")
-        lines = explain("nobody@example.com", on=app)
-        assert lines[0] == "nobody@example.com: no user has this address."
-        assert any(re.match("  - 1 of 100? wrong passwords", line) for line in lines[1:3])
-        assert lines[-1] == "No messages to it in the last 30 days."
-
     @pytest.mark.parametrize("request_id", [REQUEST_ID, "a.request_of-mine.1"])
     def test_request_id_shows_acts_and_their_users(self, explain, alice, bob, database, request_id):
         act(database, alice.id, "banned", origin={"actor": "service_role", "request_id": request_id})
@@ -374,10 +337,6 @@ class TestSubject:
             "What to do:",
             "  latchkey explain alice@example.com",
         ]
-
-    def test_request_id_shows_acts_on_a_deleted_user(self, explain, database):
-        act(database, "11111111-1111-1111-1111-111111111111", "user_deleted")
-        assert explain(REQUEST_ID)[1].endswith("(deleted, user 11111111-1111-1111-1111-111111111111)")
 
     @pytest.mark.parametrize(
         ("subject", "status", "reason"),

@@ -8,7 +8,6 @@ import pytest
 import structlog
 
 from auth.core import files, settings
-from auth.core.keys import fingerprints
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import derived_keys, signing_keys
 from auth.core.tokens.derived_keys import format_time
@@ -125,20 +124,6 @@ class TestRotation:
         deployment.run("rotate", "signing")
         jwks = json.loads((deployment.directory / "jwt_keys.json").read_text())["keys"]
         assert [jwk["alg"] for jwk in jwks] == [algorithm, algorithm, "ES256"]
-
-    def test_rotations_are_in_the_audit_log(self, deployment, database):
-        deployment.run("rotate", "secret")
-        (row,) = database.all("SELECT actor, details FROM audit_log WHERE action = 'key_rotated'")
-        id = deployment.keys("secret")[0]["id"]
-        about = {"kind": "secret", "key_id": id, "system_user": SYSTEM_USER}
-        assert (row.actor, row.details) == ("command", about)
-
-    def test_node_starts_with_the_new_key_alone_after_the_old_one_is_removed(self, deployment, database):
-        deployment.run("rotate", "secret")
-        deployment.move_time(A_DAY + 60)
-        deployment.run("remove", deployment.keys("secret")[1]["id"])
-        fingerprints.check(deployment.parts.db, deployment.parts.key_ring.settings)
-        assert database.count("key_fingerprints", "setting = 'AUTH_SECRET_KEY'") == 1
 
 
 class TestPublicKeys:
@@ -357,13 +342,6 @@ class TestOpenIdKeys:
         assert deployment.keys("secret")[1]["needed_by"] == ["1 OpenID keys"]
         deployment.run("remove", secret_id)
         assert [key.kid for key in worker(deployment).all()] == [old]
-
-    def test_key_of_a_file_is_no_openid_key(self, deployment, tmp_path):
-        files.write(tmp_path / "other.json", signing_keys.new_jwk_set())
-        deployment.run("add", "openid", str(tmp_path / "other.json"), status=2)
-        deployment.run("rotate", "openid", "--algorithm", "ES256", status=2)
-        deployment.run("rotate", "openid")
-        assert deployment.states("openid") == ["in use"]
 
 
 class TestAddition:

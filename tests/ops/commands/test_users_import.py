@@ -75,12 +75,6 @@ class TestCreation:
         details = {"count": 1201, "administrators": 0, "system_user": SYSTEM_USER}
         assert entry == ("users_imported", details)
 
-    def test_administrator_is_imported_when_allowed(self, import_users, client):
-        row = {"email": "dave@example.com", "email_verified": True, "password_hash": WEAK, "role": "admin"}
-        assert import_users(row, options=["--allow-admins"]).exit_code == 0
-        response = client.post("/login-admin", json={"email": "dave@example.com", "password": "weak"})
-        assert response.status_code == 200
-
 
 @pytest.mark.parametrize(
     ("options", "row", "expected"),
@@ -207,17 +201,6 @@ class TestRefusals:
         response = client.get(f"/admin/users/{created['user_id']}", headers=service_role)
         assert response.json["email"] == "erin@example.com"
 
-    def test_row_that_only_postgres_refuses_is_reported_with_its_line(
-        self, import_users, database, monkeypatch
-    ):
-        monkeypatch.setattr("auth.ops.transfer.importing._MOST_METADATA", 10_000)
-        rows = [{"email": f"user{number}@example.com"} for number in range(6)]
-        large = {"email": "large@example.com", "user_metadata": {"a": "x" * 9000}}
-        result = import_users(*rows[:4], large, *rows[4:])
-        assert result.exit_code == 3
-        assert result.output.startswith("line 5: large@example.com: refused: ")
-        assert database.count("users") == 6
-
     @pytest.mark.parametrize("depth", [33, *range(900, 1000, 10), 100_000])
     def test_deep_value_of_csv_is_reported_with_its_line(self, app, tmp_path, database, depth):
         path = tmp_path / "users.csv"
@@ -256,10 +239,6 @@ class TestRefusals:
             "line 5: refused: has more columns than the header",
         ]
         assert (not_text[:9], summary) == ("line 6: h", SUMMARY.format("created", 1, 0, 4).strip())
-
-    def test_empty_file_creates_nobody(self, import_users):
-        result = import_users()
-        assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 0, 0, 0))
 
     @pytest.mark.parametrize(
         ("content", "reason"),

@@ -89,38 +89,25 @@ class TestHead:
         (reply,) = exchange(port, sent)
         assert_envelope(reply, 400)
 
-    @cases(
-        ("sent", "status"),
-        [
-            (LONG_TARGET, 414),
-            (b"GET /" + b"x" * 200_000, 414),
-            (get(b"Authorization: Bearer " + SECRET * 2000), 431),
-            (get(*(b"X-%d: %s" % (number, SECRET) for number in range(100))), 431),
-        ],
-    )
-    def test_long_head_is_refused(self, port, sent, status):
-        (reply,) = exchange(port, sent)
-        assert_envelope(reply, status, "request_entity_too_large")
-
     @cases("length", [9000, 14_000, 30_000])
     def test_browser_with_a_url_that_is_too_long_gets_a_page(self, port, length):
         line = b"GET /oauth/logout?id_token_hint=" + SECRET * (length // len(SECRET)) + b" HTTP/1.1"
         accepts = b"Accept: text/html,application/xhtml+xml,*/*;q=0.8"
-        for language, heading in (("en-US", "That didn’t work"), ("de", "Das hat nicht geklappt")):
-            sent = get(accepts, b"Accept-Language: " + language.encode(), line=line)
-            (reply,) = exchange(port, sent)
-            assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
-            page = reply.body.decode()
-            assert (f'<html lang="{language[:2]}">' in page, f"<h1>{heading}</h1>" in page) == (True, True)
-            assert reply.headers["Content-Length"] == str(len(reply.body))
-            assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
-            assert SECRET not in reply.body
+        (reply,) = exchange(port, get(accepts, b"Accept-Language: de", line=line))
+        assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
+        page = reply.body.decode()
+        assert ('<html lang="de">' in page, "<h1>Das hat nicht geklappt</h1>" in page) == (True, True)
+        assert reply.headers["Content-Length"] == str(len(reply.body))
+        assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert SECRET not in reply.body
         (reply,) = exchange(port, get(b"Accept: application/json", line=line))
         assert_envelope(reply, 414, "request_entity_too_large")
 
     @cases(
         ("sent", "status"),
         [
+            (LONG_TARGET, 414),
+            (get(b"Authorization: Bearer " + SECRET * 2000), 431),
             (get(CLOSE, line=b"GET /settings?" + b"x" * (8190 - 23) + b" HTTP/1.1"), 200),
             (get(CLOSE, line=b"GET /settings?" + b"x" * (8191 - 23) + b" HTTP/1.1"), 414),
             (get(CLOSE, b"X: " + b"x" * (32_766 - 3), line=b"GET /settings HTTP/1.1"), 200),
@@ -130,7 +117,10 @@ class TestHead:
         ],
     )
     def test_request_line_field_and_number_of_fields_are_read_up_to_their_limits(self, port, sent, status):
-        assert [reply.status for reply in exchange(port, sent)] == [status]
+        (reply,) = exchange(port, sent)
+        assert reply.status == status
+        if status != 200:
+            assert_envelope(reply, status, "request_entity_too_large")
 
     @cases(
         "sent",
@@ -316,11 +306,6 @@ class TestBody:
     def test_client_still_sending_a_large_body_reads_the_413(self, port, sent):
         (reply,) = exchange(port, sent)
         assert (reply.status, reply.json["error_code"]) == (413, "request_entity_too_large")
-
-    def test_large_announced_body_is_not_waited_for(self, port):
-        announced = post(b"Content-Length: 3000000", b"Expect: 100-continue", CLOSE)
-        with connect(port, announced) as connection:
-            assert connection.recv(12) in (b"HTTP/1.1 413", b"HTTP/1.1 100")
 
     def test_largest_body_and_one_with_extension_and_trailer_are_read(self, port):
         body = b'{"email": "alice@example.com", "password": 1, "x": "' + b"x" * (16 * 1024 - 54) + b'"}'

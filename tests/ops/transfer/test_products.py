@@ -115,17 +115,6 @@ def test_incomplete_parameters_of_firebase_are_refused(make_app, tmp_path):
     assert "lacks base64_signer_key, mem_cost. Copy the whole hash_config." in result.output
 
 
-@pytest.mark.parametrize("fields", [None, 5, "password", ["password"]])
-def test_row_of_django_without_fields_is_refused_and_the_others_imported(app, database, tmp_path, fields):
-    path = tmp_path / "users.json"
-    rows = json.loads((FILES / "django.json").read_text())
-    path.write_text(json.dumps([*rows, rows[0] | {"fields": fields}]))
-    result = run_command(app, "users", "import", str(path))
-    assert result.exit_code == 3
-    assert f"user {len(rows) + 1}: refused: is not a user as django exports it" in result.output
-    assert database.count("users") > 0
-
-
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.*s*")), ids=lambda path: path.name)
 def test_entries_of_a_wrong_shape_are_refused_and_the_others_imported(make_app, database, tmp_path, path):
     """Reading every file as every product results only in refusals."""

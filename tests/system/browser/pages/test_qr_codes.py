@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from tests.support.http_target import HttpTarget
-from tests.support.qr_codes import read
 from tests.support.users import register
+from tests.system.browser.pages.qr_codes import read
 from tests.system.browser.pages.test_stories import signed_in
 
 pytest_plugins = ["tests.support.browser_fixtures"]

@@ -1,0 +1,327 @@
+"""Which proof an act takes, what it ends, and what is counted, a sentence and an example each."""
+
+from dataclasses import replace
+from typing import Any
+
+from auth.rules import counts, ends, factors, proofs
+from auth.rules.counts import Allowance, KnownNetwork
+from auth.rules.ends import End
+from auth.rules.policy import on_pages
+from auth.rules.proofs import Act, Addition
+from tests.rules.facts import (
+    ALICE,
+    ANCIENT,
+    ANONYMOUS,
+    CAROL,
+    DAY,
+    FACTOR_FOR_ALL,
+    FRESH,
+    HOUR,
+    MICROSECOND,
+    MINUTE,
+    NOW,
+    POLICY,
+    RAISED,
+    RECOVERY,
+    SECOND,
+    STALE,
+    UNUSED,
+    WEEK,
+    WITH_APP,
+    Session,
+)
+from tests.support.cases import cases
+
+ALWAYS = replace(POLICY, change_age=0 * SECOND, proof_age=0 * SECOND)
+WITH_NEW_APP = replace(WITH_APP, oldest_factor_at=NOW - DAY)
+BY_NOBODY = replace(STALE, method="anonymous")
+STALE_FACTOR = replace(RAISED, factor_proved_at=NOW - 15 * MINUTE)
+NEEDED, BELOW = "reauthentication_needed", "insufficient_aal"
+
+
+def of_age(age: Any, session: Session = FRESH) -> Session:
+    return replace(session, session_created_at=NOW - age)
+
+
+@cases(
+    ("sentence", "user", "session", "what", "proof", "refusal"),
+    [
+        ("A fresh sign-in may add an address.", ALICE, FRESH, "add email", None, None),
+        ("A stale one may not.", ALICE, STALE, "add email", None, NEEDED),
+        ("It is fresh for fifteen minutes.", ALICE, of_age(15 * MINUTE), "add email", None, NEEDED),
+        ("A proof with the request does.", ALICE, STALE, "add email", "proof", None),
+        ("A password is changed within a day.", ALICE, STALE, "change password", None, None),
+        ("That ends at its moment.", ALICE, of_age(DAY), "change password", None, NEEDED),
+        ("A fresh recovery is the proof for it.", ALICE, RECOVERY, "change password", None, None),
+        ("Metadata needs no proof.", ALICE, ANCIENT, "change metadata", None, None),
+        ("Nor does removing an API key.", ALICE, ANCIENT, "remove api_key", None, None),
+        ("An anonymous user adds a first address.", ANONYMOUS, BY_NOBODY, "add email", None, None),
+        ("Or a first passkey.", ANONYMOUS, BY_NOBODY, "add passkey", None, None),
+        ("Who has a factor is below the level.", WITH_APP, FRESH, "add email", None, BELOW),
+        ("Also to remove an API key.", WITH_APP, FRESH, "remove api_key", None, BELOW),
+        ("Who has a factor proves with it.", WITH_APP, RAISED, "add email", None, None),
+        ("And with nothing else.", WITH_APP, STALE_FACTOR, "add email", "code", f"mfa.{NEEDED}"),
+        ("A first factor takes any proof.", ALICE, STALE, "add factor", "proof", None),
+        ("An administrator's takes a code.", CAROL, FRESH, "add factor", "proof", f"code.{NEEDED}"),
+        ("With the code it is enrolled.", CAROL, FRESH, "add factor", "code", None),
+        ("Recovery codes need the second factor.", ALICE, FRESH, "add recovery_codes", None, BELOW),
+    ],
+)
+def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
+    verb, kind = what.split()
+    added_at = NOW - DAY if verb == "remove" else None
+    act = Act(verb=verb, kind=kind, added_at=added_at)
+    assert proofs.refusal_of_act(act, user, session, session.aal, proof, POLICY, NOW) == refusal
+
+
+@cases(
+    ("sentence", "user", "session", "what", "policy", "refusal"),
+    [
+        ("A recovery is the proof even here.", ALICE, RECOVERY, "change password", ALWAYS, None),
+        ("For ten minutes.", ALICE, of_age(10 * MINUTE, RECOVERY), "change password", ALWAYS, NEEDED),
+        ("For its password alone.", ALICE, RECOVERY, "change account", ALWAYS, NEEDED),
+        ("A factor counts for five minutes.", WITH_APP, RAISED, "add email", ALWAYS, None),
+        ("And no longer.", WITH_APP, STALE_FACTOR, "add email", ALWAYS, f"mfa.{NEEDED}"),
+        ("Who must enrol a factor may remove a key.", ALICE, ANCIENT, "remove api_key", FACTOR_FOR_ALL, None),
+    ],
+)
+def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, refusal):
+    verb, kind = what.split()
+    act = Act(verb=verb, kind=kind)
+    assert proofs.refusal_of_act(act, user, session, session.aal, None, policy, NOW) == refusal
+
+
+@cases(
+    ("sentence", "user", "session", "kind", "age", "refusal"),
+    [
+        ("A recovery takes a thief's factor back.", WITH_NEW_APP, RECOVERY, "factor", DAY, None),
+        ("Not a factor of eight days.", WITH_APP, RECOVERY, "factor", 8 * DAY, BELOW),
+        ("Nor anything, where one is that old.", WITH_APP, RECOVERY, "email", DAY, BELOW),
+        ("Nor does another session.", WITH_NEW_APP, FRESH, "factor", DAY, BELOW),
+    ],
+)
+def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session, kind, age, refusal):
+    act = Act(verb="remove", kind=kind, added_at=NOW - age)
+    assert proofs.refusal_of_act(act, user, session, session.aal, None, POLICY, NOW) == refusal
+
+
+@cases(
+    ("sentence", "oldest", "session", "added", "takes_back"),
+    [
+        ("What was added in the last seven days.", None, RECOVERY, WEEK - MICROSECOND, True),
+        ("And not before.", None, RECOVERY, WEEK, False),
+        ("Nor since the recovery.", None, RECOVERY, MINUTE, False),
+        ("A factor of less than seven days is not asked for.", WEEK - MICROSECOND, RECOVERY, DAY, True),
+        ("An older one is.", WEEK, RECOVERY, DAY, False),
+        ("A session that the recovery opened does not.", None, replace(RECOVERY, opened_by="it"), DAY, False),
+        ("Nor one that was raised since.", None, replace(RECOVERY, aal="aal2"), DAY, False),
+    ],
+)
+def test_session_may_take_back(sentence, oldest, session, added, takes_back):
+    user = replace(ALICE, oldest_factor_at=oldest and NOW - oldest)
+    assert proofs.may_take_back(user, session, NOW - added, NOW) is takes_back
+
+
+def test_of_a_user_with_a_factor_no_password_is_a_proof():
+    assert proofs.has_proof(ALICE, FRESH, POLICY, NOW)
+    assert not proofs.has_proof(WITH_APP, FRESH, POLICY, NOW)
+
+
+@cases(
+    ("sentence", "kinds", "policy", "refusal"),
+    [
+        ("Every act counts.", ["metadata", "email"], POLICY, NEEDED),
+        ("The level is told before the proof.", ["email", "recovery_codes"], POLICY, BELOW),
+    ],
+)
+def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
+    acts = [Act(verb="change", kind=kind) for kind in kinds]
+    assert proofs.refusal_of_acts(acts, ALICE, STALE, "aal1", None, policy, NOW) == refusal
+
+
+ADDED = [
+    Addition(id="new", kind="identity", added_at=NOW - DAY),
+    Addition(id="old", kind="identity", added_at=NOW - WEEK),
+    Addition(id="a key", kind="api_key", added_at=NOW - DAY),
+]
+
+
+@cases(
+    ("verb", "kind", "id", "found"),
+    [
+        ("remove", None, "new", [("identity", NOW - DAY)]),
+        ("remove", "identity", None, [("identity", NOW - DAY), ("identity", NOW - WEEK)]),
+        ("remove", None, "a key", [("api_key", NOW - DAY)]),
+        ("remove", "email", None, [("email", None)]),
+        ("add", "identity", None, [("identity", None)]),
+    ],
+)
+def test_removal_names_what_it_removes_by_its_id_or_all_of_a_kind(verb, kind, id, found):
+    acts = proofs.acts_on(verb, kind, id, ADDED)
+    assert [(act.kind, act.added_at) for act in acts] == found
+
+
+@cases(("age", "is_recent"), [(WEEK, True), (WEEK + MICROSECOND, False)])
+def test_addition_is_recent_for_seven_days(age, is_recent):
+    assert proofs.is_recent(replace(ADDED[0], added_at=NOW - age), NOW) is is_recent
+
+
+def test_what_a_providers_sign_up_writes_a_microsecond_later_was_not_added():
+    moments = [NOW + later * MICROSECOND for later in (1, 2)]
+    assert [proofs.added_at(moment, NOW) for moment in moments] == [None, moments[1]]
+
+
+@cases(
+    ("is_of_session", "added_at", "proof"),
+    [(True, NOW - WEEK, "proof"), (True, None, "code"), (False, NOW - DAY, "code")],
+)
+def test_code_to_an_address_of_this_week_adds_no_administrators_factor_unless_a_command_made_it(
+    is_of_session, added_at, proof
+):
+    facts = {"is_of_session": is_of_session, "address_added_at": added_at}
+    assert proofs.proof_of_code(**facts, now=NOW) == proof
+
+
+def test_administrator_changes_users_and_no_other_administrator():
+    assert proofs.refusal_of_target(ALICE) is None
+    assert proofs.refusal_of_target(CAROL) == "target.insufficient_permissions"
+
+
+@cases(
+    ("age", "proof_age", "change_age"),
+    [
+        (0 * SECOND, 5 * MINUTE, 5 * MINUTE),
+        (5 * MINUTE + SECOND, 5 * MINUTE + SECOND, 5 * MINUTE + SECOND),
+        (HOUR, 15 * MINUTE, HOUR),
+    ],
+)
+def test_proof_on_the_pages_counts_for_five_minutes_at_least(age, proof_age, change_age):
+    policy = on_pages(replace(POLICY, change_age=age, proof_age=min(age, 15 * MINUTE)))
+    assert (policy.proof_age, policy.change_age) == (proof_age, change_age)
+    never = replace(POLICY, change_age=None)
+    assert on_pages(never) == never
+
+
+@cases(
+    ("is_verified", "is_begun_here", "age", "may_verify"),
+    [
+        (False, True, MINUTE, True),
+        (False, True, HOUR, False),
+        (False, False, MINUTE, False),
+        (True, False, HOUR, True),
+    ],
+)
+def test_factor_is_verified_by_the_session_that_began_it_within_its_time_or_again(
+    is_verified, is_begun_here, age, may_verify
+):
+    facts = {"is_verified": is_verified, "is_begun_here": is_begun_here, "created_at": NOW - age}
+    assert factors.may_verify(**facts, lifetime=HOUR, now=NOW) is may_verify
+
+
+@cases(
+    ("first", "moment"),
+    [(None, NOW - WEEK), (NOW - 8 * DAY, NOW - WEEK), (NOW - WEEK, NOW - WEEK + HOUR)],
+)
+def test_factors_of_more_than_a_week_are_trusted_and_those_of_the_first_hour(first, moment):
+    assert factors.trusted_before(first, NOW) == moment
+
+
+@cases(
+    ("before", "now", "is_synced", "has_risen", "may_be_copy"),
+    [
+        (1, 2, False, True, False),
+        (1, 1, False, False, True),
+        (1, 1, True, False, False),
+        (1, 1, None, False, False),
+        (0, 0, False, True, False),
+    ],
+)
+def test_key_whose_counter_does_not_rise_may_be_a_copy(before, now, is_synced, has_risen, may_be_copy):
+    assert factors.counter_rose(before, now) is has_risen
+    assert factors.may_be_copy(before, now, is_synced=is_synced) is may_be_copy
+
+
+@cases(
+    ("sentence", "reason", "has_session", "ended"),
+    [
+        ("A session that ran out ends alone.", "too_many_sessions", True, {"reach": "alone"}),
+        ("Signing out ends this one.", "logout", True, {"reach": "this"}),
+        ("A change ends the others.", "password_changed", True, {"reach": "others"}),
+        ("Without a session all end.", "password_changed", False, {"reach": "all"}),
+        ("A first factor ends keys below it.", "factor_added", True, {"reach": "all", "keys_up_to": "aal1"}),
+        (
+            "Everything is keys and grants, too.",
+            "recovered",
+            True,
+            {"reach": "all", "keys_up_to": "aal2", "with_grants": True},
+        ),
+    ],
+)
+def test_reason_ends(sentence, reason, has_session, ended):
+    assert ends.what_ends(reason, has_session=has_session) == End(reason=reason, **ended)
+
+
+HERE = "203.0.113.7"
+NETWORKS = [f"192.0.2.{place}" for place in range(10)]
+
+
+@cases(
+    ("owner", "is_known", "limited"),
+    [
+        (
+            "id",
+            False,
+            [f"login alice {HERE} 2", "account alice None 5", f"user id {HERE} 2", "user id None 5"],
+        ),
+        (
+            None,
+            False,
+            [
+                f"login alice {HERE} 2",
+                "account alice None 5",
+                f"nobody alice {HERE} 2",
+                "nobody alice None 5",
+            ],
+        ),
+        ("id", True, [f"login alice {HERE} 2", f"user id {HERE} 2"]),
+    ],
+)
+def test_wrong_passwords_count_for_address_and_user_here_and_in_all_unknown_networks(
+    owner, is_known, limited
+):
+    allowance = Allowance((2, 60), (5, 60))
+    limits = counts.password_limits("alice", owner, HERE, is_known=is_known, allowance=allowance)
+    assert [f"{each.kind} {each.subject} {each.network} {each.amount}" for each in limits] == limited
+
+
+def passed(*names: str) -> list[KnownNetwork]:
+    return [KnownNetwork(network=name, passed_at=NOW - place * DAY) for place, name in enumerate(names)]
+
+
+def by_link(age: Any, *names: str) -> list[KnownNetwork]:
+    return [KnownNetwork(network=name, mail_proved_at=NOW - age) for name in names]
+
+
+@cases(
+    ("sentence", "networks", "is_known"),
+    [
+        ("Where every step was passed is known.", passed(HERE), True),
+        ("Of the last ten such networks.", passed(*NETWORKS, HERE), False),
+        ("Browsers take no place of one.", passed("browser 1", *NETWORKS[:9], HERE), True),
+        ("Where a mailed link was used is known for a day.", by_link(DAY - SECOND, HERE), True),
+        ("That ends at its moment.", by_link(DAY, HERE), False),
+    ],
+)
+def test_network_is_known(sentence, networks, is_known):
+    assert counts.is_known_network(networks, HERE, NOW) is is_known
+
+
+@cases(("others", "is_recorded"), [(("a", "b", HERE), True), (("a", "b", "c"), False)])
+def test_three_networks_a_day_are_known_by_a_mailed_link_without_those_that_were_passed(others, is_recorded):
+    known = [*by_link(HOUR, *others), *(replace(each, mail_proved_at=NOW) for each in passed(*NETWORKS))]
+    assert counts.records_mail_proof(known, HERE, NOW) is is_recorded
+
+
+@cases(("user", "is_known", "is_new"), [(ALICE, False, True), (ALICE, True, False), (UNUSED, False, False)])
+def test_sign_in_is_new_from_a_network_and_browser_that_are_but_not_the_first(user, is_known, is_new):
+    assert counts.is_new_sign_in(user, is_known=is_known) is is_new

@@ -1,0 +1,228 @@
+"""What the rules say about applications, a sentence and an example each."""
+
+from dataclasses import replace
+from typing import Any
+
+from auth.rules import consent, devices, tokens
+from auth.rules.clients import Client, Credentials, may_use, problem_of_credentials
+from auth.rules.consent import Asking, Code, Grant, Request
+from auth.rules.devices import DeviceRequest, Poll
+from tests.rules.facts import DAY, HOUR, MICROSECOND, MINUTE, NOW, POLICY, SECOND, Person, Session
+from tests.support.cases import cases
+
+ALICE, ANONYMOUS = Person(), Person(made_by="anonymous")
+STAFF = Client(allowed_roles=frozenset({"staff", "s"}))
+API = "https://api.example.com"
+MACHINE = Client(grant_types=frozenset({"client_credentials"}))
+BROWSER = Session(method="password", aal="aal1", session_created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
+
+
+def with_roles(roles: object) -> Person:
+    return replace(ALICE, app_metadata={"roles": roles})
+
+
+@cases(
+    ("sentence", "user", "client", "resource", "is_admitted"),
+    [
+        ("A client admits users.", ALICE, Client(), None, True),
+        ("But no anonymous one.", ANONYMOUS, Client(), None, False),
+        ("And nobody while it is blocked.", ALICE, Client(is_blocked=True), None, False),
+        ("It may allow roles.", ALICE, STAFF, None, False),
+        ("The user's own counts.", replace(ALICE, role="staff"), STAFF, None, True),
+        ("So does one of the app metadata.", with_roles(["staff", 1]), STAFF, None, True),
+        ("Only of a list.", with_roles("staff"), STAFF, None, False),
+        ("And not of an object.", with_roles({"staff": True}), STAFF, None, False),
+        ("An administrator lists the resources of a client.", ALICE, Client(), API, False),
+        ("Those it may use.", ALICE, Client(resources=frozenset({API})), API, True),
+        ("A client that registered itself may use any.", ALICE, Client(is_dynamic=True), API, True),
+    ],
+)
+def test_client_admits_a_user(sentence, user, client, resource, is_admitted):
+    assert may_use(user, client, resource) is is_admitted
+
+
+@cases(
+    ("sentence", "client", "user", "refusal"),
+    [
+        ("A client that admits the user gets a token.", Client(), ALICE, None),
+        ("A role that it does not allow ends its session.", STAFF, ALICE, "session_not_found"),
+        ("A client that is gone has none.", None, ALICE, "session_not_found"),
+        (
+            "Its session must have every step.",
+            Client(),
+            replace(ALICE, has_second_step=True),
+            "insufficient_aal",
+        ),
+    ],
+)
+def test_sessions_of_a_client_give_tokens(sentence, client, user, refusal):
+    assert tokens.refusal_of_client_session(user, BROWSER, None, client, None, POLICY, NOW) == refusal
+
+
+@cases(
+    ("sentence", "client", "expires_at", "refusal"),
+    [
+        ("A token of a client for itself is good.", MACHINE, NOW + SECOND, None),
+        ("It expires at its moment.", MACHINE, NOW, "bad_jwt"),
+        ("A blocked client has none.", replace(MACHINE, is_blocked=True), NOW + SECOND, "bad_jwt"),
+        ("Nor has one that may not get any.", Client(), NOW + SECOND, "bad_jwt"),
+    ],
+)
+def test_tokens_of_a_client_for_itself(sentence, client, expires_at, refusal):
+    assert tokens.refusal_of_client(client, expires_at, NOW) == refusal
+
+
+KNOWN = Credentials(
+    auth_method="client_secret_basic",
+    secret_hash=b"present",
+    previous_secret_hash=b"previous",
+    previous_secret_expires_at=NOW + SECOND,
+)
+BASIC, POST = "client_secret_basic", "client_secret_post"
+
+
+@cases(
+    ("sentence", "known", "method", "secret", "problem"),
+    [
+        ("A secret is sent in one way.", KNOWN, BASIC, b"present", None),
+        ("That is named to a client that uses another.", KNOWN, POST, b"present", BASIC),
+        ("A client may use either.", replace(KNOWN, accepts_either_method=True), POST, b"present", None),
+        ("A wrong secret is told like an unknown client.", KNOWN, POST, b"wrong", "unknown"),
+        ("So is none.", KNOWN, BASIC, None, "unknown"),
+        ("The secret before works for a time.", KNOWN, BASIC, b"previous", None),
+        ("That ends.", replace(KNOWN, previous_secret_expires_at=NOW), BASIC, b"previous", "unknown"),
+        ("It has to be sent.", KNOWN, "none", None, "secret_missing"),
+        ("A public client has none.", Credentials(auth_method="none"), "none", None, None),
+        ("And sends none.", Credentials(auth_method="none"), BASIC, b"any", "public"),
+        ("A blocked client learns it.", replace(KNOWN, is_blocked=True), BASIC, b"present", "blocked"),
+    ],
+)
+def test_credentials_of_a_client(sentence, known, method, secret, problem):
+    assert problem_of_credentials(known, method, secret, NOW) == problem
+
+
+ASKED = Request(created_at=NOW - 2 * MINUTE, scopes=("openid",))
+LATER = replace(ASKED, created_at=NOW - MINUTE)
+LOGIN = frozenset({"login"})
+OF_API = replace(ASKED, resource=API)
+SITE, REGISTERED = Asking(updated_at=NOW - HOUR), Asking(updated_at=NOW - HOUR, is_dynamic=True)
+DOCUMENT = replace(REGISTERED, has_document=True)
+GRANT = Grant(scopes=("openid", "email"), granted_at=NOW - HOUR)
+OUTDATED = replace(GRANT, granted_at=NOW - HOUR - MICROSECOND)
+
+
+@cases(
+    ("sentence", "request_", "user", "session", "is_fresh"),
+    [
+        ("A session is fresh for a request that asks for nothing.", ASKED, ALICE, BROWSER, True),
+        ("There is none before the log-in.", ASKED, None, None, True),
+        ("It must have every step.", ASKED, replace(ALICE, has_second_step=True), BROWSER, False),
+        ("A log-in is one since the request.", replace(ASKED, prompts=LOGIN), ALICE, BROWSER, True),
+        ("And not at its moment.", replace(LATER, prompts=LOGIN), ALICE, BROWSER, False),
+        ("max_age counts from the request.", replace(LATER, max_age=MICROSECOND), ALICE, BROWSER, True),
+        ("Until its moment.", replace(LATER, max_age=0 * SECOND), ALICE, BROWSER, False),
+    ],
+)
+def test_session_is_fresh_for_a_request(sentence, request_, user, session, is_fresh):
+    assert consent.is_fresh_for(request_, user, session, POLICY) is is_fresh
+
+
+@cases(
+    ("sentence", "grant", "request_", "client", "is_covered"),
+    [
+        ("A grant covers its scopes.", GRANT, ASKED, SITE, True),
+        ("And no others.", GRANT, replace(ASKED, scopes=("openid", "phone")), SITE, False),
+        ("Without one the user is asked.", None, ASKED, SITE, False),
+        ("A document that changed is another application.", OUTDATED, ASKED, DOCUMENT, False),
+        ("Not one that is as old as the grant.", GRANT, ASKED, DOCUMENT, True),
+        ("What an administrator changes stays the application.", OUTDATED, ASKED, SITE, True),
+        ("Its resources are allowed with it.", GRANT, OF_API, SITE, True),
+        ("Those of a client that registered itself one by one.", GRANT, OF_API, REGISTERED, False),
+        ("So they are once.", replace(GRANT, opened_scopes=frozenset({"openid"})), OF_API, REGISTERED, True),
+    ],
+)
+def test_grant_covers_a_request(sentence, grant, request_, client, is_covered):
+    assert consent.covers(grant, request_, client) is is_covered
+
+
+@cases(
+    ("grant", "client", "scopes"),
+    [
+        (GRANT, DOCUMENT, ["openid", "email", "phone"]),
+        (OUTDATED, DOCUMENT, ["openid", "phone"]),
+        (OUTDATED, SITE, ["openid", "email", "phone"]),
+        (None, SITE, ["openid", "phone"]),
+    ],
+)
+def test_grant_keeps_its_scopes_and_gets_further_ones(grant, client, scopes):
+    assert consent.scopes_after(grant, ("openid", "phone"), client) == scopes
+
+
+CODE = Code(expires_at=NOW + SECOND)
+OF_DEVICE = replace(CODE, is_of_device=True, decision="approved")
+
+
+@cases(
+    ("sentence", "code", "facts", "refusal"),
+    [
+        ("A code is good.", CODE, {}, None),
+        ("It expires at its moment.", replace(CODE, expires_at=NOW), {}, "invalid_grant"),
+        ("It goes with its grant.", replace(CODE, has_grant=False), {}, "invalid_grant"),
+        ("That of a device is good once approved.", OF_DEVICE, {}, None),
+        ("And not before.", replace(OF_DEVICE, decision=None), {}, "invalid_grant"),
+        ("A ban is told.", CODE, {"user": replace(ALICE, banned_until=NOW + SECOND)}, "user_banned"),
+        ("So is a client that refuses the user.", CODE, {"client": STAFF}, "access_denied"),
+        (
+            "It gives what its session gives.",
+            CODE,
+            {"opener": replace(BROWSER, ended_at=NOW)},
+            "invalid_grant",
+        ),
+        ("Nothing without one.", CODE, {"opener": None}, "invalid_grant"),
+    ],
+)
+def test_code_of_a_request_gives_tokens(sentence, code, facts, refusal):
+    known: dict[str, Any] = {"user": ALICE, "opener": BROWSER, "client": Client()} | facts
+    assert consent.refusal_of_code(code, **known, policy=POLICY, now=NOW) == refusal
+
+
+DEVICE = DeviceRequest(code_expires_at=NOW + SECOND)
+
+
+@cases(
+    ("sentence", "request_", "is_open"),
+    [
+        ("A device waits for its code.", DEVICE, True),
+        ("Until that expires.", replace(DEVICE, code_expires_at=NOW), False),
+        ("Then for the session that entered it.", replace(DEVICE, session_id="this"), True),
+        ("And for no other.", replace(DEVICE, session_id="another"), False),
+        ("It waits until its decision.", replace(DEVICE, is_decided=True), False),
+    ],
+)
+def test_request_of_a_device_is_open(sentence, request_, is_open):
+    assert devices.is_open_to(request_, "this", NOW) is is_open
+
+
+POLL = Poll(code_expires_at=NOW + DAY, interval=5 * SECOND)
+EARLY = replace(POLL, polled_at=NOW - 4 * SECOND + MICROSECOND)
+
+
+@cases(
+    ("sentence", "poll", "state"),
+    [
+        ("A device asks until its user has decided.", POLL, "authorization_pending"),
+        ("Four seconds later, of five.", replace(POLL, polled_at=NOW - 4 * SECOND), "authorization_pending"),
+        ("Not sooner.", EARLY, "slow_down"),
+        ("A decision is told at once.", replace(EARLY, decision="approved"), "approved"),
+        ("Either of them.", replace(EARLY, decision="denied"), "access_denied"),
+        ("A code expires.", replace(EARLY, code_expires_at=NOW, decision="approved"), "expired_token"),
+        ("A denial stays one.", replace(EARLY, code_expires_at=NOW, decision="denied"), "access_denied"),
+        (
+            "A used code is told as such later.",
+            replace(EARLY, code_expires_at=NOW, has_session=True),
+            "approved",
+        ),
+    ],
+)
+def test_device_learns_of_the_decision(sentence, poll, state):
+    assert devices.state_of_poll(poll, NOW) == state

@@ -1,0 +1,231 @@
+"""Facts with two homes: about random rows, SQL says for sets what auth/rules says of one row. `RULE_SEEDS=400` compares
+more rows.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random, SystemRandom
+from typing import Any
+
+import psycopg2
+import pytest
+from psycopg2.extras import NamedTupleCursor
+
+from auth.rules import clients, links, sessions, tokens, users
+from tests.rules.facts import DAY, HOUR, MINUTE, POLICY, Link
+
+SEEDS = [1, *(SystemRandom().randrange(2, 1 << 32) for _ in range(int(os.environ.get("RULE_SEEDS", "1"))))]
+CASES = 500
+NOW = timedelta(0)
+_JITTER = (timedelta(0), timedelta(0), timedelta(microseconds=1), timedelta(microseconds=-1))
+ROLES: tuple[dict[str, object], ...] = (
+    {},
+    {"roles": ["staff"]},
+    {"roles": "staff"},
+    {"roles": {"staff": True}},
+    {"roles": [1, "admin"]},
+)
+
+
+class Tables:
+    """The tables in one transaction, which is rolled back."""
+
+    def __init__(self, cursor: Any, seed: int) -> None:
+        self._cursor = cursor
+        self.seed = seed
+        self.random = Random(seed)
+        self.now: datetime = self.all("SELECT now()")[0].now
+        # Triggers write copies of user objects, which no rule reads.
+        self._cursor.execute("ALTER TABLE users DISABLE TRIGGER USER")
+
+    def all(self, statement: str, **parameters: Any) -> list[Any]:
+        self._cursor.execute(statement, parameters)
+        return self._cursor.fetchall()
+
+    def insert(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        names = ", ".join(sorted({name for row in rows for name in row}))
+        self._cursor.execute(
+            f"INSERT INTO {table} ({names}) SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %s)",
+            [json.dumps(rows, default=datetime.isoformat)],
+        )
+
+    def id(self) -> str:
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def one_of(self, *values: Any) -> Any:
+        return self.random.choice(values)
+
+    def ago(self, *ages: timedelta) -> datetime:
+        """Return a moment of one of these ages, or a microsecond beside it."""
+        return self.now - self.one_of(*ages) - self.one_of(*_JITTER)
+
+    def insert_users(self) -> list[str]:
+        made = ("signup", "signup", "message", "administrator", "anonymous", "anonymous")
+        added = [
+            {
+                "id": self.id(),
+                "role": self.one_of("authenticated", "admin", "staff"),
+                "made_by": self.one_of(*made),
+                "converted_at": self.one_of(None, self.ago(HOUR, DAY)),
+                "banned_until": self.one_of(None, None, self.ago(NOW, -HOUR)),
+                "created_at": self.now,
+                "email_confirmed_at": self.one_of(None, None, self.now),
+                "phone_confirmed_at": self.one_of(None, None, self.now),
+                "last_sign_in_at": self.one_of(None, None, self.now),
+                "password_vouched": self.one_of(None, False, True),
+                "app_metadata": self.one_of(*ROLES),
+            }
+            for _ in range(CASES)
+        ]
+        self.insert("users", added)
+        return [each["id"] for each in added]
+
+
+@pytest.fixture(scope="module")
+def _space(all_rows):
+    """Rows that were rolled back take space, which scans of later tests would read."""
+    yield
+    all_rows.truncate()
+
+
+@pytest.fixture(params=SEEDS, ids=("fixed", *(f"random-{place}" for place in range(1, len(SEEDS)))))
+def tables(request, _space, database, database_url) -> Iterator[Tables]:
+    with closing(psycopg2.connect(database_url, options="-c timezone=UTC")) as connection:
+        yield Tables(connection.cursor(cursor_factory=NamedTupleCursor), request.param)
+        connection.rollback()
+
+
+def check(tables: Tables, rows: Sequence[Any], decide: Callable[[Any], object]) -> None:
+    """Fail with each row of which Python says otherwise than its column `answer`."""
+    differences = [(decided, row) for row in rows if (decided := decide(row)) != row.answer]
+    assert differences == [], f"seed {tables.seed}"
+    assert len({str(row.answer) for row in rows}) > 1
+
+
+def test_user_is_anonymous_banned_or_gives_way(tables):
+    tables.insert_users()
+    rows = tables.all(
+        """SELECT u.*, u.password_vouched IS TRUE AS is_password_vouched,
+                  ARRAY[is_anonymous(u), is_banned(u), gives_way(u)] AS answer
+             FROM users AS u"""
+    )
+
+    def decide(row: Any) -> list[bool]:
+        return [users.is_anonymous(row), users.is_banned(row, tables.now), users.gives_way(row, tables.now)]
+
+    check(tables, rows, decide)
+
+
+@pytest.mark.parametrize("timebox", [None, DAY], ids=["no timebox", "timebox"])
+def test_session_is_live(tables, timebox):
+    policy = replace(POLICY, session_timebox=timebox)
+    tables.insert(
+        "sessions",
+        [
+            {
+                "id": tables.id(),
+                "user_id": owner,
+                "method": tables.one_of("password", "anonymous"),
+                "aal": "aal1",
+                "created_at": tables.ago(HOUR, DAY),
+                "refreshed_at": tables.ago(MINUTE, 30 * DAY),
+                "ended_at": ended_at,
+                "end_reason": ended_at and "logout",
+            }
+            for owner in tables.insert_users()
+            for ended_at in [tables.one_of(None, None, tables.now)]
+        ],
+    )
+    seconds = {"lifetime": 30 * DAY, "timebox": timebox}
+    rows = tables.all(
+        """SELECT s.*, s.created_at AS session_created_at, u.converted_at,
+                  is_live(s, %(lifetime)s, %(timebox)s) AS answer
+             FROM sessions AS s JOIN users AS u ON u.id = s.user_id""",
+        **{name: age and int(age.total_seconds()) for name, age in seconds.items()},
+    )
+    check(tables, rows, lambda row: sessions.end_of_session(row, row, policy, tables.now) is None)
+
+
+def test_api_key_is_live(tables):
+    keys = [
+        {"id": tables.id(), "expires_at": tables.one_of(None, tables.ago(NOW, -HOUR))} for _ in range(CASES)
+    ]
+    rows = tables.all(
+        "SELECT k.*, is_live(k) AS answer FROM jsonb_populate_recordset(NULL::api_keys, %(keys)s) AS k",
+        keys=json.dumps(keys, default=datetime.isoformat),
+    )
+    check(tables, rows, lambda row: tokens.end_of_key(row, tables.now) is None)
+
+
+def test_user_may_use_a_client(tables):
+    tables.insert_users()
+    admitting = [
+        {
+            "allowed_roles": tables.one_of([], ["admin"], ["staff", "another"]),
+            "resources": tables.one_of([], ["https://api.example.com"]),
+            "is_dynamic": tables.one_of(False, True),
+            "is_blocked": tables.one_of(False, False, True),
+        }
+        for _ in range(20)
+    ]
+    rows = tables.all(
+        """SELECT u.*, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked, r.resource,
+                  may_use(u, c, r.resource) AS answer
+             FROM users AS u, jsonb_populate_recordset(NULL::oauth_clients, %(clients)s) AS c,
+                  (VALUES (NULL), ('https://api.example.com'), ('https://other.example.com')) AS r (resource)""",
+        clients=json.dumps(admitting),
+    )
+
+    def decide(row: Any) -> bool:
+        listed = {name: frozenset(getattr(row, name)) for name in ("allowed_roles", "resources")}
+        client = clients.Client(**listed, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
+        return clients.may_use(row, client, row.resource)
+
+    check(tables, rows, decide)
+
+
+def test_link_is_good(tables):
+    tables.insert(
+        "one_time_tokens",
+        [
+            {
+                "id": tables.id(),
+                "user_id": owner,
+                "purpose": tables.one_of("signup", "recovery", "undo"),
+                "target": owner,
+                "created_at": tables.now - timedelta(seconds=60 * place + tables.random.randrange(300)),
+                "expires_at": tables.ago(NOW, -HOUR, -HOUR),
+                "spent_at": tables.one_of(None, None, None, tables.now),
+                "user_metadata": tables.one_of(None, None, {}),
+                "tries": 0,
+                "asks_for_factor": False,
+            }
+            for owner in tables.insert_users()[: CASES // 5]
+            for place in range(tables.one_of(1, 4, 8))
+        ],
+    )
+    rows = tables.all("SELECT t.*, is_good_link(t) AS answer FROM one_time_tokens AS t")
+
+    def decide(row: Any) -> bool:
+        newer = [
+            each
+            for each in rows
+            if (each.user_id, each.purpose, each.user_metadata) == (row.user_id, row.purpose, None)
+            and each.created_at > row.created_at
+        ]
+        link = Link(
+            purpose=row.purpose,
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            spent_at=row.spent_at,
+            is_of_sign_up=row.user_metadata is not None,
+            newer=len(newer),
+        )
+        return links.is_good_link(link, tables.now)
+
+    check(tables, rows, decide)
