@@ -65,7 +65,6 @@ class KeyRing:
             self.use(settings)
 
     def use(self, settings: Settings) -> None:
-        """Use the keys of these settings."""
         self.settings = settings
         step_keys = derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)

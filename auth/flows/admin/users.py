@@ -126,13 +126,11 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
-    """Delete any user."""
     with targets.on(asked, user_id, claim=claim) as (act, user):
         queries.delete_user(act, user_id=user.id)
 
 
 def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
-    """End all sessions of any user."""
     with targets.on(asked, user_id, claim=claim) as (act, user):
         ends.end(act, user.id, None, "ended_by_admin")
         audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
