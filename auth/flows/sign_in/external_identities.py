@@ -20,13 +20,7 @@ from auth.flows.admission import is_listed
 from auth.flows.links.proving import prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
-from auth.flows.sessions.token_response import (
-    Outcome,
-    Proof,
-    open_session,
-    record_sign_in,
-    write_code,
-)
+from auth.flows.sessions.token_response import Outcome, Proof, open_session, record_sign_in, write_code
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
