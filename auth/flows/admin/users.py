@@ -176,7 +176,7 @@ def _update(
         ends.end_and_void(act, user_id, None, "reset_by_admin")
     kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed = _remove(asked, act, before, kinds, ids) if kinds or ids else []
+    removed = _remove(act, before, kinds, ids) if kinds or ids else []
     if removed or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
@@ -190,7 +190,7 @@ def _update(
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
     _update_others(act, before, body, password_hash)
-    after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
+    after = person_of(act, user_id)
     for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
@@ -214,9 +214,7 @@ def _update_others(
         ends.end_refused_sessions(act, before.id)
 
 
-def _remove(
-    asked: Asked, act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]
-) -> list[str]:
+def _remove(act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]) -> list[str]:
     providers = removal.removed_providers(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)
