@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-source test-system wheels test-browser test-clients test-interop test-family test-faults bench bench-large lint lint-openapi queries format lock audit release
+.PHONY: help run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults bench bench-large lint lint-openapi queries format lock audit release
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -68,9 +68,6 @@ test-interop:
 	  npm ci --ignore-scripts --prefix tests/system/interop/$$each || exit; done; fi
 	@.venv/bin/pytest tests/system/interop $(ARGS)
 	@exec .venv/bin/pytest tests/system/examples -k spring $(ARGS)
-
-# Its name until 0.3.0.
-test-family: test-interop
 
 test-faults:
 	@$(PYTHON) make_venv.py test

@@ -1,7 +1,6 @@
 """The figures of a report, and the report itself."""
 
 import math
-import os
 import platform
 import re
 import statistics
@@ -9,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from auth.core.settings import cores
 from bench.interpreter import described
 
 # The name in docs/performance.md of each figure that it begins with, and the unit.
@@ -158,8 +158,7 @@ def _number(value: float | None) -> str:
 
 
 def _machine() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores, {_processor()}; {platform.system()} {platform.release()}, {described()}."
+    return f"{cores()} cores, {_processor()}; {platform.system()} {platform.release()}, {described()}."
 
 
 def _processor() -> str:

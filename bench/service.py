@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,12 +13,13 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
+from auth.core.settings import cores
 from auth.core.settings.state import running_postgres_url
 from bench import load
 from bench.load import Load
 from tests.support.processes import CHECKOUT, GUNICORN, Service, children_of, sockets_of
 
-WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+WORKERS = cores()
 _LIMITS = (
     "SIGNUP",
     "LOGIN",

@@ -196,13 +196,11 @@ def _digest() -> str:
 
 
 def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:
-    """Return the version (None: an empty database, 0: from before versions), the functions' digest and the
-    oldest version whose releases can use the schema.
+    """Return the version (None: an empty database), the functions' digest and the oldest version whose
+    releases can use the schema.
     """
-    cursor.execute(
-        "SELECT to_regclass('schema_version'), to_regclass('latchkey_schema'), to_regclass('users')"
-    )
-    versions, unversioned, users = cursor.fetchone() or ()
+    cursor.execute("SELECT to_regclass('schema_version'), to_regclass('users')")
+    versions, users = cursor.fetchone() or ()
     if versions:
         # Before version 33, the last column is missing.
         cursor.execute(
@@ -210,8 +208,6 @@ def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:
             "  FROM schema_version AS v ORDER BY version DESC LIMIT 1"
         )
         return cursor.fetchone() or (None, None, 0)
-    if unversioned:
-        return 0, None, 0
     if users:
         raise psycopg2.ProgrammingError(
             "the database has another application's table users. Give the service a database of its own."

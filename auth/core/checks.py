@@ -57,7 +57,6 @@ class Check:
 
 
 def check(name: str, title: str) -> Callable[[Callable[[Context], Failure | None]], Check]:
-    """Make a check of a function."""
     return partial(Check, name, title)
 
 

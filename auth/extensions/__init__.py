@@ -207,17 +207,14 @@ def names_on(settings: Settings) -> list[str]:
 
 
 def on(settings: Settings) -> tuple[Extension, ...]:
-    """Return the enabled extensions."""
     return tuple(_class(name)(settings) for name in names_on(settings))
 
 
 def commands() -> dict[str, str]:
-    """Return the modules of all extensions' commands by name."""
     return {name: module for each in _classes() for name, module in each.commands().items()}
 
 
 def checks() -> "list[Check]":
-    """Return all extensions' checks of a deployment."""
     return [check for each in _classes() for check in each.checks()]
 
 

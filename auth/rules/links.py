@@ -6,14 +6,7 @@ from typing import Literal, Protocol, TypeVar
 
 from auth.rules.policy import RECENT_AGE
 from auth.rules.refusals import Refusal
-from auth.rules.users import (
-    Person,
-    gives_way,
-    has_proved,
-    is_banned,
-    is_unused_sign_up,
-    lacks_address,
-)
+from auth.rules.users import Person, gives_way, has_proved, is_banned, is_unused_sign_up, lacks_address
 
 # Of the links of one purpose, the newest work.
 _WORKING_LINKS = 3

@@ -53,8 +53,8 @@ class Route:
     """The attributes of a view.
 
     `asks_more` is whether some bodies or queries need a higher level. `limits` are the windows of its acts.
-    `max_body` is in bytes. `reads_dialect` and `writes_dialect` translate the body of a request and of a
-    response from and to the dialect of the Supabase clients.
+    `max_body` is in bytes. `writes_dialect` translates the body of a response to the dialect of the
+    Supabase clients.
     """
 
     guard: str | None = None
@@ -69,7 +69,6 @@ class Route:
     takes_foreign_forms: bool = False
     answers_frames: bool = False
     refuses_by_page: bool = False
-    reads_dialect: Callable[[Body], None] | None = None
     writes_dialect: Callable[[Body], Body | list[Body]] | None = None
 
     @property

@@ -23,11 +23,9 @@ _PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 
 
-def translated(
-    *, reads: Callable[[Body], None] | None = None, writes: Callable[[Body], Body | list[Body]] | None = None
-) -> Callable[[View], View]:
-    """Declare how a view's bodies differ in the dialect. Users and links are translated everywhere."""
-    return says(reads_dialect=reads, writes_dialect=writes)
+def translated(writes: Callable[[Body], Body | list[Body]]) -> Callable[[View], View]:
+    """Declare how a view's responses differ in the dialect. Users and links are translated everywhere."""
+    return says(writes_dialect=writes)
 
 
 def id_of_sms(body: Body) -> Body:
@@ -104,8 +102,6 @@ def read(body: Body) -> None:
     phone = body.get("phone")
     if isinstance(phone, str) and _PHONE.fullmatch(phone):
         body["phone"] = f"+{phone}"
-    if translate := g.route.reads_dialect:
-        translate(body)
 
 
 def _rewrite(response: Response) -> Response:

@@ -38,7 +38,6 @@ _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 
 @functools.singledispatch
 def as_api_error(error: Exception) -> ApiError:
-    """Return the error for an exception."""
     # Not str(error), because Postgres quotes the values of the row in its DETAIL.
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

@@ -19,6 +19,7 @@ from auth.web import g
 from auth.web.context import latchkey
 
 MAX_TEXT = 2048
+_MOST_ITEMS = 100
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_BAN = 1000 * 366 * 86_400
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -61,14 +62,14 @@ def _whole(least: int, most: int) -> Callable[..., Function]:
     return _checked(lambda value: type(value) is int and least <= value <= most, requirement)
 
 
-def _list_of(is_valid: Callable[[str], object], what: str, most: int = 100) -> Callable[..., Function]:
+def _list_of(is_valid: Callable[[str], object], what: str) -> Callable[..., Function]:
     return _checked(
         lambda value: (
             isinstance(value, list)
-            and len(value) <= most
+            and len(value) <= _MOST_ITEMS
             and all(isinstance(item, str) and is_valid(item) for item in value)
         ),
-        f"must be a list of at most {most} {what}",
+        f"must be a list of at most {_MOST_ITEMS} {what}",
     )
 
 

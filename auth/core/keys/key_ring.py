@@ -43,15 +43,7 @@ class KeyRing:
         self.api_keys = ApiKeys(settings.secret_key)
         self.sealer = derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
-        self._derived: list[derived_keys.Derived] = [
-            self.refresh_tokens,
-            self.client_refresh_tokens,
-            self.codes,
-            self.recovery_codes,
-            self.user_codes,
-            self.sign_up_salts,
-            self.api_keys,
-        ]
+        self._derived = [each for each in vars(self).values() if isinstance(each, derived_keys.Derived)]
         self._problems: list[str] = []
 
     def refresh(self) -> None:
@@ -65,7 +57,6 @@ class KeyRing:
             self.use(settings)
 
     def use(self, settings: Settings) -> None:
-        """Use the keys of these settings."""
         self.settings = settings
         step_keys = derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP)
         self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)

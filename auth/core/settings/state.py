@@ -102,7 +102,6 @@ def discard_gauges(slot: int) -> None:
 
 
 def unusable(directory: Path, error: OSError) -> str:
-    """Return the line for the operator."""
     return f"AUTH_STATE_DIR: {unusable_place(directory, error, 'Set it to a directory that this user owns.')}"
 
 

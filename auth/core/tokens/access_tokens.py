@@ -101,19 +101,15 @@ class AccessTokens:
     def use(self, jwk_set: str, secret: str | None, step_keys: Sequence[bytes]) -> None:
         """Replace the keys, if they have changed, and sign with the one whose time has come."""
         if (jwk_set, secret, step_keys) != self._source:
-            self._all_keys = all_keys(jwk_set, secret)
+            # Those of the JWK Set, and the shared secret.
+            self.keys = all_keys(jwk_set, secret)
             self._source = (jwk_set, secret, step_keys)
             self._step_key, *older = map(second_step_key, step_keys)
             self._step_keys = {key.kid: key for key in (self._step_key, *older)}
-            self._keys = {key.kid: key for key in self._all_keys}
+            self._keys = {key.kid: key for key in self.keys}
             # Without this cache, GET /user takes 50 % longer. Exceptions are not cached.
             self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
-        self._signing_key = signing_key(self._all_keys)
-
-    @property
-    def keys(self) -> Sequence[Key]:
-        """The keys of the JWK Set, and the shared secret."""
-        return self._all_keys
+        self._signing_key = signing_key(self.keys)
 
     def compose(
         self, user: Mapping[str, object], issued_at: int, own: Mapping[str, object]

@@ -9,7 +9,6 @@ class ServiceRoleKeys:
         self.use(keys)
 
     def use(self, keys: Sequence[str]) -> None:
-        """Replace the keys."""
         self._keys = [key.encode() for key in keys]
 
     def match(self, *credentials: str) -> bool:

@@ -33,9 +33,7 @@ _KINDS_OF_ENTRIES = {
     "message": "Messages",
     "event": "Events",
 }
-_TimelineQuery = schemas.Input.of(
-    kind=fields.Choice("act", "refusal", "session", "message", "event"), before=fields.EntryOfTimeline()
-)
+_TimelineQuery = schemas.Input.of(kind=fields.Choice(*_KINDS_OF_ENTRIES), before=fields.EntryOfTimeline())
 
 
 @blueprint.get("/console/users/<user_id>")

@@ -28,11 +28,11 @@ class HookSender(Sender):
     settings: Settings
     # None for a command, whose messages have no user.
     db: Database | None = None
-    timeout: float = promises.HTTP_TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
         try:
-            http_hooks.ask(self.hook, f"msg_{message.id}", self.payload(recipient, message), self.timeout)
+            payload = self.payload(recipient, message)
+            http_hooks.ask(self.hook, f"msg_{message.id}", payload, promises.HTTP_TIMEOUT)
         except HookRefused as refusal:
             is_for_later = refusal.status == 429 or refusal.status >= 500
             raise TryLater(refusal.reason) if is_for_later else Refused(refusal.reason) from None

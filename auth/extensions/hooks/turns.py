@@ -20,7 +20,6 @@ from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 
-__all__ = ["Hook", "HookFailed", "HookRefused", "call"]
 log = structlog.get_logger()
 
 # Seconds for which a request waits for its turn. A hook that calls itself is refused before its call ends.

@@ -148,7 +148,6 @@ def _insert(act: Act, client: Client, secret: str | None) -> dict[str, Any]:
 
 
 def get(asked: Asked, client_id: str) -> dict[str, Any]:
-    """Return a client's object."""
     return as_object(_found(queries.select_client(asked.db, id=_known(client_id))))
 
 

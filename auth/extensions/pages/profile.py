@@ -59,7 +59,6 @@ def submit_name() -> Response:
 @blueprint.get("/account/phone", defaults={"kind": "phone"})
 @signed_in(Level.PROOF)
 def show_address(kind: AddressKind) -> Response:
-    """Ask for a new address."""
     require(current_asked(), add(kind))
     return _address_page(kind)
 
@@ -77,7 +76,6 @@ def _address_page(kind: AddressKind, problem: Problem | None = None) -> Response
 @form("change_user", "change_address", shown=_address_page, level=Level.PROOF)
 @audited("change_refused")
 def submit_address(kind: AddressKind) -> Response:
-    """Send a code to a new address."""
     asked = current_asked()
     kept = typed()
     new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]

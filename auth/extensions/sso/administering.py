@@ -66,7 +66,6 @@ def described(
 
 
 def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a provider, and return its object."""
     id, secret = str(uuid.uuid4()), body["client_secret"]
     provider = _checked(asked, Provider(**_DEFAULTS | _chosen(body)))
     _fetch(asked, id, provider, secret)

@@ -51,7 +51,6 @@ class NewProvider(ProviderChange):
     name = fields.ProviderName(required=True)
     client_id = fields.ClientId(required=True)
     client_secret = fields.ClientSecret(required=True)
-    issuer = fields.NonEmptyText()
 
     @validates_schema
     def has_an_issuer(self, data: Mapping[str, object], **_kwargs: object) -> None:

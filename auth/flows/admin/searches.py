@@ -36,7 +36,6 @@ def list_users(
 
 
 def count_users(db: Database, filters: Filters) -> int:
-    """Return how many users match."""
     none_shown: Order = {"sort": "created_at", "descending": True, "page_size": 0, "page_offset": 0}
     with db.search() as tx:
         if filters["q"] is None:

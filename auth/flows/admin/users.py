@@ -126,13 +126,11 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
-    """Delete any user."""
     with targets.on(asked, user_id, claim=claim) as (act, user):
         queries.delete_user(act, user_id=user.id)
 
 
 def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
-    """End all sessions of any user."""
     with targets.on(asked, user_id, claim=claim) as (act, user):
         ends.end(act, user.id, None, "ended_by_admin")
         audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
@@ -178,7 +176,7 @@ def _update(
         ends.end_and_void(act, user_id, None, "reset_by_admin")
     kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed = _remove(asked, act, before, kinds, ids) if kinds or ids else []
+    removed = _remove(act, before, kinds, ids) if kinds or ids else []
     if removed or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
@@ -192,7 +190,7 @@ def _update(
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
     _update_others(act, before, body, password_hash)
-    after = found(act.read(queries.select_person, user_id=user_id, session_id=None), "user_not_found")
+    after = person_of(act, user_id)
     for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
@@ -216,9 +214,7 @@ def _update_others(
         ends.end_refused_sessions(act, before.id)
 
 
-def _remove(
-    asked: Asked, act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]
-) -> list[str]:
+def _remove(act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]) -> list[str]:
     providers = removal.removed_providers(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)

@@ -271,7 +271,6 @@ def check_room(asked: Asked, act: acts.Act, user_id: str, name: str = "") -> Non
 
 
 def rename(asked: Asked, factor_id: str, name: str) -> None:
-    """Give one of the caller's factors another name."""
     with acts.on(asked.db, asked.caller.user_id) as act:
         _rename(act, admit_caller(asked, act), factor_id, name)
 

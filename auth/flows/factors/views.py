@@ -76,14 +76,14 @@ def list_any_factors(user_id: str) -> Response:
 @guard.service_role
 def rename_any_factor(user_id: str, factor_id: str) -> Response:
     name = read_body(factor_schemas.FactorChange())["friendly_name"]
-    user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
+    user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
     return JsonResponse(factors.rename_any(current_asked(), user_id, factor_id, name))
 
 
 @blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
 @guard.service_role
 def delete_any_factor(user_id: str, factor_id: str) -> Response:
-    user_id, factor_id = known_id(user_id, "user_not_found"), known_id(factor_id, "mfa_factor_not_found")
+    user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
     factors.remove_any(current_asked(), user_id, factor_id)
     return jsonify(id=factor_id)
 

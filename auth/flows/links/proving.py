@@ -33,13 +33,12 @@ def prove_address(
 
     A stranger may have set whatever a first proof removes.
     """
-    user = person
-    is_first = first_proof.is_first_proof(user, kind, address, proof)
+    is_first = first_proof.is_first_proof(person, kind, address, proof)
     if is_first:
         queries.remove_unproved(act, user_id=person.id, provider=kind)
         ends.end_and_void(act, person.id, None, "address_proved")
         queries.void_undo_links(act, user_id=person.id, moment=None)
-        kept = person.password_hash if first_proof.keeps_password(user, proof) else None
+        kept = person.password_hash if first_proof.keeps_password(person, proof) else None
         queries.set_password(act, user_id=person.id, password_hash=kept)
     queries.set_address(
         act, user_id=person.id, provider=kind, address=address, is_confirmed=True, is_proved=True

@@ -15,15 +15,7 @@ from auth.flows.links.spending import Client, Redirect, spend
 from auth.flows.sessions.issuing import Session
 from auth.flows.sessions.token_response import Outcome, token_response
 from auth.flows.sign_in import waiting
-from auth.web import (
-    audited,
-    cookies,
-    dialect,
-    fields,
-    g,
-    refuses_by_page,
-    schemas,
-)
+from auth.web import audited, cookies, dialect, fields, g, refuses_by_page, schemas
 from auth.web.application import FORM, JsonResponse, redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, cast
 from urllib.parse import urlencode
 
 from limits import RateLimitItem
@@ -53,16 +53,7 @@ class TokenColumns(TypedDict, total=False):
     ip: str | None
 
 
-NO_COLUMNS = TokenColumns(
-    redirect_to=None,
-    code_challenge=None,
-    session_id=None,
-    password_hash=None,
-    user_metadata=None,
-    user_agent=None,
-    browser_hash=None,
-    ip=None,
-)
+NO_COLUMNS = cast(TokenColumns, dict.fromkeys(TokenColumns.__annotations__))
 
 
 def own_url(settings: Settings, path: str, parameters: Mapping[str, str]) -> str:

@@ -21,7 +21,6 @@ from sql.acts import Act
 
 
 def require_enabled(asked: Asked) -> None:
-    """Refuse if passkeys are disabled."""
     if not asked.settings.passkeys_enabled:
         raise ApiError("passkey_disabled")
 

@@ -12,13 +12,7 @@ from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue, Session
 from auth.rules.levels import lacks_step
 from auth.rules.policy import Window
-from auth.rules.refreshing import (
-    RefreshTokens,
-    act_of_refresh,
-    counted,
-    refreshed,
-    refusal_of_refresh_token,
-)
+from auth.rules.refreshing import RefreshTokens, act_of_refresh, counted, refreshed, refusal_of_refresh_token
 from auth.rules.refusals import Refusal
 from auth.rules.users import is_banned
 from auth.web import audit, limits

@@ -2,13 +2,7 @@
 
 from auth.core import promises
 from auth.flows.sessions.issuing import about_new
-from auth.flows.sessions.token_response import (
-    Outcome,
-    Proof,
-    open_for_application,
-    opener_of,
-    write_code,
-)
+from auth.flows.sessions.token_response import Outcome, Proof, open_for_application, opener_of, write_code
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.web import Level
 from auth.web.asked import Asked

@@ -17,16 +17,10 @@ from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
 from auth.flows import admission
 from auth.flows.admission import is_listed
-from auth.flows.links.proving import prove_address
+from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
-from auth.flows.sessions.token_response import (
-    Outcome,
-    Proof,
-    open_session,
-    record_sign_in,
-    write_code,
-)
+from auth.flows.sessions.token_response import Outcome, Proof, open_session, record_sign_in, write_code
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
@@ -201,16 +195,15 @@ def _user_of(
     person = act.read(queries.select_person, user_id=owner, session_id=None)
     if person is None:
         return _create_user(asked, act, identity, new_user_id)
-    user, subject = person, identity.row["subject"]
-    if is_banned(user, person.now):
+    if is_banned(person, person.now):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}
-    is_linked = queries.select_identity_of(act, **known, subject=subject) is not None
+    is_linked = queries.select_identity_of(act, **known, subject=identity.row["subject"]) is not None
     if customer:
         adopted = {"user_id": person.id, "provider_id": str(identity.customer)}
         is_adopted = not is_linked and queries.select_adoption(act, **adopted) is not None
         refusal = identities.refusal_of_customers_user(
-            user, customer, is_linked=is_linked, is_adopted=is_adopted
+            person, customer, is_linked=is_linked, is_adopted=is_adopted
         )
         if refusal:
             return ApiError(refusal)
@@ -238,8 +231,7 @@ def _link_identity(
     prove_address(act, person, "email", found(person.email, "unexpected_failure"), "provider")
     queries.insert_identity(act, user_id=person.id, last_sign_in_at=act.acted_at, **identity.row)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
-    proved = queries.select_person(act, user_id=person.id, session_id=None)
-    return _User(found(proved, "user_not_found"), is_first=True)
+    return _User(person_of(act, person.id), is_first=True)
 
 
 def _create_user(
@@ -260,8 +252,7 @@ def _create_user(
         queries.add_email_of_identity(act, user_id=user_id, email=email)
     details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
     audit.record(act, user_id, email, ["user_created"], ["user.created"], **details)
-    person = act.read(queries.select_person, user_id=user_id, session_id=None)
-    return _User(found(person, "user_not_found"))
+    return _User(person_of(act, user_id))
 
 
 def invalid_id_token() -> ApiError:

@@ -150,8 +150,7 @@ def _refusal(
     removes = any(act.verb == "remove" for act in wanted)
     additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
     named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
-    user = known
-    return proofs.refusal_of_acts(named, user, session, caller.aal, given, asked.policy, known.now)
+    return proofs.refusal_of_acts(named, known, session, caller.aal, given, asked.policy, known.now)
 
 
 def check_credential(

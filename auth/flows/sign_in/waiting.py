@@ -64,5 +64,4 @@ def code_elsewhere(asked: Asked, link: "queries.SelectLink", token: str) -> str 
     """Return the code of a link's message if it works in the browser that requested both, or None."""
     code = one_time.code_of(token)
     row = queries.select_newest_code(asked.db, target=link.target, browser_hash=link.browser_hash)
-    # A node of 0.3.1 sent another code.
     return code if row and bytes(row.code_mac) in asked.parts.codes.macs(link.target, code) else None

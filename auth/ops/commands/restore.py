@@ -67,6 +67,7 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         lines.append("until then, latchkey restore --undo returns to it.")
     if secrets.environment_file:
         lines.append(f"{secrets.environment_file} has the settings of the backed-up service.")
-    for variable in secrets.kept_variables:
-        lines.append(f"{variable} is set, so the value in the backup was not restored.")
+    lines += [
+        f"{name} is set, so the value in the backup was not restored." for name in secrets.kept_variables
+    ]
     show(outcome | manifest.summary(), *lines)

@@ -25,14 +25,7 @@ import psycopg2
 
 from auth.core import logs
 from auth.core.keys import fingerprints, key_ring
-from auth.core.settings import (
-    Settings,
-    SettingsError,
-    load,
-    running,
-    served,
-    state,
-)
+from auth.core.settings import Settings, SettingsError, load, running, served, state
 from auth.ops.connections import single
 from auth.ops.processes import start_checks, starting
 from auth.ops.processes.delivery_process import DeliveryProcess

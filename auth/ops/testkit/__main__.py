@@ -68,7 +68,6 @@ class Server:
         self._has_ended.set()
 
     def answer(self, path: str, key: str, headers: dict[str, str], text: str) -> tuple[int, Any]:
-        """Return the response to a request."""
         number, _, rest = path.strip("/").partition("/")
         if rest.startswith(f"{self._capture_key}/"):
             return self._services[number].capture(rest.partition("/")[2], headers, text)

@@ -42,7 +42,6 @@ def may_challenge() -> bool:
 
 
 def challenge() -> dict[str, Any] | None:
-    """Return a challenge for the caller's session."""
     return assertions.begin_proof(current_asked()) if latchkey.settings.passkeys_enabled else None
 
 

@@ -71,30 +71,23 @@ def _signature(secret: str, name: str, value: str, until: str) -> str:
     return hmac.digest(secret.encode(), f"{name} {value} {until}".encode(), "sha256").hex()
 
 
-def own_form(view: View) -> View:
+def own_form(view: View, *, or_json: bool = False) -> View:
     """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
-    Also refuse a request without a body: browsers send it from other origins without a preflight.
+    Also refuse a request without a body: browsers send it from other origins without a preflight. `or_json`
+    admits what programs send.
     """
 
     @functools.wraps(view)
     def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
-        _refuse_foreign()
-        return view(*args, **kwargs)
-
-    return accepts_forms(checked)
-
-
-def own_form_or_json(view: View) -> View:
-    """Refuse forms from other sites, but no JSON, which programs send."""
-
-    @functools.wraps(view)
-    def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
-        if request.mimetype == FORM:
+        if not or_json or request.mimetype == FORM:
             _refuse_foreign()
         return view(*args, **kwargs)
 
     return accepts_forms(checked)
+
+
+own_form_or_json = functools.partial(own_form, or_json=True)
 
 
 def _refuse_foreign() -> None:

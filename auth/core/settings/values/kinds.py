@@ -90,7 +90,6 @@ def text(default: str, *each: Check) -> str: ...
 @overload
 def text(default: None, *each: Check) -> str | None: ...
 def text(default: str | None, *each: Check) -> str | None:
-    """Declare a text."""
     return setting(lambda env, name: env.str(name, default, validate=validator(*each)))
 
 
@@ -105,8 +104,6 @@ def path(default: str) -> Path: ...
 @overload
 def path(default: None) -> Path | None: ...
 def path(default: str | None) -> Path | None:
-    """Declare a path."""
-
     def read(env: Env, name: str) -> Path | None:
         given = env.str(name, default) or default
         return Path(given).resolve() if given else None
@@ -115,7 +112,6 @@ def path(default: str | None) -> Path | None:
 
 
 def number(default: int, least: int, most: int, unit: str = "") -> int:
-    """Declare a whole number."""
     problem = f"Must be a whole number{unit} from {least} to {most}."
     check = Range(least, most, error=problem)
     options: dict[str, Any] = {"validate": check, "error_messages": {"invalid": problem}}

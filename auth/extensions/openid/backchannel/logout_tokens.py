@@ -32,7 +32,6 @@ class LogoutSender(Sender):
     settings: Settings
     db: Database
     sealer: Sealer
-    timeout: float = HTTP_TIMEOUT
 
     def send(self, recipient: str, message: Message) -> str:
         """Post a new token to an application, and return its reply. Raises `psycopg2.Error` too."""
@@ -40,7 +39,7 @@ class LogoutSender(Sender):
         allows = webhook_urls.allowed_addresses(recipient, self.settings.webhook_private_networks)
         body = urlencode({"logout_token": token}).encode()
         try:
-            response = http_post.post(recipient, body, _HEADERS, timeout=self.timeout, allows=allows)
+            response = http_post.post(recipient, body, _HEADERS, timeout=HTTP_TIMEOUT, allows=allows)
         except TryLater as failure:
             # Without `is_down`: one application is down, not the channel.
             raise TryLater(str(failure)) from failure

@@ -19,13 +19,7 @@ from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import Act, Subject, serve, told
-from auth.web.html.admin.console_page import (
-    Filters,
-    application_name,
-    console_page,
-    page_of,
-    place_of,
-)
+from auth.web.html.admin.console_page import Filters, application_name, console_page, page_of, place_of
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, read_query
 from auth.web.schemas import Input

@@ -36,7 +36,6 @@ _CHOICES = {
 
 
 def find(client_id: str) -> Subject:
-    """Return an application."""
     client = clients.get(current_asked(), known_id(client_id, "oauth_client_not_found"))
     bounds = {"counted": COUNTED, "searched": _SEARCHED}
     use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
