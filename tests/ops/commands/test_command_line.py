@@ -51,7 +51,8 @@ def test_page_lists_each_command_and_what_it_prints_as_json():
 
 
 def test_page_names_options_that_exist():
-    existing = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
+    options = [option for command in COMMANDS.values() for option in command.params]
+    existing = {name for option in options for name in [*option.opts, *option.secondary_opts]}
     assert set(re.findall(r"`(--[a-z-]+)", PAGE)) - {"--help"} <= existing
 
 
