@@ -38,7 +38,9 @@ class TestCleaning:
     def test_many_rows_are_removed_in_batches(self, parts, database):
         count = janitor.BATCH * 2 + 1
         numbers = f"generate_series(1, {count}) AS number"
-        database.run(f"INSERT INTO request_counts SELECT 'k' || number, 1, now() FROM {numbers}")
+        database.run(
+            f"INSERT INTO request_counts SELECT 'k' || number, 1, now() - interval '1 second' FROM {numbers}"
+        )
         before = statements_run()
         assert janitor.clean(parts.db) == count
         # Two full batches and a rest, each in its own transaction.
