@@ -15,14 +15,7 @@ from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, hand_in, type_in
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
-from tests.support.users import (
-    PASSWORD,
-    Person,
-    Session,
-    refresh,
-    register,
-    session_of,
-)
+from tests.support.users import PASSWORD, Person, Session, refresh, register, session_of
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.deployment import Deployment
 from tests.system.faults.mail import Post
