@@ -43,6 +43,9 @@ class Reach:
     def __or__(self, other: "Reach") -> "Reach":
         return Reach(self.functions | other.functions, self.statements | other.statements)
 
+    def __and__(self, other: "Reach") -> "Reach":
+        return Reach(self.functions & other.functions, self.statements & other.statements)
+
     @property
     def figures(self) -> dict[str, int]:
         files = {function.path for function in self.functions}
