@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 
 import pytest
 
@@ -46,6 +47,15 @@ class TestItems:
         assert said[:4] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux", "curl"]
         seen, _, behind = devices.partition("<summary>2 more</summary>")
         assert (seen.count('account/sessions/end"'), behind.count('account/sessions/end"')) == (4, 2)
+
+    def test_session_of_an_application_stands_below_that_of_its_browser(self, visitor, alice, database):
+        laptop, opened, phone, orphan = (alice.open_session() for _ in range(4))
+        opened_by = "UPDATE sessions SET opened_by = %(opener)s WHERE id = %(id)s"
+        database.run(opened_by, opener=laptop.id, id=opened.id)
+        database.run(opened_by, opener=str(uuid.uuid4()), id=orphan.id)
+        above, *below = visitor.visit("/account").text.split('<li class="opened">')
+        assert [f'value="{opened.id}"' in each for each in below] == [True]
+        assert above.rindex(laptop.id) > max(above.rindex(each.id) for each in (phone, orphan))
 
     def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
         for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):

@@ -111,6 +111,16 @@ class TestDoors:
 
 
 class TestUser:
+    def test_other_links_and_codes_go_on_working(self, client, session, ask, alice, bob, outbox):
+        client.post("/magiclink", json={"email": alice.email})
+        ask()
+        bob.open_session().put("/user", json={"email": NEW_EMAIL})
+        session.put("/user", json=PRESENT)
+        code = outbox.last(alice.email, "magiclink").code
+        assert type_in(client, "magiclink", alice.email, code).status_code == 200
+        code = outbox.last(NEW_EMAIL).code
+        assert type_in(client, "email_change", NEW_EMAIL, code).json["user"]["id"] == bob.id
+
     @pytest.mark.parametrize("kind", PENDING)
     def test_withdrawal_needs_no_proof_but_the_next_change_does(self, session, ask, left, database, kind):
         ask(kind)
