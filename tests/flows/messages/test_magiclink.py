@@ -113,6 +113,11 @@ class TestUnknownAddress:
 
 
 class TestSeveralLinks:
+    def test_fourth_link_voids_the_first(self, client, alice, ask):
+        first, second, *_ = [ask(alice.email) for _ in range(4)]
+        assert_dead(client, "magiclink", first.token)
+        assert_signs_in(client, "magiclink", second.token)
+
     def test_spending_a_link_voids_the_others_of_the_user_alone(self, client, alice, bob, ask, database):
         messages = [(type, ask(alice.email, route)) for route, type, _ in (ROUTES[0], ROUTES[2], ROUTES[0])]
         others = ask(bob.email)
