@@ -14,7 +14,7 @@ from tests.support.http_target import HttpTarget
 from tests.support.links import follow, fragment
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, refresh, session_of
+from tests.support.users import PASSWORD, refresh, session_of, sign_up_anonymously
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FUNCTION = "pg-functions://postgres/of_tests/custom_access_token_hook"
@@ -53,7 +53,7 @@ def define(database) -> Iterator:
 def hooked(make_app, define):
     """A client of an application whose hook is a SQL function."""
     define(SAME)
-    return make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION).test_client()
+    return make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION, AUTH_ANONYMOUS_ENABLED="true").test_client()
 
 
 @pytest.fixture
@@ -69,6 +69,7 @@ def served(make_app, http_hook):
     settings = {
         "AUTH_HOOK_CUSTOM_ACCESS_TOKEN": f"{http_hook.url}/hook",
         "AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS": SECRET,
+        "AUTH_ANONYMOUS_ENABLED": "true",
     }
     return make_app(**settings).test_client()
 
@@ -211,6 +212,28 @@ class TestNothingIsLost:
         database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '1 hour'")
         answer(plan="pro")
         assert session.refreshed().claims["plan"] == "pro"
+
+    def test_new_user_gets_no_session(self, either, database):
+        client, answer = either
+        answer(sub="another")
+        assert client.post("/signup", json={}).status_code == 503
+        assert (database.count("users"), database.count("sessions"), database.count("outbox")) == (1, 0, 0)
+        answer(plan="pro")
+        session = sign_up_anonymously(client)
+        assert (session.claims["sub"], session.claims["plan"]) == (session.user["id"], "pro")
+        assert session.get("/user").status_code == 200
+
+    def test_session_whose_second_step_fails_goes_on(self, either, alice, database):
+        client, answer = either
+        app, _session = factors.set_up(alice.sign_in(client=client))
+        low = alice.sign_in(client=client)
+        answer(sub="another")
+        assert factors.verify(low, app).status_code == 503
+        assert low.get("/user").status_code == 200
+        answer(plan="pro")
+        low = low.refreshed()
+        assert (low.claims["aal"], low.claims["aud"], low.claims["plan"]) == ("aal1", "second_step", "pro")
+        assert factors.raised(low, app).claims["plan"] == "pro"
 
     def test_stolen_refresh_token_still_ends_the_session(self, either, alice, database):
         client, answer = either
