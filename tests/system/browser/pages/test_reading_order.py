@@ -76,6 +76,7 @@ def test_sign_in_says_what_was_wrong_before_the_form_and_with_the_field(
 ):
     register(site, service_role, ALICE)
     page.open(f"{here}/sign-in")
+    page.wait(lambda: page.run("document.activeElement.matches('input')"))
     assert heard() == [
         "Acme",
         "heading: Sign in to Acme",
@@ -95,6 +96,7 @@ def test_sign_in_says_what_was_wrong_before_the_form_and_with_the_field(
     fill(page, email=ALICE, password=WRONG)
     page.click("Sign in")
     page.wait_for("match. Try again")
+    page.wait(lambda: page.run("document.activeElement.matches('input')"))
     problem = "That email and password don’t match. Try again or reset your password."
     assert heard()[1:3] == ["heading: Sign in to Acme", f"alert: {problem}"]
     assert heard()[8] == f"textbox: Password, invalid, focused, ({problem})"
