@@ -71,23 +71,30 @@ def _signature(secret: str, name: str, value: str, until: str) -> str:
     return hmac.digest(secret.encode(), f"{name} {value} {until}".encode(), "sha256").hex()
 
 
-def own_form(view: View, *, or_json: bool = False) -> View:
+def own_form(view: View) -> View:
     """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
-    Also refuse a request without a body: browsers send it from other origins without a preflight. `or_json`
-    admits what programs send.
+    Also refuse a request without a body: browsers send it from other origins without a preflight.
     """
 
     @functools.wraps(view)
     def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
-        if not or_json or request.mimetype == FORM:
-            _refuse_foreign()
+        _refuse_foreign()
         return view(*args, **kwargs)
 
     return accepts_forms(checked)
 
 
-own_form_or_json = functools.partial(own_form, or_json=True)
+def own_form_or_json(view: View) -> View:
+    """Refuse forms from other sites, but no JSON, which programs send."""
+    for_forms = own_form(view)
+
+    @functools.wraps(view)
+    def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
+        asked = for_forms if request.mimetype == FORM else view
+        return asked(*args, **kwargs)
+
+    return accepts_forms(checked)
 
 
 def _refuse_foreign() -> None:
