@@ -2,18 +2,20 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults bench bench-large lint lint-openapi queries format lock audit release
+.PHONY: help run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults test-trials bench bench-large lint lint-openapi queries format lock audit release
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
 	@echo 'make test     run the tests of one process on all cores, with temporary Postgres servers unless TEST_DATABASE_URL is set;'
 	@echo '              ARGS="-k token -x" is passed to pytest; ARGS="-n 0" runs them in one process;'
 	@echo '              TEST_SHUFFLE=7 runs them in another order, the same for each number'
-	@echo 'make test-all run these, tests/source, and tests/system, which start programs; skips what needs programs that are missing'
+	@echo 'make test-all run these, tests/source, and tests/system, which start programs, in nine minutes; skips what needs programs that'
+	@echo '              are missing'
 	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
 	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
 	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, the example for Spring, and OpenID applications'
-	@echo 'make test-faults  kill, freeze, disconnect and starve the service under load, for minutes, as in CI'
+	@echo 'make test-faults  kill, freeze, disconnect and starve the service'
+	@echo 'make test-trials  install, upgrade, back up, restore, rotate and fuzz the service under load, for minutes, as in CI'
 	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types, and run tests/source, which read the code and the documents'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
@@ -36,7 +38,7 @@ test:
 	@$(PYTHON) make_venv.py test
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -n auto $(ARGS)
 
-# All of them, even if some fail.
+# Even if some fail. What alone takes minutes is in tests/system/trials, which CI runs too.
 test-all:
 	@$(MAKE) --keep-going test test-source test-system
 
@@ -72,6 +74,10 @@ test-interop:
 test-faults:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/pytest -n auto tests/system/faults $(ARGS)
+
+test-trials:
+	@$(PYTHON) make_venv.py test
+	@exec .venv/bin/pytest -n auto tests/system/trials $(ARGS)
 
 lint:
 	@$(PYTHON) make_venv.py test lint

@@ -12,8 +12,17 @@ import pytest
 STORY = "tests/test_story.py"
 # The files that take longest, longest first, so that no worker has one of them left when the others are done.
 SLOW = (
+    "attack_model/test_takeover.py",
     "attack_model/test_attack_model.py",
+    "pages/test_accessibility.py",
+    "clients/test_javascript.py",
     "testkit/test_kit_of_the_wheel.py",
+    "trials/test_install.py",
+    "trials/test_conversations.py",
+    "trials/test_backup_command.py",
+    "trials/test_schemathesis.py",
+    "pages/test_html.py",
+    "console/test_console_stories.py",
     "processes/test_doctor.py",
     "system/test_guide.py",
     "system/test_extensions.py",

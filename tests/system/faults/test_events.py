@@ -13,7 +13,7 @@ from tests.support.tables import Rows
 from tests.system.faults import invariants
 from tests.system.faults.clients import ADMIN
 from tests.system.faults.deployment import serves_again
-from tests.system.faults.test_under_load import serving
+from tests.system.trials.test_under_load import serving
 
 CHANCE = random.Random(5)
 # For each user: the numbers of creations, deletions and sign-ins, and of sessions while the user exists.

@@ -18,7 +18,7 @@ from tests.support.processes import PATIENT_GUNICORN, processes_of, short_direct
 from tests.support.server import ServerClient, repeated
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Session, refresh, register, session_of, sign_in
-from tests.system.faults.test_backup_command import SETTINGS, key_of, latchkey, restore, serving
+from tests.system.trials.test_backup_command import SETTINGS, key_of, latchkey, restore, serving
 
 CHANCE = random.Random(11)
 WRITERS = 4

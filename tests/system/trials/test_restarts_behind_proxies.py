@@ -12,7 +12,7 @@ from tests.support.reverse_proxies import Caddy, Nginx
 from tests.support.server import repeated
 from tests.support.users import PASSWORD, register
 from tests.system.faults.clients import ADMIN
-from tests.system.faults.test_under_load import reload, restart
+from tests.system.trials.test_under_load import reload, restart
 
 
 class Visitor:

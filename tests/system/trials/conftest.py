@@ -1,0 +1,9 @@
+"""The service as its operators run it, with its own deadlines."""
+
+from tests.system.faults.fixtures import (  # noqa: F401
+    _patient_pool,
+    deployment,
+    files_of_the_release_before,
+    service,
+    small_disk,
+)
