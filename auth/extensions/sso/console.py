@@ -72,7 +72,7 @@ def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
     body = _body(form)
     if not body["client_secret"]:
         del body["client_secret"]
-    return check(ProviderChange(), body)
+    return check(ProviderChange(partial=True), body)
 
 
 def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
