@@ -4,16 +4,15 @@ A stranger may send a user the code of the stranger's own device. So the user si
 the last 15 minutes, and always decides, even about an application that was allowed before.
 """
 
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.core import promises
+from auth.core import promises, typed
 from auth.core.net import networks
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent
-from auth.extensions.openid.devices import user_codes
+from auth.extensions.openid.devices.device_codes import shown_code
 from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows import verdicts
 from auth.flows.account import grants
@@ -39,14 +38,6 @@ _EXAMPLE = "WDJB-MJHT"
 _DONE = ("device_approved", "device_denied")
 
 
-class _Authorization(NamedTuple):
-    """A request, its client's row, and whether the user who entered the code may use the client."""
-
-    request: "queries.SelectDeviceRequest"
-    client: "queries.SelectClient"
-    may_use: bool
-
-
 @blueprint.get("/device")
 def show_code() -> Response:
     return Response() if request.method == "HEAD" else _code_page()
@@ -60,8 +51,8 @@ def _code_page(problem: Problem | None = None) -> Response:
         return to_step
     if (done := forms.signed("done")) in _DONE:
         return page("device_decided.html", here="/device", done=done)
-    typed = request.values.get("user_code", "") if problem else shown
-    return page("device.html", here=f"/{here}", problem=problem, typed=typed, example=_EXAMPLE)
+    text = request.values.get("user_code", "") if problem else shown
+    return page("device.html", here=f"/{here}", problem=problem, typed=text, example=_EXAMPLE)
 
 
 @blueprint.post("/device")
@@ -76,8 +67,8 @@ def submit_code() -> Response:
 
 def _code_of_device() -> str:
     """Return the code of the request as devices show it, or "" if it cannot be one."""
-    code = user_codes.canonical(request.values.get("user_code", ""))
-    return user_codes.shown(code) if user_codes.macs(code) else ""
+    code = typed.code(request.values.get("user_code", "")).upper()
+    return shown_code(code) if latchkey.user_codes.macs("", code) else ""
 
 
 def _path_of(code: str) -> str:
@@ -149,8 +140,8 @@ def _step_before(here: str, known: browser_sessions.BrowserSession | None) -> Re
 
 def _enter() -> str:
     """Return the id of the request that waits for the code. Count and refuse a wrong code."""
-    typed = read_form(form_schemas.UserCodeForm())["user_code"]
-    macs = user_codes.macs(user_codes.canonical(typed))
+    code = typed.code(read_form(form_schemas.UserCodeForm())["user_code"])
+    macs = latchkey.user_codes.macs("", code.upper())
     if not macs:
         raise ApiError("device.otp_expired")
     user_id, most = g.caller.user_id, promises.WRONG_CODES_A_DAY["device"]
@@ -184,14 +175,17 @@ def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None")
     )
 
 
-def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Authorization:
-    """Return a request that waits for the decision of this user, who entered its code in this session."""
+def _find(
+    on: Runner, id: str, person: "queries.SelectPerson | None"
+) -> "tuple[queries.SelectDeviceRequest, queries.SelectClient, bool]":
+    """Return a request that waits for the decision of this user, who entered its code in this session, with
+    its client, and whether the user may use that.
+    """
     row = queries.select_device_request(on, id=id)
     client = row and queries.select_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    may_use = clients.may_use(person, consent.asking_of(client), row.resource)
-    return _Authorization(row, client, may_use)
+    return row, client, clients.may_use(person, consent.asking_of(client), row.resource)
 
 
 def _decided(id: str, action: str) -> Response:
