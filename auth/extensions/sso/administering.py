@@ -207,7 +207,9 @@ def _domain(asked: Asked, name: str) -> str:
 def _fetch(asked: Asked, id: str, provider: Provider, secret: str) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
     try:
-        finding.make(asked.settings, SimpleNamespace(id=id, **provider._asdict()), secret).check()
+        row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url
+        private_networks = asked.settings.webhook_private_networks
+        customers.CustomerProvider(row, secret, own, private_networks=private_networks).check()
     except ProviderError as error:
         raise _invalid("issuer", str(error)) from None
 
