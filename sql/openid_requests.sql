@@ -43,8 +43,9 @@ SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.r
   LEFT JOIN oauth_grants AS g ON g.user_id = :user_id AND g.client_id = r.client_id
  WHERE r.id_hash = :id_hash;
 
--- name: bind_oauth_request(id uuid, user_id uuid)
-UPDATE oauth_requests SET user_id = :user_id WHERE id = :id;
+-- name: bind_oauth_request(id uuid, user_id uuid, session_id uuid)
+-- A device's request is bound to the session too.
+UPDATE oauth_requests SET user_id = :user_id, session_id = :session_id WHERE id = :id;
 
 -- name: approve_oauth_request(id uuid, user_id uuid, session_id uuid, approval_hash bytea)
 UPDATE oauth_requests

@@ -176,7 +176,7 @@ def get_authorization(authorization_id: str) -> Response:
         user = admit_caller(current_asked(), act)
         authorization = consent.find(act, authorization_id, user)
         if authorization.request.user_id is None:
-            queries.bind_oauth_request(act, id=authorization.request.id, user_id=user.id)
+            queries.bind_oauth_request(act, id=authorization.request.id, user_id=user.id, session_id=None)
         else:
             _check_own(authorization)
         url = _decided(act, user, authorization, authorization_id)

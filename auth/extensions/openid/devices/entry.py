@@ -154,7 +154,7 @@ def _enter() -> str:
         request = act.read(queries.select_user_code, macs=macs)
         entered = request if verdict.refused_for is None and _is_open(request) else None
         if entered:
-            queries.bind_device_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
+            queries.bind_oauth_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
     g.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         g.add_window(limits.Window(most, 0, verdict.refused_for))
