@@ -26,7 +26,6 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from sql import acts, queries
 
-_Client: TypeAlias = "queries.SelectClient | queries.LockClientSession"
 _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
 
 _UNKNOWN_CODE = "Invalid authorization code"
@@ -261,7 +260,7 @@ def _check_browser(
         raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
 
 
-def require(client: _Client, grant_type: str) -> None:
+def require(client: "queries.SelectClient | queries.LockClientSession", grant_type: str) -> None:
     """Raises `OAuthError` unless the client may use the grant."""
     if grant_type not in client.grant_types:
         raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")
