@@ -76,7 +76,7 @@ class OpenId(Extension):
 
     def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
         """Return the sender of logout tokens, which needs the database."""
-        from auth.extensions.openid.backchannel.logout_tokens import CHANNEL, LogoutSender
+        from auth.extensions.openid.logout_tokens import CHANNEL, LogoutSender
 
         return {CHANNEL: LogoutSender(self.settings, db, sealer)} if db and sealer else {}
 

@@ -66,9 +66,9 @@ def begin_authorization() -> Response:
         return _ask(*authorization_requests.take(begun))
     sent = read_query(authorization_requests.Origin())
     if _has_document(sent["client_id"]):
-        from auth.extensions.openid.documents import fetched
+        from auth.extensions.openid import documents
 
-        if to_sign_in := fetched.make_current(sent["client_id"]):
+        if to_sign_in := documents.make_current(sent["client_id"]):
             return to_sign_in
     client = authorization_requests.find_client(**sent)
     try:
