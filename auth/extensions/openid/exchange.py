@@ -182,13 +182,17 @@ def revoke(session_id: str, client_id: str) -> None:
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
 
 
-def session_of(token: str) -> tuple[bool, str | None]:
-    """Return whether a token belongs to a client, and its session."""
+def session_of(token: str) -> str | None:
+    """Return the session of a client's token, or None for other texts. Raises `OAuthError`."""
     with suppress(InvalidRefreshToken):
-        return True, latchkey.client_refresh_tokens.read(token).session_id
-    with suppress(InvalidAccessToken):
-        return True, latchkey.client_tokens.verify(token).session_id
-    return False, None
+        return latchkey.client_refresh_tokens.read(token).session_id
+    try:
+        session_id = latchkey.client_tokens.verify(token).session_id
+    except InvalidAccessToken:
+        return None
+    if session_id is None:
+        raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
+    return session_id
 
 
 def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:

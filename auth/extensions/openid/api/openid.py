@@ -97,10 +97,7 @@ def revoke() -> Response:
     client = authenticate(read_credentials(body))
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")
-    is_known, session_id = exchange.session_of(body["token"])
-    if is_known and session_id is None:
-        raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
-    if session_id is not None:
+    if session_id := exchange.session_of(body["token"]):
         exchange.revoke(session_id, client.id)
     return JsonResponse("{}")
 
