@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import psycopg2
 
@@ -27,6 +27,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Runner, acts, queries
 
+_Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 # The obstacles that a user removes by agreeing.
 AGREED: tuple[Obstacle, ...] = ("account_selection_required", "consent_required")
 # The `error` and `error_description` of a denied request, by the missing step.
@@ -130,7 +131,7 @@ def obstacle(authorization: Authorization) -> Obstacle | None:
     return consent.obstacle(
         _request_of(row),
         asking_of(client),
-        grant_of(row),
+        _grant_of(row),
         g.user_id,
         *_caller_of(authorization),
         latchkey.policy,
@@ -150,7 +151,7 @@ def asking_of(row: "queries.SelectClient") -> consent.Asking:
     )
 
 
-def grant_of(row: "queries.SelectOauthRequest | queries.SelectDeviceRequest") -> consent.Grant | None:
+def _grant_of(row: "_Request") -> consent.Grant | None:
     if row.grant_scopes is None or row.granted_at is None:
         return None
     return consent.Grant(
@@ -176,13 +177,18 @@ def _caller_of(authorization: Authorization) -> "tuple[Person | None, Authentica
     return authorization.person, authorization.person and facts.own_session_of(authorization.person)
 
 
+def add_grant(act: acts.Act, user: Person, row: "_Request", client: "queries.SelectClient") -> None:
+    """Let a client have what its request asks for."""
+    grant = _grant_of(row)
+    scopes = consent.scopes_after(grant, row.scopes, asking_of(client))
+    grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+
+
 def approve(act: acts.Act, user: Person, authorization: Authorization) -> str:
     """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
     row, client, _ = authorization
-    grant, asking = grant_of(row), asking_of(client)
-    if not consent.covers(grant, _request_of(row), asking):
-        scopes = consent.scopes_after(grant, row.scopes, asking)
-        grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+    if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
+        add_grant(act, user, row, client)
     approval = one_time.new_token()
     queries.approve_oauth_request(
         act,

@@ -15,10 +15,8 @@ from auth.extensions.openid import consent
 from auth.extensions.openid.devices.device_codes import shown_code
 from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows import verdicts
-from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
-from auth.rules.consent import scopes_after
 from auth.web import Level, audited, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -198,9 +196,7 @@ def _decided(id: str, action: str) -> Response:
         row, client, may_use = _find(act, id, user)
         is_allowed = action == "approve" and may_use
         if is_allowed:
-            grant = consent.grant_of(row)
-            scopes = scopes_after(grant, row.scopes, consent.asking_of(client))
-            grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+            consent.add_grant(act, user, row, client)
         queries.decide_device_request(act, id=id, decision="approved" if is_allowed else "denied")
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
