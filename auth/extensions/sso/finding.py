@@ -31,7 +31,20 @@ def find(name: str) -> CustomerProvider | None:
         return None
     if not row.enabled:
         raise ApiError("sso_provider_disabled")
-    return _kept(row)
+    key = (row.version, latchkey.settings.base_url, row.domains)
+    known, provider = _KEPT.get(row.id, (None, None))
+    if provider is None or known != key:
+        try:
+            secret = latchkey.sealer.open(bytes(row.client_secret), row.id)
+        except CannotOpen as error:
+            log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
+            raise unavailable("provider.service_unavailable") from None
+        own, private_networks = latchkey.settings.base_url, latchkey.settings.webhook_private_networks
+        provider = CustomerProvider(row, secret, own, private_networks=private_networks)
+        while len(_KEPT) >= _MOST_KEPT:
+            del _KEPT[next(iter(_KEPT))]
+        _KEPT[row.id] = key, provider
+    return provider
 
 
 def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
@@ -53,20 +66,3 @@ def provider_of(email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
     row = of_domain(email.rpartition("@")[2])
     return row.identifier if row and row.enabled else None
-
-
-def _kept(row: "queries.SelectIdentityProvider") -> CustomerProvider:
-    key = (row.version, latchkey.settings.base_url, row.domains)
-    known, provider = _KEPT.get(row.id, (None, None))
-    if provider is None or known != key:
-        try:
-            secret = latchkey.sealer.open(bytes(row.client_secret), row.id)
-        except CannotOpen as error:
-            log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
-            raise unavailable("provider.service_unavailable") from None
-        own, private_networks = latchkey.settings.base_url, latchkey.settings.webhook_private_networks
-        provider = CustomerProvider(row, secret, own, private_networks=private_networks)
-        while len(_KEPT) >= _MOST_KEPT:
-            del _KEPT[next(iter(_KEPT))]
-        _KEPT[row.id] = key, provider
-    return provider
