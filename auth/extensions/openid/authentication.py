@@ -1,7 +1,6 @@
 """Authentication of clients, at the token endpoint and others (RFC 6749, section 2.3)."""
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -112,10 +111,8 @@ def _basic() -> tuple[str, str] | None:
         return None
     try:
         encoded = request.headers["Authorization"].partition(" ")[2].strip()
-        client_id, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
-        if not colon:
-            raise ValueError
+        client_id, secret = base64.b64decode(encoded, validate=True).decode().split(":", 1)
         return unquote_plus(client_id, errors="strict"), unquote_plus(secret, errors="strict")
-    except (binascii.Error, ValueError):
+    except ValueError:
         problem = "Authorization: must be Basic, with client_id:client_secret in base64"
         raise invalid_client(problem, _CHALLENGE) from None
