@@ -845,7 +845,6 @@ class ListIdentityProviders(NamedTuple):
     id: str
     identifier: str
     name: str
-    issuer: str
     enabled: bool
     domains: list[str]
     users: int
@@ -875,9 +874,7 @@ class SelectIdentityProvider(NamedTuple):
 def select_identity_provider(on: Runner, /, *, identifier: str | None, id: str | None) -> SelectIdentityProvider | None: ...
 
 class SelectProviderOfDomain(NamedTuple):
-    id: str
     identifier: str
-    name: str
     enabled: bool
 
 def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectProviderOfDomain | None: ...
