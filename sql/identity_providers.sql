@@ -1,5 +1,5 @@
 -- name: list_identity_providers(after timestamptz, after_id uuid, most integer) -> rows
-SELECT p.id, p.identifier, p.name, p.issuer, p.enabled, domains_of(p) AS domains,
+SELECT p.id, p.identifier, p.name, p.enabled, domains_of(p) AS domains,
        (SELECT count(*) FROM identities AS i WHERE i.provider = provider_name(p)) AS users,
        iso_8601(p.created_at) AS created_at, identity_provider_object(p)::text AS provider_object
   FROM identity_providers AS p
@@ -16,7 +16,7 @@ SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.cli
  WHERE p.identifier = :identifier OR p.id = :id;
 
 -- name: select_provider_of_domain(domain text) -> row?
-SELECT p.id, p.identifier, p.name, p.enabled
+SELECT p.identifier, p.enabled
   FROM identity_provider_domains AS d
   JOIN identity_providers AS p ON p.id = d.provider_id
  WHERE d.domain = :domain;

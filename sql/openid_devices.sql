@@ -33,9 +33,6 @@ SELECT r.id, r.session_id, r.decision, r.code_expires_at, clock_timestamp() AS n
   FROM oauth_requests AS r
  WHERE r.user_code_mac = ANY (:macs);
 
--- name: bind_device_request(id uuid, user_id uuid, session_id uuid)
-UPDATE oauth_requests SET user_id = :user_id, session_id = :session_id WHERE id = :id;
-
 -- name: find_device_request(id uuid) -> row?
 SELECT r.client_id FROM oauth_requests AS r WHERE r.id = :id AND r.user_code_mac IS NOT NULL;
 

@@ -845,7 +845,6 @@ class ListIdentityProviders(NamedTuple):
     id: str
     identifier: str
     name: str
-    issuer: str
     enabled: bool
     domains: list[str]
     users: int
@@ -875,9 +874,7 @@ class SelectIdentityProvider(NamedTuple):
 def select_identity_provider(on: Runner, /, *, identifier: str | None, id: str | None) -> SelectIdentityProvider | None: ...
 
 class SelectProviderOfDomain(NamedTuple):
-    id: str
     identifier: str
-    name: str
     enabled: bool
 
 def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectProviderOfDomain | None: ...
@@ -1383,6 +1380,8 @@ class SelectClient(NamedTuple):
     policy_uri: str
     tos_uri: str
     secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     token_endpoint_auth_method: str
     accepts_either_method: bool
     is_dynamic: bool
@@ -1401,9 +1400,9 @@ class SelectClient(NamedTuple):
     is_blocked: bool
     metadata_url: str | None
     is_current: bool
-    previous_secret_expires_at: str | None
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
+    issued_at: int
     now: datetime
 
 def select_client(on: Runner, /, *, id: str | None) -> SelectClient | None: ...
@@ -1421,6 +1420,7 @@ class ListClients(NamedTuple):
     policy_uri: str
     tos_uri: str
     secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     token_endpoint_auth_method: str
     accepts_either_method: bool
     is_dynamic: bool
@@ -1438,10 +1438,8 @@ class ListClients(NamedTuple):
     backchannel_logout_uri: str
     is_blocked: bool
     metadata_url: str | None
-    is_current: bool
-    previous_secret_expires_at: str | None
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
 
 def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> list[ListClients]: ...
 
@@ -1499,8 +1497,6 @@ class SelectUserCode(NamedTuple):
     now: datetime
 
 def select_user_code(on: Runner, /, *, macs: Sequence[bytes | memoryview | None] | None) -> SelectUserCode | None: ...
-
-def bind_device_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> int: ...
 
 class FindDeviceRequest(NamedTuple):
     client_id: str
@@ -1609,27 +1605,6 @@ class FindOauthRequest(NamedTuple):
 
 def find_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> FindOauthRequest | None: ...
 
-class SelectAskingClient(NamedTuple):
-    id: str
-    name: str
-    uri: str
-    logo_uri: str
-    policy_uri: str
-    tos_uri: str
-    secret_hash: memoryview | None
-    is_dynamic: bool
-    is_blocked: bool
-    redirect_uris: list[str]
-    grant_types: list[str]
-    resources: list[str]
-    allowed_roles: list[str]
-    skip_consent: bool
-    token_lifetime: int | None
-    metadata_url: str | None
-    updated_at: datetime
-
-def select_asking_client(on: Runner, /, *, id: str | None) -> SelectAskingClient | None: ...
-
 class SelectOauthRequest(NamedTuple):
     id: str
     client_id: str
@@ -1652,7 +1627,7 @@ class SelectOauthRequest(NamedTuple):
 
 def select_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, user_id: str | None) -> SelectOauthRequest | None: ...
 
-def bind_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None) -> int: ...
+def bind_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> int: ...
 
 def approve_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, approval_hash: bytes | memoryview | None) -> int: ...
 
@@ -1664,27 +1639,6 @@ class GiveOauthCode(NamedTuple):
 def give_oauth_code(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, approval_hash: bytes | memoryview | None, code_hash: bytes | memoryview | None, code_lifetime: int | None, lifetime: int | None) -> GiveOauthCode | None: ...
 
 def delete_oauth_request(on: Runner, /, *, id: str | None) -> int: ...
-
-class SelectClientCredentials(NamedTuple):
-    id: str
-    name: str
-    is_dynamic: bool
-    is_blocked: bool
-    grant_types: list[str]
-    scopes: list[str]
-    resources: list[str]
-    require_pkce: bool
-    token_lifetime: int | None
-    introspects_sessions: bool
-    token_endpoint_auth_method: str
-    accepts_either_method: bool
-    secret_hash: memoryview | None
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    issued_at: int
-    now: datetime
-
-def select_client_credentials(on: Runner, /, *, client_id: str | None) -> SelectClientCredentials | None: ...
 
 class SelectTime(NamedTuple):
     seconds: int
@@ -1783,13 +1737,6 @@ class SelectClientSession(NamedTuple):
     now: datetime
 
 def select_client_session(on: Runner, /, *, session_id: str | None) -> SelectClientSession | None: ...
-
-class SelectClientToken(NamedTuple):
-    grant_types: list[str]
-    is_blocked: bool
-    now: datetime
-
-def select_client_token(on: Runner, /, *, client_id: str | None) -> SelectClientToken | None: ...
 
 class ClaimMessage(NamedTuple):
     id: str

@@ -170,6 +170,8 @@ TypedPhone = _address(addresses.canonical_typed_phone)
 # Remove separators: people also type the codes that they send by programs.
 Code = _field(_code)
 ShortCode = _field(functools.partial(_code, most=256))
+# Items of a form's field, one per line or separated by spaces.
+TypedItems = _field(lambda value: _text(value, 64 * 1024).split())
 JsonText = _field(_json_text)
 # 8 KiB, indented.
 MetadataText = _field(functools.partial(_json_text, most=64 * 1024))

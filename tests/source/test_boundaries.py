@@ -172,7 +172,7 @@ CONNECTING = {
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
-    "auth/extensions/openid/documents/fetched.py": "by bounded_http, to public addresses; documents of clients",
+    "auth/extensions/openid/documents.py": "by bounded_http, to public addresses; documents of clients",
     "auth/delivery/senders/smtp.py": "the operator's mail server",
     "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
     "auth/ops/doctor/public_url.py": "the operator's doctor",

@@ -1,7 +1,6 @@
 """Authentication of clients, at the token endpoint and others (RFC 6749, section 2.3)."""
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,18 +78,16 @@ def read_credentials(body: Mapping[str, str]) -> Credentials:
     return Credentials(row_id(client_id), method, secret_hash)
 
 
-def authenticate(credentials: Credentials) -> "queries.SelectClientCredentials":
+def authenticate(credentials: Credentials) -> "queries.SelectClient":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
-    row = queries.select_client_credentials(latchkey.db, client_id=credentials.client_id)
+    row = queries.select_client(latchkey.db, id=credentials.client_id)
     if row is None:
         raise _refusal(credentials, "unknown")
     check(credentials, row)
     return row
 
 
-def check(
-    credentials: Credentials, row: "queries.SelectClientCredentials | queries.LockClientSession"
-) -> None:
+def check(credentials: Credentials, row: "queries.SelectClient | queries.LockClientSession") -> None:
     """Raises `OAuthError` unless a client has these credentials."""
     sent, known = credentials.secret_hash, facts.credentials_of(row)
     if problem := problem_of_credentials(known, credentials.auth_method, sent, row.now):
@@ -114,10 +111,8 @@ def _basic() -> tuple[str, str] | None:
         return None
     try:
         encoded = request.headers["Authorization"].partition(" ")[2].strip()
-        client_id, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
-        if not colon:
-            raise ValueError
+        client_id, secret = base64.b64decode(encoded, validate=True).decode().split(":", 1)
         return unquote_plus(client_id, errors="strict"), unquote_plus(secret, errors="strict")
-    except (binascii.Error, ValueError):
+    except ValueError:
         problem = "Authorization: must be Basic, with client_id:client_secret in base64"
         raise invalid_client(problem, _CHALLENGE) from None

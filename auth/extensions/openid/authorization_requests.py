@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn
 
 from auth.core import promises
 from auth.core.logs import ThrottledLog
@@ -18,8 +17,6 @@ from auth.web.errors import ApiError
 from auth.web.html import browser_sessions
 from auth.web.input import known_id
 from sql import queries
-
-Client: TypeAlias = "queries.SelectClient | queries.SelectClientCredentials"
 
 # The cookie that a request is bound to.
 COOKIE = "latchkey_authorize"
@@ -43,11 +40,10 @@ _refused = ThrottledLog("authorization_request_refused")
 _MOST_LOGGED = 255  # characters of text from strangers
 
 
-@dataclass(frozen=True)
-class AuthorizationRequest:
-    """A checked request of a client, which may redirect to its URI."""
+class AuthorizationRequest(NamedTuple):
+    """A checked request of a client, which may redirect to its URI: columns of `oauth_requests`."""
 
-    client: "queries.SelectClient"
+    client_id: str
     redirect_uri: str
     state: str | None
     nonce: str | None
@@ -138,7 +134,7 @@ def check(client: "queries.SelectClient", redirect_uri: str, sent: Mapping[str, 
     if max_age is not None and not _SECONDS.fullmatch(max_age):
         raise OAuthError("invalid_request", "max_age must be a number of seconds")
     return AuthorizationRequest(
-        client=client,
+        client_id=client.id,
         redirect_uri=redirect_uri,
         state=sent.get("state"),
         nonce=sent.get("nonce"),
@@ -161,33 +157,21 @@ def write(checked: AuthorizationRequest, browser: str | None) -> str:
     is_written = queries.insert_oauth_request(
         latchkey.db,
         id_hash=one_time.hash_token(authorization_id),
-        client_id=checked.client.id,
         browser_hash=one_time.hash_token(authorization_id if browser is None else browser),
-        redirect_uri=checked.redirect_uri,
-        state=checked.state,
-        scopes=checked.scopes,
-        resource=checked.resource,
-        nonce=checked.nonce,
-        code_challenge=checked.code_challenge,
-        prompts=checked.prompts,
-        max_age=checked.max_age,
-        login_hint=checked.login_hint,
-        hinted_id=checked.hinted_id,
         lifetime=promises.REQUEST_LIFETIME,
+        **checked._asdict(),
     )
     if not is_written:
         raise ApiError("authorize.oauth_client_not_found")
     return authorization_id
 
 
-def take(authorization_id: str) -> AuthorizationRequest:
-    """Return a request that a form began, and delete it."""
+def take(authorization_id: str) -> "tuple[queries.SelectClient, AuthorizationRequest]":
+    """Return a request that a form began, with its client, and delete it."""
     row = queries.take_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
     if row is None:
         raise ApiError("oauth_authorization_not_found")
-    columns = row._asdict()
-    del columns["client_id"]
-    return AuthorizationRequest(find_client(row.client_id, row.redirect_uri), **columns)
+    return find_client(row.client_id, row.redirect_uri), AuthorizationRequest(**row._asdict())
 
 
 def answer(redirect_uri: str, state: str | None, **members: str) -> str:
@@ -196,12 +180,12 @@ def answer(redirect_uri: str, state: str | None, **members: str) -> str:
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
 
 
-def update_of(client: Client, options: str) -> str:
+def update_of(client: "queries.SelectClient", options: str) -> str:
     """Return the command that changes a client, for the log."""
     return f"latchkey clients update {client.id} {options}"
 
 
-def scopes_asked(client: Client, sent: Mapping[str, str]) -> list[str]:
+def scopes_asked(client: "queries.SelectClient", sent: Mapping[str, str]) -> list[str]:
     """Return the known scopes of a request. Raises `OAuthError` without any."""
     asked = sent.get("scope", "email").split(" ")
     allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
@@ -235,7 +219,7 @@ def _challenge(client: "queries.SelectClient", sent: Mapping[str, str]) -> str |
     return challenge
 
 
-def resource_asked(client: Client, resource: str | None) -> str | None:
+def resource_asked(client: "queries.SelectClient", resource: str | None) -> str | None:
     """Return the resource of a request. Raises `OAuthError` if the client may not use it."""
     if resource is None:
         return None

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from marshmallow import Schema
 
@@ -23,7 +23,6 @@ from auth.web.schemas import AdminInput, bounds
 from sql import acts, queries
 from sql.acts import Act
 
-T = TypeVar("T")
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 GRANT_TYPES = ("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE)
 PUBLIC = "none"
@@ -148,7 +147,12 @@ def _insert(act: Act, client: Client, secret: str | None) -> dict[str, Any]:
 
 
 def get(asked: Asked, client_id: str) -> dict[str, Any]:
-    return as_object(_found(queries.select_client(asked.db, id=_known(client_id))))
+    return as_object(found(queries.select_client(asked.db, id=_known(client_id)), "oauth_client_not_found"))
+
+
+def listed(asked: Asked) -> list[dict[str, Any]]:
+    """Return the clients' objects, newest first."""
+    return [as_object(row) for row in queries.list_clients(asked.db, page_size=None, page_offset=0)]
 
 
 def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], int]:
@@ -208,7 +212,7 @@ def delete(asked: Asked, client_id: str) -> None:
     with targets.act(asked) as act:
         act.lock_client(id)
         act.lock_users(row.user_id for row in queries.list_users_of_client(act, client_id=id))
-        deleted = _found(queries.delete_client(act, id=id))
+        deleted = found(queries.delete_client(act, id=id), "oauth_client_not_found")
         audit.record(act, None, None, ["client_deleted"], [], client_id=deleted.id, client=deleted.name)
 
 
@@ -231,7 +235,7 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
         )
         details = {"client_id": before.id, "client": before.name, "overlap": bool(overlap) or None}
         audit.record(act, None, None, ["client_secret_replaced"], [], **details)
-        return as_object(_found(queries.select_client(act, id=before.id)), secret)
+        return as_object(found(queries.select_client(act, id=before.id), "oauth_client_not_found"), secret)
 
 
 def end_previous_secret(asked: Asked, client_id: str) -> None:
@@ -283,19 +287,15 @@ def _known(client_id: str) -> str:
     return client_id.lower()
 
 
-def _found(row: T | None) -> T:
-    return found(row, "oauth_client_not_found")
-
-
 def _lock(act: Act, client_id: str) -> "queries.SelectClient":
     id = _known(client_id)
     act.lock_client(id)
-    return _found(act.read(queries.select_client, id=id))
+    return found(act.read(queries.select_client, id=id), "oauth_client_not_found")
 
 
 def _write(act: Act, client: Client, secret: str | None = None) -> dict[str, Any]:
     queries.write_client(act, **client._asdict())
-    return as_object(_found(queries.select_client(act, id=client.id)), secret)
+    return as_object(found(queries.select_client(act, id=client.id), "oauth_client_not_found"), secret)
 
 
 def check_members(asked: Asked, client: Client) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import psycopg2
 
@@ -27,6 +27,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Runner, acts, queries
 
+_Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 # The obstacles that a user removes by agreeing.
 AGREED: tuple[Obstacle, ...] = ("account_selection_required", "consent_required")
 # The `error` and `error_description` of a denied request, by the missing step.
@@ -40,7 +41,7 @@ class Authorization(NamedTuple):
     """The rows of a request, its client and the caller, if any."""
 
     request: "queries.SelectOauthRequest"
-    client: "queries.SelectAskingClient"
+    client: "queries.SelectClient"
     person: "queries.SelectPerson | None"
 
 
@@ -59,7 +60,7 @@ def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None
     """Return a request. `person` is the caller."""
     id_hash = one_time.hash_token(authorization_id)
     request = queries.select_oauth_request(on, id_hash=id_hash, user_id=g.user_id)
-    client = request and queries.select_asking_client(on, id=request.client_id)
+    client = request and queries.select_client(on, id=request.client_id)
     if request is None or client is None or request.expires_at <= request.now:
         raise ApiError("oauth_authorization_not_found")
     _check_scheme(client, request.redirect_uri)
@@ -115,7 +116,7 @@ def shown_name(authorization: Authorization) -> str:
 def website_of(authorization_id: str) -> tuple[str, str | None] | None:
     """Return the name and the website of a request's application, even if the request is over."""
     request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
-    client = request and queries.select_asking_client(latchkey.db, id=request.client_id)
+    client = request and queries.select_client(latchkey.db, id=request.client_id)
     if client is None:
         return None
     urls = [client.uri, *(origin(uri) for uri in client.redirect_uris if not uris.is_native(uri))]
@@ -130,14 +131,14 @@ def obstacle(authorization: Authorization) -> Obstacle | None:
     return consent.obstacle(
         _request_of(row),
         asking_of(client),
-        grant_of(row),
+        _grant_of(row),
         g.user_id,
         *_caller_of(authorization),
         latchkey.policy,
     )
 
 
-def asking_of(row: "queries.SelectAskingClient") -> consent.Asking:
+def asking_of(row: "queries.SelectClient") -> consent.Asking:
     return consent.Asking(
         allowed_roles=frozenset(row.allowed_roles),
         resources=frozenset(row.resources),
@@ -150,7 +151,7 @@ def asking_of(row: "queries.SelectAskingClient") -> consent.Asking:
     )
 
 
-def grant_of(row: "queries.SelectOauthRequest | queries.SelectDeviceRequest") -> consent.Grant | None:
+def _grant_of(row: "_Request") -> consent.Grant | None:
     if row.grant_scopes is None or row.granted_at is None:
         return None
     return consent.Grant(
@@ -176,13 +177,18 @@ def _caller_of(authorization: Authorization) -> "tuple[Person | None, Authentica
     return authorization.person, authorization.person and facts.own_session_of(authorization.person)
 
 
+def add_grant(act: acts.Act, user: Person, row: "_Request", client: "queries.SelectClient") -> None:
+    """Let a client have what its request asks for."""
+    grant = _grant_of(row)
+    scopes = consent.scopes_after(grant, row.scopes, asking_of(client))
+    grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+
+
 def approve(act: acts.Act, user: Person, authorization: Authorization) -> str:
     """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
     row, client, _ = authorization
-    grant, asking = grant_of(row), asking_of(client)
-    if not consent.covers(grant, _request_of(row), asking):
-        scopes = consent.scopes_after(grant, row.scopes, asking)
-        grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+    if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
+        add_grant(act, user, row, client)
     approval = one_time.new_token()
     queries.approve_oauth_request(
         act,
@@ -233,7 +239,7 @@ def deny(on: Runner, authorization: Authorization) -> str:
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
 
 
-def _check_scheme(client: "queries.SelectAskingClient | queries.GiveOauthCode", redirect_uri: str) -> None:
+def _check_scheme(client: "queries.SelectClient | queries.GiveOauthCode", redirect_uri: str) -> None:
     """Refuse if an operator has taken the scheme away since the request."""
     if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, redirect_uri):
         raise ApiError("oauth_authorization_not_found")

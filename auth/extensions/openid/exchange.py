@@ -26,7 +26,6 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from sql import acts, queries
 
-_Client: TypeAlias = "queries.SelectClientCredentials | queries.LockClientSession"
 _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
 
 _UNKNOWN_CODE = "Invalid authorization code"
@@ -48,7 +47,7 @@ def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
 
 def spend(
     code: str,
-    client: "queries.SelectClientCredentials",
+    client: "queries.SelectClient",
     check_request: "Callable[[queries.SelectOauthCode], None]",
 ) -> dict[str, Any]:
     """Open a session for a code of the client or of its device, and return its tokens."""
@@ -183,13 +182,17 @@ def revoke(session_id: str, client_id: str) -> None:
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
 
 
-def session_of(token: str) -> tuple[bool, str | None]:
-    """Return whether a token belongs to a client, and its session."""
+def session_of(token: str) -> str | None:
+    """Return the session of a client's token, or None for other texts. Raises `OAuthError`."""
     with suppress(InvalidRefreshToken):
-        return True, latchkey.client_refresh_tokens.read(token).session_id
-    with suppress(InvalidAccessToken):
-        return True, latchkey.client_tokens.verify(token).session_id
-    return False, None
+        return latchkey.client_refresh_tokens.read(token).session_id
+    try:
+        session_id = latchkey.client_tokens.verify(token).session_id
+    except InvalidAccessToken:
+        return None
+    if session_id is None:
+        raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
+    return session_id
 
 
 def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
@@ -223,7 +226,7 @@ def _tokens(
     client_id: str,
     resource: str | None,
     scopes: Collection[str],
-    row: "queries.SelectClientCredentials | _Session",
+    row: "queries.SelectClient | _Session",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
     named = {**own, "aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}
@@ -239,7 +242,7 @@ def check_resource(request: "queries.SelectOauthCode", body: Mapping[str, str]) 
 
 
 def _check_browser(
-    request: "queries.SelectOauthCode", client: "queries.SelectClientCredentials", body: Mapping[str, str]
+    request: "queries.SelectOauthCode", client: "queries.SelectClient", body: Mapping[str, str]
 ) -> None:
     """Refuse a code of a device, or if the authorization request of the browser does not match."""
     if request.is_of_device:
@@ -261,7 +264,7 @@ def _check_browser(
         raise OAuthError("invalid_grant", "code_verifier: does not match the code_challenge")
 
 
-def require(client: _Client, grant_type: str) -> None:
+def require(client: "queries.SelectClient | queries.LockClientSession", grant_type: str) -> None:
     """Raises `OAuthError` unless the client may use the grant."""
     if grant_type not in client.grant_types:
         raise OAuthError("unauthorized_client", f"the client is not registered for {grant_type}")

@@ -111,8 +111,7 @@ def begin_linking() -> Response:
 
 
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":
-    token_hash = one_time.hash_token(token)
-    return queries.select_linking_flow(latchkey.db, state_hash=token_hash) if token_hash else None
+    return queries.select_linking_flow(latchkey.db, state_hash=one_time.hash_token(token))
 
 
 def _dead_link() -> Response:

@@ -25,11 +25,8 @@ from sql.acts import Act
 
 # The start of a list of providers.
 FIRST = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
+_MOST_LISTED = 1000
 _BATCH = 200
-_DEFAULTS: dict[str, Any] = {
-    "discovery_url": "", "acceptable_client_ids": [], "scopes": [], "authorization_params": {},
-    "attribute_mapping": {}, "custom_claims_allowlist": [], "enabled": True, "domains": [],
-}  # fmt: skip
 # Columns that the service sets itself.
 _RESERVED_ATTRIBUTES = {
     "sub", "id", "user_id", "identity_id", "iss", "aud", "email", "phone", "role", "provider", "provider_id",
@@ -65,9 +62,14 @@ def described(
     return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
 
 
+def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
+    """Return the providers, oldest first."""
+    return queries.list_identity_providers(asked.db, **FIRST, most=_MOST_LISTED)
+
+
 def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     id, secret = str(uuid.uuid4()), body["client_secret"]
-    provider = _checked(asked, Provider(**_DEFAULTS | _chosen(body)))
+    provider = _checked(asked, Provider(**_chosen(body)))
     _fetch(asked, id, provider, secret)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     try:
@@ -205,7 +207,9 @@ def _domain(asked: Asked, name: str) -> str:
 def _fetch(asked: Asked, id: str, provider: Provider, secret: str) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
     try:
-        finding.make(asked.settings, SimpleNamespace(id=id, **provider._asdict()), secret).check()
+        row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url
+        private_networks = asked.settings.webhook_private_networks
+        customers.CustomerProvider(row, secret, own, private_networks=private_networks).check()
     except ProviderError as error:
         raise _invalid("issuer", str(error)) from None
 

@@ -11,9 +11,6 @@ from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider, ProviderChange
 from auth.web.input import check
-from sql import queries
-
-_MOST_LISTED = 1000
 
 
 @click.group("providers", short_help="Manage the OpenID providers of customers.")
@@ -72,8 +69,7 @@ def list_command() -> None:
     Example: latchkey providers list
     """
     with acting() as asked:
-        rows = queries.list_identity_providers(asked.db, **administering.FIRST, most=_MOST_LISTED)
-        for row in rows:
+        for row in administering.listed(asked):
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
             line = f"{row.identifier}  {state}  {domains}  {row.users} users"
@@ -120,7 +116,7 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     if body.get("enabled") is False:
         ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with acting() as asked:
-        changed = administering.change(asked, provider, check(ProviderChange(), body))
+        changed = administering.change(asked, provider, check(ProviderChange(partial=True), body))
         show(changed, *_lines(changed))
 
 

@@ -1,6 +1,5 @@
 """The providers of customers in the console."""
 
-from collections.abc import Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -28,10 +27,10 @@ _TEXTS = ("name", "issuer", "client_id", "client_secret")
 _LISTS = ("domains", "scopes")
 _PATH = "console/providers"
 _ChangeForm = Input.of(
-    **{name: fields.Text(load_default="") for name in _TEXTS},
-    **{name: fields.LongText(load_default="") for name in _LISTS},
+    **{name: fields.TypedText(load_default="") for name in _TEXTS},
+    **{name: fields.TypedItems(load_default=list) for name in _LISTS},
 )
-_NewForm = _ChangeForm.of(identifier=fields.Text(load_default=""))
+_NewForm = _ChangeForm.of(identifier=fields.TypedText(load_default=""))
 _AdoptForm = Input.of(email=fields.TypedEmail(required=True))
 _PageQuery = Input.of(after=fields.Timestamp(), after_id=fields.Uuid())
 
@@ -68,15 +67,10 @@ def _found(provider_id: str) -> Subject:
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
 
-def _changed(_subject: Subject, form: Mapping[str, str]) -> dict[str, Any]:
-    body = _body(form)
-    if not body["client_secret"]:
-        del body["client_secret"]
-    return check(ProviderChange(), body)
-
-
-def _body(form: Mapping[str, str]) -> dict[str, str | list[str]]:
-    return {name: form[name].strip() for name in _TEXTS} | {name: form[name].split() for name in _LISTS}
+def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    if not form["client_secret"]:
+        del form["client_secret"]
+    return check(ProviderChange(partial=True), form)
 
 
 _act = partial(Act, needs_factor=True)
@@ -90,10 +84,7 @@ _MAKING = {
         ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
-        check=lambda _subject, form: check(
-            NewProvider(),
-            {**_body(form), "provider_type": "oidc", "identifier": form["identifier"].strip()},
-        ),
+        check=lambda _subject, form: check(NewProvider(), form | {"provider_type": "oidc"}),
         template="act_provider.html",
     ),
 }

@@ -1,12 +1,9 @@
 """Finding the provider of a name, an id, or the domain of an address."""
 
-from types import SimpleNamespace
-
 import structlog
 
 from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.core.providers.customers import CustomerProvider
-from auth.core.settings import Settings
 from auth.core.text.names import PREFIX
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.web.context import latchkey
@@ -34,7 +31,20 @@ def find(name: str) -> CustomerProvider | None:
         return None
     if not row.enabled:
         raise ApiError("sso_provider_disabled")
-    return _kept(row)
+    key = (row.version, latchkey.settings.base_url, row.domains)
+    known, provider = _KEPT.get(row.id, (None, None))
+    if provider is None or known != key:
+        try:
+            secret = latchkey.sealer.open(bytes(row.client_secret), row.id)
+        except CannotOpen as error:
+            log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
+            raise unavailable("provider.service_unavailable") from None
+        own, private_networks = latchkey.settings.base_url, latchkey.settings.webhook_private_networks
+        provider = CustomerProvider(row, secret, own, private_networks=private_networks)
+        while len(_KEPT) >= _MOST_KEPT:
+            del _KEPT[next(iter(_KEPT))]
+        _KEPT[row.id] = key, provider
+    return provider
 
 
 def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
@@ -56,27 +66,3 @@ def provider_of(email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
     row = of_domain(email.rpartition("@")[2])
     return row.identifier if row and row.enabled else None
-
-
-def _kept(row: "queries.SelectIdentityProvider") -> CustomerProvider:
-    key = (row.version, latchkey.settings.base_url, row.domains)
-    known, provider = _KEPT.get(row.id, (None, None))
-    if provider is None or known != key:
-        try:
-            secret = latchkey.sealer.open(bytes(row.client_secret), row.id)
-        except CannotOpen as error:
-            log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
-            raise unavailable("provider.service_unavailable") from None
-        provider = make(latchkey.settings, row, secret)
-        while len(_KEPT) >= _MOST_KEPT:
-            del _KEPT[next(iter(_KEPT))]
-        _KEPT[row.id] = key, provider
-    return provider
-
-
-def make(
-    settings: Settings, row: "queries.SelectIdentityProvider | SimpleNamespace", secret: str
-) -> CustomerProvider:
-    """Return the provider of a row, or of the same values in a form."""
-    private_networks = settings.webhook_private_networks
-    return CustomerProvider(row, secret, settings.base_url, private_networks=private_networks)

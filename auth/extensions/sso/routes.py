@@ -23,22 +23,23 @@ blueprint = Blueprint("sso", __name__)
 _Named: TypeAlias = "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
 
 _TYPES = ("oidc", "oauth2")
-_MOST_LISTED = 1000
 
 
 class ProviderChange(schemas.AdminInput):
-    name = fields.ProviderName()
-    client_id = fields.ClientId()
-    client_secret = fields.ClientSecret()
+    """Load it with `partial=True`. Otherwise absent members get the values of a new provider."""
+
+    name = fields.ProviderName(required=True)
+    client_id = fields.ClientId(required=True)
+    client_secret = fields.ClientSecret(required=True)
     issuer = fields.NonEmptyText()
-    discovery_url = fields.Text()
-    acceptable_client_ids = fields.ShortTexts()
-    scopes = fields.ShortTexts()
-    authorization_params = fields.ShortTextsByName()
-    attribute_mapping = fields.ShortTextsByName()
-    custom_claims_allowlist = fields.ShortTexts()
-    domains = fields.ShortTexts()
-    enabled = fields.Flag()
+    discovery_url = fields.Text(load_default="")
+    acceptable_client_ids = fields.ShortTexts(load_default=list)
+    scopes = fields.ShortTexts(load_default=list)
+    authorization_params = fields.ShortTextsByName(load_default=dict)
+    attribute_mapping = fields.ShortTextsByName(load_default=dict)
+    custom_claims_allowlist = fields.ShortTexts(load_default=list)
+    domains = fields.ShortTexts(load_default=list)
+    enabled = fields.Flag(load_default=True)
     # Members of GoTrue. We always use nonce and PKCE, and always need an email.
     email_optional = fields.Flag()
     skip_nonce_check = fields.Flag()
@@ -48,9 +49,6 @@ class ProviderChange(schemas.AdminInput):
 class NewProvider(ProviderChange):
     provider_type = fields.Choice(*_TYPES, required=True)
     identifier = fields.ProviderIdentifier(required=True)
-    name = fields.ProviderName(required=True)
-    client_id = fields.ClientId(required=True)
-    client_secret = fields.ClientSecret(required=True)
 
     @validates_schema
     def has_an_issuer(self, data: Mapping[str, object], **_kwargs: object) -> None:
@@ -103,8 +101,8 @@ def list_providers() -> Response:
     query = read_query(_ListQuery())
     if query.get("type") == "oauth2":
         return jsonify(providers=[])
-    rows = queries.list_identity_providers(latchkey.db, **administering.FIRST, most=_MOST_LISTED)
-    return jsonify(providers=[administering.described(current_asked(), row) for row in rows])
+    asked = current_asked()
+    return jsonify(providers=[administering.described(asked, row) for row in administering.listed(asked)])
 
 
 @blueprint.post("/admin/custom-providers")
@@ -126,7 +124,7 @@ def get_provider(identifier: str) -> Response:
 @blueprint.put("/admin/custom-providers/<identifier>")
 @guard.service_role
 def update_provider(identifier: str) -> Response:
-    return jsonify(administering.change(current_asked(), identifier, read_body(ProviderChange())))
+    return jsonify(administering.change(current_asked(), identifier, read_body(ProviderChange(partial=True))))
 
 
 @blueprint.delete("/admin/custom-providers/<identifier>")

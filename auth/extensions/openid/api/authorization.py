@@ -63,27 +63,27 @@ def begin_authorization() -> Response:
     if request.method == "HEAD":
         return Response()
     if begun := request.args.get("authorization_id"):
-        return _ask(authorization_requests.take(begun), request.args.get("ui_locales"))
+        return _ask(*authorization_requests.take(begun))
     sent = read_query(authorization_requests.Origin())
     if _has_document(sent["client_id"]):
-        from auth.extensions.openid.documents import fetched
+        from auth.extensions.openid import documents
 
-        if to_sign_in := fetched.make_current(sent["client_id"]):
+        if to_sign_in := documents.make_current(sent["client_id"]):
             return to_sign_in
     client = authorization_requests.find_client(**sent)
     try:
-        checked, ui_locales = _read(client, sent["redirect_uri"])
+        checked = _read(client, sent["redirect_uri"])
     except OAuthError as error:
         return _refused(client, sent["redirect_uri"], error)
-    return _ask(checked, ui_locales)
+    return _ask(client, checked)
 
 
 def _has_document(client_id: str) -> bool:
     return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
 
 
-def _read(client: "queries.SelectClient", redirect_uri: str) -> tuple[AuthorizationRequest, str | None]:
-    """Return a client's request, and its `ui_locales`. Raises `OAuthError`."""
+def _read(client: "queries.SelectClient", redirect_uri: str) -> AuthorizationRequest:
+    """Return a client's request. Raises `OAuthError`."""
     if len(_values().getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:
@@ -95,13 +95,13 @@ def _read(client: "queries.SelectClient", redirect_uri: str) -> tuple[Authorizat
     checked = authorization_requests.check(client, redirect_uri, given)
     if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
         raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
-    return checked, sent.get("ui_locales")
+    return checked
 
 
-def _ask(checked: AuthorizationRequest, ui_locales: str | None) -> Response:
+def _ask(client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
     """Redirect the browser to the consent page, or with prompt=none back to the application."""
     if "none" in checked.prompts:
-        return _without_page(checked)
+        return _without_page(client, checked)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
     authorization_id = authorization_requests.write(checked, browser)
     named, consent_url = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
@@ -110,6 +110,7 @@ def _ask(checked: AuthorizationRequest, ui_locales: str | None) -> Response:
         url = with_query(consent_url, named)
     response = redirect(url, 302)
     cookies.remember(response, authorization_requests.COOKIE, browser)
+    ui_locales = request.args.get("ui_locales")
     if ui_locales and not cookies.sent(LANGUAGE):
         wished = f"{ui_locales.replace(' ', ',')},{request.headers.get('Accept-Language', '')}"
         cookies.remember(response, LANGUAGE, languages.choose(LANGUAGES, None, wished))
@@ -129,11 +130,11 @@ def begin_authorization_by_form() -> Response:
         return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
     client = authorization_requests.find_client(**sent)
     try:
-        checked, ui_locales = _read(client, sent["redirect_uri"])
+        checked = _read(client, sent["redirect_uri"])
     except OAuthError as error:
         return _refused(client, sent["redirect_uri"], error)
     begun = {"authorization_id": authorization_requests.write(checked, None)}
-    if ui_locales:
+    if ui_locales := request.form.get("ui_locales"):
         begun["ui_locales"] = ui_locales
     return redirect(own_url(latchkey.settings, "oauth/authorize", begun))
 
@@ -175,7 +176,7 @@ def get_authorization(authorization_id: str) -> Response:
         user = admit_caller(current_asked(), act)
         authorization = consent.find(act, authorization_id, user)
         if authorization.request.user_id is None:
-            queries.bind_oauth_request(act, id=authorization.request.id, user_id=user.id)
+            queries.bind_oauth_request(act, id=authorization.request.id, user_id=user.id, session_id=None)
         else:
             _check_own(authorization)
         url = _decided(act, user, authorization, authorization_id)
@@ -254,7 +255,7 @@ def _values() -> MultiDict[str, str]:
     return request.form if request.method == "POST" else request.args
 
 
-def _without_page(checked: AuthorizationRequest) -> Response:
+def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
     """Answer prompt=none with a code, or with the step that the user lacks."""
     known, missing = browser_sessions.resume(Level.AAL2), "login_required"
     if known and known.lacks_level:
@@ -273,7 +274,7 @@ def _without_page(checked: AuthorizationRequest) -> Response:
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}
     url = authorization_requests.answer(checked.redirect_uri, checked.state, **members)
-    return _sent_back(checked.client, checked.redirect_uri, url, missing)
+    return _sent_back(client, checked.redirect_uri, url, missing)
 
 
 def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:

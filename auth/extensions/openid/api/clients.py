@@ -1,5 +1,3 @@
-from collections.abc import Mapping
-
 from flask import Blueprint, Response, json, jsonify
 
 from auth.extensions.openid import clients
@@ -20,8 +18,8 @@ _Rotation = schemas.AdminInput.of(overlap=fields.Flag(load_default=False))
 @blueprint.post("/admin/oauth/clients")
 @guard.service_role
 @dialect.translated(writes=dialect.client)
-def create_client() -> Response:
-    return _created(clients.create(current_asked(), json_body()))
+def create_client() -> tuple[Response, int]:
+    return jsonify(clients.create(current_asked(), json_body())), 201
 
 
 @blueprint.get("/admin/oauth/clients")
@@ -75,7 +73,7 @@ def delete_previous_secret(client_id: str) -> Response:
 @any_origin
 @limited("register_client")
 @dialect.translated(writes=dialect.client)
-def register_client() -> Response:
+def register_client() -> tuple[Response, int]:
     """Register an OAuth client that no administrator made (RFC 7591)."""
     if not latchkey.settings.oauth_dynamic_registration:
         raise ApiError("oauth_dynamic_client_registration_disabled")
@@ -89,10 +87,4 @@ def register_client() -> Response:
     if "client_secret" in client:
         # Required with a secret, which does not expire.
         client["client_secret_expires_at"] = 0
-    return _created(client)
-
-
-def _created(client: Mapping[str, object]) -> Response:
-    response = jsonify(client)
-    response.status_code = 201
-    return response
+    return jsonify(client), 201

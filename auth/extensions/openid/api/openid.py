@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
-from auth.extensions.openid import claims, client_callers, exchange, oauth_errors
+from auth.extensions.openid import claims, exchange, oauth_errors
+from auth.extensions.openid.api import introspection
 from auth.extensions.openid.authentication import ClientInput, Credentials, authenticate, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.devices import device_codes
@@ -72,7 +73,7 @@ def userinfo() -> Response:
     row = queries.select_client_caller(latchkey.db, **caller.parameters)
     if row is None:
         raise ApiError("session_not_found")
-    if refusal := client_callers.refusal_of(row, caller):
+    if refusal := introspection.refusal_of(row, caller):
         raise ApiError("expired.bad_jwt" if refusal == "bad_jwt" else "session_not_found")
     scopes = set(caller.scopes) & set(row.scopes or ())
     if "openid" not in scopes:
@@ -96,10 +97,7 @@ def revoke() -> Response:
     client = authenticate(read_credentials(body))
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")
-    is_known, session_id = exchange.session_of(body["token"])
-    if is_known and session_id is None:
-        raise OAuthError("unsupported_token_type", "a token of client_credentials ends when it expires")
-    if session_id is not None:
+    if session_id := exchange.session_of(body["token"]):
         exchange.revoke(session_id, client.id)
     return JsonResponse("{}")
 

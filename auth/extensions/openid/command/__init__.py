@@ -8,8 +8,6 @@ from auth.core.text.moments import until
 from auth.extensions.openid import clients
 from auth.extensions.openid.command.applications import APPLICATIONS, endpoints, settings_of
 
-_PER_PAGE = 100
-
 
 @click.group("clients", short_help="Manage the applications that sign users in here.")
 def command() -> None:
@@ -163,19 +161,14 @@ def list_command() -> None:
     Example: latchkey clients list
     """
     with acting() as asked:
-        number, total = 0, 1
-        while number * _PER_PAGE < total:
-            number += 1
-            page, total = clients.page(asked, {"page": number, "per_page": _PER_PAGE})
-            for client in page:
-                line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
-                others = [
-                    _old_secret(client.get("previous_secret_expires_at")),
-                    client.get("metadata_url", ""),
-                    "blocked" if client["is_blocked"] else "",
-                ]
-                shown = "  ".join(filter(None, (line.format_map(client).rstrip(), *others)))
-                show(client, shown)
+        for client in clients.listed(asked):
+            line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
+            others = [
+                _old_secret(client.get("previous_secret_expires_at")),
+                client.get("metadata_url", ""),
+                "blocked" if client["is_blocked"] else "",
+            ]
+            show(client, "  ".join(filter(None, (line.format_map(client).rstrip(), *others))))
 
 
 @command.command("show")

@@ -1,5 +1,6 @@
 """The two codes of a device: it polls for tokens with one, while its user types the other on our page."""
 
+import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 from auth.core import promises
 from auth.core.text import names
 from auth.core.tokens import one_time
+from auth.core.tokens.one_time import USER_CODE_LENGTH, USER_CODE_LETTERS
 from auth.extensions.openid.authentication import Credentials, authenticate
 from auth.extensions.openid.authorization_requests import log_refusal, resource_asked, scopes_asked, update_of
 from auth.extensions.openid.clients import DEVICE_CODE
-from auth.extensions.openid.devices import user_codes
 from auth.extensions.openid.exchange import check_resource, member, require, spend
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
@@ -45,12 +46,13 @@ def begin(body: dict[str, str], credentials: Credentials) -> dict[str, Any]:
     except OAuthError as error:
         log_refusal(client.id, error.description, error.remedy)
         raise
-    device_code, user_code = one_time.new_token(), user_codes.make()
+    device_code = one_time.new_token()
+    user_code = "".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH))
     queries.insert_device_request(
         latchkey.db,
         client_id=client.id,
         code_hash=one_time.hash_token(device_code),
-        user_code_mac=user_codes.macs(user_code)[0],
+        user_code_mac=latchkey.user_codes.macs("", user_code)[0],
         ip=g.client["ip"],
         user_agent=g.client["user_agent"],
         poll_interval=promises.DEVICE_INTERVAL,
@@ -58,7 +60,7 @@ def begin(body: dict[str, str], credentials: Credentials) -> dict[str, Any]:
         scopes=scopes,
         resource=resource,
     )
-    shown = user_codes.shown(user_code)
+    shown = shown_code(user_code)
     return {
         "device_code": device_code,
         "user_code": shown,
@@ -67,6 +69,11 @@ def begin(body: dict[str, str], credentials: Credentials) -> dict[str, Any]:
         "expires_in": promises.DEVICE_CODE_LIFETIME,
         "interval": promises.DEVICE_INTERVAL,
     }
+
+
+def shown_code(user_code: str) -> str:
+    """Return a user's code as devices show it (RFC 8628, section 6.1)."""
+    return f"{user_code[:4]}-{user_code[4:]}"
 
 
 def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:

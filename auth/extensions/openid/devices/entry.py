@@ -4,22 +4,19 @@ A stranger may send a user the code of the stranger's own device. So the user si
 the last 15 minutes, and always decides, even about an application that was allowed before.
 """
 
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.core import promises
+from auth.core import promises, typed
 from auth.core.net import networks
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent
-from auth.extensions.openid.devices import user_codes
+from auth.extensions.openid.devices.device_codes import shown_code
 from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows import verdicts
-from auth.flows.account import grants
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
-from auth.rules.consent import scopes_after
 from auth.web import Level, audited, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -39,14 +36,6 @@ _EXAMPLE = "WDJB-MJHT"
 _DONE = ("device_approved", "device_denied")
 
 
-class _Authorization(NamedTuple):
-    """A request, its client's row, and whether the user who entered the code may use the client."""
-
-    request: "queries.SelectDeviceRequest"
-    client: "queries.SelectAskingClient"
-    may_use: bool
-
-
 @blueprint.get("/device")
 def show_code() -> Response:
     return Response() if request.method == "HEAD" else _code_page()
@@ -60,8 +49,8 @@ def _code_page(problem: Problem | None = None) -> Response:
         return to_step
     if (done := forms.signed("done")) in _DONE:
         return page("device_decided.html", here="/device", done=done)
-    typed = request.values.get("user_code", "") if problem else shown
-    return page("device.html", here=f"/{here}", problem=problem, typed=typed, example=_EXAMPLE)
+    text = request.values.get("user_code", "") if problem else shown
+    return page("device.html", here=f"/{here}", problem=problem, typed=text, example=_EXAMPLE)
 
 
 @blueprint.post("/device")
@@ -76,8 +65,8 @@ def submit_code() -> Response:
 
 def _code_of_device() -> str:
     """Return the code of the request as devices show it, or "" if it cannot be one."""
-    code = user_codes.canonical(request.values.get("user_code", ""))
-    return user_codes.shown(code) if user_codes.macs(code) else ""
+    code = typed.code(request.values.get("user_code", "")).upper()
+    return shown_code(code) if latchkey.user_codes.macs("", code) else ""
 
 
 def _path_of(code: str) -> str:
@@ -149,8 +138,8 @@ def _step_before(here: str, known: browser_sessions.BrowserSession | None) -> Re
 
 def _enter() -> str:
     """Return the id of the request that waits for the code. Count and refuse a wrong code."""
-    typed = read_form(form_schemas.UserCodeForm())["user_code"]
-    macs = user_codes.macs(user_codes.canonical(typed))
+    code = typed.code(read_form(form_schemas.UserCodeForm())["user_code"])
+    macs = latchkey.user_codes.macs("", code.upper())
     if not macs:
         raise ApiError("device.otp_expired")
     user_id, most = g.caller.user_id, promises.WRONG_CODES_A_DAY["device"]
@@ -163,7 +152,7 @@ def _enter() -> str:
         request = act.read(queries.select_user_code, macs=macs)
         entered = request if verdict.refused_for is None and _is_open(request) else None
         if entered:
-            queries.bind_device_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
+            queries.bind_oauth_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
     g.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         g.add_window(limits.Window(most, 0, verdict.refused_for))
@@ -184,14 +173,17 @@ def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None")
     )
 
 
-def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Authorization:
-    """Return a request that waits for the decision of this user, who entered its code in this session."""
+def _find(
+    on: Runner, id: str, person: "queries.SelectPerson | None"
+) -> "tuple[queries.SelectDeviceRequest, queries.SelectClient, bool]":
+    """Return a request that waits for the decision of this user, who entered its code in this session, with
+    its client, and whether the user may use that.
+    """
     row = queries.select_device_request(on, id=id)
-    client = row and queries.select_asking_client(on, id=row.client_id)
+    client = row and queries.select_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    may_use = clients.may_use(person, consent.asking_of(client), row.resource)
-    return _Authorization(row, client, may_use)
+    return row, client, clients.may_use(person, consent.asking_of(client), row.resource)
 
 
 def _decided(id: str, action: str) -> Response:
@@ -204,12 +196,10 @@ def _decided(id: str, action: str) -> Response:
         row, client, may_use = _find(act, id, user)
         is_allowed = action == "approve" and may_use
         if is_allowed:
-            grant = consent.grant_of(row)
-            scopes = scopes_after(grant, row.scopes, consent.asking_of(client))
-            grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+            consent.add_grant(act, user, row, client)
         queries.decide_device_request(act, id=id, decision="approved" if is_allowed else "denied")
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
 
-def _name(client: "queries.SelectAskingClient") -> str:
+def _name(client: "queries.SelectClient") -> str:
     return names.in_one_line(client.name) or client.id

@@ -46,7 +46,17 @@ def _page(problem: Problem | None = None) -> Response:
         website = consent.website_of(authorization_id) if known else None
         if known is None or website is None:
             raise
-        return _signed_in(f"/{here}", known, website, problem)
+        # The request is over, or another browser's.
+        name, url = website
+        return page(
+            "signed_in.html",
+            here=f"/{here}",
+            to=Destination(),
+            problem=problem,
+            account=account_name(known),
+            application_name=name,
+            application_url=url,
+        )
     if known is None:
         return redirect_to_own(f"sign-in?{way_back}")
     missing = consent.obstacle(authorization)
@@ -68,25 +78,6 @@ def _page(problem: Problem | None = None) -> Response:
         is_refused=missing == "access_denied",
         account=account_name(known),
         **_shown(authorization),
-    )
-
-
-def _signed_in(
-    here: str,
-    known: browser_sessions.BrowserSession,
-    website: tuple[str, str | None],
-    problem: Problem | None,
-) -> Response:
-    """Link to the application if the request is over, or another browser's."""
-    name, url = website
-    return page(
-        "signed_in.html",
-        here=here,
-        to=Destination(),
-        problem=problem,
-        account=account_name(known),
-        application_name=name,
-        application_url=url,
     )
 
 
@@ -135,7 +126,7 @@ def _shown(authorization: consent.Authorization) -> dict[str, Any]:
     }
 
 
-def lasts(client: "queries.SelectAskingClient") -> dict[str, Any]:
+def lasts(client: "queries.SelectClient") -> dict[str, Any]:
     """Return how long the client keeps its access: from its last use if it `renews`, or from now."""
     settings = latchkey.settings
     unused, longest = settings.refresh_token_lifetime, settings.session_timebox

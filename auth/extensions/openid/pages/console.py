@@ -33,8 +33,8 @@ _TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
 _ClientForm = Input.of(
-    **{name: fields.Text(load_default="") for name in (*_TEXTS, "token_lifetime")},
-    **{name: fields.LongText(load_default="") for name in _LISTS},
+    **{name: fields.TypedText(load_default="") for name in (*_TEXTS, "token_lifetime")},
+    **{name: fields.TypedItems(load_default=list) for name in _LISTS},
     **{name: fields.Choice("yes") for name in (*_FLAGS, *GRANT_TYPES)},
     token_endpoint_auth_method=fields.Choice(*METHODS, required=True),
 )
@@ -79,12 +79,11 @@ def show_application(client_id: str) -> Response:
     )
 
 
-def _checked(schema: Schema, form: Mapping[str, str]) -> dict[str, Any]:
+def _checked(schema: Schema, form: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body that an application's form stands for, checked."""
-    lifetime, method = form["token_lifetime"].strip(), form["token_endpoint_auth_method"]
+    lifetime, method = form["token_lifetime"], form["token_endpoint_auth_method"]
     body: dict[str, Any] = {
-        **{name: form[name].strip() for name in _TEXTS},
-        **{name: form[name].split() for name in _LISTS},
+        **{name: form[name] for name in (*_TEXTS, *_LISTS)},
         **{name: name in form for name in _FLAGS},
         "grant_types": [name for name in GRANT_TYPES if name in form],
         # The schema refuses other texts.

@@ -13,6 +13,6 @@ def test_documents_are_off_by_default_and_not_imported(web, client, alice, app):
     assert asked(Visitor(app).with_session_of(alice)).status == 400
     metadata = client.get("/.well-known/oauth-authorization-server").json
     assert (web.looked_up, "client_id_metadata_document_supported" in metadata) == ([], False)
-    code = "import sys, auth.web.application, auth.extensions.openid.api.authorization; print('auth.extensions.openid.documents.fetched' in sys.modules)"
+    code = "import sys, auth.web.application, auth.extensions.openid.api.authorization; print('auth.extensions.openid.documents' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

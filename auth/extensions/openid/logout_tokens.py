@@ -22,16 +22,15 @@ _ACCEPTED = (200, 204)
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def as_message(row: "queries.ClaimMessage") -> Message:
-    return Message(row.id, row.kind, row.created_at, "", json.dumps(row.variables))
-
-
 @dataclass(eq=False, repr=False)
 class LogoutSender(Sender):
-    compose = staticmethod(as_message)
     settings: Settings
     db: Database
     sealer: Sealer
+
+    @staticmethod
+    def compose(row: "queries.ClaimMessage") -> Message:
+        return Message(row.id, row.kind, row.created_at, "", json.dumps(row.variables))
 
     def send(self, recipient: str, message: Message) -> str:
         """Post a new token to an application, and return its reply. Raises `psycopg2.Error` too."""

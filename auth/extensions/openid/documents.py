@@ -30,7 +30,6 @@ _SECONDS = 3
 _MOST_BYTES = 16 * 1024
 _MEMBERS = ("client_name", "redirect_uris", "grant_types")
 _JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
-_FAILURES = (HTTPError, OSError, ValueError)
 
 
 class _Unusable(Exception):
@@ -76,7 +75,7 @@ def _fetch(url: str) -> bytes:
                     body += chunk
             if deadline.has_passed:
                 raise TimeoutError
-        except _FAILURES as error:
+        except (HTTPError, OSError, ValueError) as error:
             reason = f"not read within {_SECONDS} s" if deadline.has_passed else why(error)
             raise _Unusable(reason) from error
     if len(body) > _MOST_BYTES:

@@ -1,1 +1,0 @@
-"""Messages to applications without a browser."""
