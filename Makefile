@@ -18,7 +18,7 @@ help:
 	@echo 'make test-trials  install, upgrade, back up, restore, rotate and fuzz the service under load, for minutes, as in CI'
 	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types, and run tests/source, which read the code and the documents'
-	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI and Spectral, which need Node.js'
+	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI, which needs Node.js'
 	@echo 'make format   format the code'
 	@echo 'make wheels   ask the package index for wheels of all packages, for each machine and Python that is promised'
 	@echo 'make lock     write requirements.lock, the hashes of the packages that a release installs, with constraints.txt; audit: ask for'
@@ -99,7 +99,6 @@ wheels:
 lint-openapi:
 	@cd tests/contract && npm ci --ignore-scripts
 	REDOCLY_TELEMETRY=off tests/contract/node_modules/.bin/redocly lint openapi.yaml
-	tests/contract/node_modules/.bin/spectral lint --fail-severity=hint openapi.yaml
 
 format:
 	@$(PYTHON) make_venv.py lint

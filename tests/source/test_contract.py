@@ -259,6 +259,16 @@ def test_operations_say_what_they_do():
     assert [name for name, each in OPERATIONS.items() if not all(map(each.description.get, said))] == []
 
 
+def test_operations_describe_a_success():
+    assert [name for name, each in OPERATIONS.items() if min(each.responses()) >= 400] == []
+
+
+def test_arrays_say_what_their_items_are():
+    arrays = [node for node in nodes(CONTRACT) if node.get("type") == "array"]
+    assert len(arrays) > 50
+    assert [node for node in arrays if "items" not in node] == []
+
+
 def test_every_path_takes_the_clients_id_of_the_request():
     paths = CONTRACT["paths"].items()
     assert [path for path, item in paths if "X-Request-Id" not in str(resolved(item["parameters"]))] == []
