@@ -79,18 +79,17 @@ UPDATE oauth_clients AS c
  WHERE c.id = :id;
 
 -- name: select_client(id uuid)
---   -> row? (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
+--   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?, metadata_url?)
 -- Excludes gates from before 0.5.2.
-SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
+SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, c.previous_secret_hash,
+       CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
+         AS previous_secret_expires_at,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
        c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
-       coalesce(c.fetched_until > now(), false) AS is_current,
-       CASE WHEN c.previous_secret_expires_at > now()
-            THEN iso_8601(c.previous_secret_expires_at) END AS previous_secret_expires_at,
-       iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at,
-       clock_timestamp() AS now
+       coalesce(c.fetched_until > now(), false) AS is_current, c.created_at, c.updated_at,
+       floor(extract(epoch FROM now()))::bigint AS issued_at, clock_timestamp() AS now
   FROM oauth_clients AS c
  WHERE c.id = :id AND c.gate_origin IS NULL;
 
@@ -100,14 +99,12 @@ SELECT count(*) AS total FROM oauth_clients AS c WHERE c.gate_origin IS NULL;
 -- name: list_clients(page_size integer, page_offset bigint) -> rows
 --   (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
+       CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
+         AS previous_secret_expires_at,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
-       coalesce(c.fetched_until > now(), false) AS is_current,
-       CASE WHEN c.previous_secret_expires_at > now()
-            THEN iso_8601(c.previous_secret_expires_at) END AS previous_secret_expires_at,
-       iso_8601(c.created_at) AS created_at, iso_8601(c.updated_at) AS updated_at
+       c.backchannel_logout_uri, c.is_blocked, c.metadata_url, c.created_at, c.updated_at
   FROM oauth_clients AS c
  WHERE c.gate_origin IS NULL
  ORDER BY c.created_at DESC, c.id DESC

@@ -26,13 +26,6 @@ RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challeng
 -- name: find_oauth_request(id_hash bytea) -> row?
 SELECT r.id, r.client_id FROM oauth_requests AS r WHERE r.id_hash = :id_hash;
 
--- name: select_asking_client(id uuid) -> row? (secret_hash?, token_lifetime?, metadata_url?)
-SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, c.is_dynamic, c.is_blocked,
-       c.redirect_uris, c.grant_types, c.resources, c.allowed_roles, c.skip_consent, c.token_lifetime,
-       c.metadata_url, c.updated_at
-  FROM oauth_clients AS c
- WHERE c.id = :id;
-
 -- name: select_oauth_request(id_hash bytea, user_id uuid)
 --   -> row? (state?, resource?, max_age?, login_hint?, user_id?, grant_scopes?, granted_at?)
 -- A browser's request, and what this user has granted its client. `opened_scopes` are those that the grant's

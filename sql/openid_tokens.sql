@@ -1,12 +1,3 @@
--- name: select_client_credentials(client_id uuid)
---   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?)
-SELECT c.id, c.name, c.is_dynamic, c.is_blocked, c.grant_types, c.scopes, c.resources, c.require_pkce,
-       c.token_lifetime, c.introspects_sessions, c.token_endpoint_auth_method, c.accepts_either_method,
-       c.secret_hash, c.previous_secret_hash, c.previous_secret_expires_at,
-       floor(extract(epoch FROM now()))::bigint AS issued_at, now()
-  FROM oauth_clients AS c
- WHERE c.id = :client_id;
-
 -- name: select_time() -> row
 SELECT floor(extract(epoch FROM now()))::bigint AS seconds;
 
@@ -91,7 +82,3 @@ SELECT s.user_id, u.email, s.ended_at, clock_timestamp() AS now
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
  WHERE s.id = :session_id;
-
--- name: select_client_token(client_id uuid) -> row?
--- What decides about a token of grant_type=client_credentials, which has no session.
-SELECT c.grant_types, c.is_blocked, now() FROM oauth_clients AS c WHERE c.id = :client_id;

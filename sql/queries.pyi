@@ -1383,6 +1383,8 @@ class SelectClient(NamedTuple):
     policy_uri: str
     tos_uri: str
     secret_hash: memoryview | None
+    previous_secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     token_endpoint_auth_method: str
     accepts_either_method: bool
     is_dynamic: bool
@@ -1401,9 +1403,9 @@ class SelectClient(NamedTuple):
     is_blocked: bool
     metadata_url: str | None
     is_current: bool
-    previous_secret_expires_at: str | None
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
+    issued_at: int
     now: datetime
 
 def select_client(on: Runner, /, *, id: str | None) -> SelectClient | None: ...
@@ -1421,6 +1423,7 @@ class ListClients(NamedTuple):
     policy_uri: str
     tos_uri: str
     secret_hash: memoryview | None
+    previous_secret_expires_at: datetime | None
     token_endpoint_auth_method: str
     accepts_either_method: bool
     is_dynamic: bool
@@ -1438,10 +1441,8 @@ class ListClients(NamedTuple):
     backchannel_logout_uri: str
     is_blocked: bool
     metadata_url: str | None
-    is_current: bool
-    previous_secret_expires_at: str | None
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
 
 def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> list[ListClients]: ...
 
@@ -1609,27 +1610,6 @@ class FindOauthRequest(NamedTuple):
 
 def find_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None) -> FindOauthRequest | None: ...
 
-class SelectAskingClient(NamedTuple):
-    id: str
-    name: str
-    uri: str
-    logo_uri: str
-    policy_uri: str
-    tos_uri: str
-    secret_hash: memoryview | None
-    is_dynamic: bool
-    is_blocked: bool
-    redirect_uris: list[str]
-    grant_types: list[str]
-    resources: list[str]
-    allowed_roles: list[str]
-    skip_consent: bool
-    token_lifetime: int | None
-    metadata_url: str | None
-    updated_at: datetime
-
-def select_asking_client(on: Runner, /, *, id: str | None) -> SelectAskingClient | None: ...
-
 class SelectOauthRequest(NamedTuple):
     id: str
     client_id: str
@@ -1664,27 +1644,6 @@ class GiveOauthCode(NamedTuple):
 def give_oauth_code(on: Runner, /, *, id_hash: bytes | memoryview | None, browser_hash: bytes | memoryview | None, approval_hash: bytes | memoryview | None, code_hash: bytes | memoryview | None, code_lifetime: int | None, lifetime: int | None) -> GiveOauthCode | None: ...
 
 def delete_oauth_request(on: Runner, /, *, id: str | None) -> int: ...
-
-class SelectClientCredentials(NamedTuple):
-    id: str
-    name: str
-    is_dynamic: bool
-    is_blocked: bool
-    grant_types: list[str]
-    scopes: list[str]
-    resources: list[str]
-    require_pkce: bool
-    token_lifetime: int | None
-    introspects_sessions: bool
-    token_endpoint_auth_method: str
-    accepts_either_method: bool
-    secret_hash: memoryview | None
-    previous_secret_hash: memoryview | None
-    previous_secret_expires_at: datetime | None
-    issued_at: int
-    now: datetime
-
-def select_client_credentials(on: Runner, /, *, client_id: str | None) -> SelectClientCredentials | None: ...
 
 class SelectTime(NamedTuple):
     seconds: int
@@ -1783,13 +1742,6 @@ class SelectClientSession(NamedTuple):
     now: datetime
 
 def select_client_session(on: Runner, /, *, session_id: str | None) -> SelectClientSession | None: ...
-
-class SelectClientToken(NamedTuple):
-    grant_types: list[str]
-    is_blocked: bool
-    now: datetime
-
-def select_client_token(on: Runner, /, *, client_id: str | None) -> SelectClientToken | None: ...
 
 class ClaimMessage(NamedTuple):
     id: str

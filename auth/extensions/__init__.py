@@ -84,15 +84,13 @@ class Extension(Protocol):
         """Return the views of further grants of POST /token, by name."""
         return {}
 
-    def introspect(
-        self, token: str, client: "queries.SelectClientCredentials | None"
-    ) -> dict[str, Any] | None:
+    def introspect(self, token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
         """Return the claims of a token that is valid now, or None. Without a client, the service role key is
         asking.
         """
         return None
 
-    def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClientCredentials]] | None":
+    def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClient]] | None":
         """Return the function that reads a client's introspection: its token and the client's row."""
         return None
 

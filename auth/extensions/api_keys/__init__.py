@@ -23,9 +23,7 @@ class ApiKeys(Extension):
 
         return {"api_key": grant.sign_in_with_api_key}
 
-    def introspect(
-        self, token: str, client: "queries.SelectClientCredentials | None"
-    ) -> dict[str, Any] | None:
+    def introspect(self, token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
         from auth.extensions.api_keys import grant
 
         return grant.claims_now(token, client)

@@ -22,7 +22,7 @@ def sign_in_with_api_key() -> Response:
     return jsonify(api_key_tokens.exchange(current_asked(), read_body(_ApiKeyGrant())["api_key"]))
 
 
-def claims_now(token: str, client: "queries.SelectClientCredentials | None") -> dict[str, Any] | None:
+def claims_now(token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
     """Return the claims of an API key or of its access token, or None."""
     asked = current_asked()
     if client is None or client.introspects_sessions:

@@ -22,14 +22,12 @@ class OpenId(Extension):
         for view in (grants, clients, authorization, openid):
             app.register_blueprint(view.blueprint)
 
-    def introspect(
-        self, token: str, client: "queries.SelectClientCredentials | None"
-    ) -> dict[str, Any] | None:
+    def introspect(self, token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
         from auth.extensions.openid.api import introspection
 
         return introspection.claims_now(token, client)
 
-    def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClientCredentials]]":
+    def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClient]]":
         from auth.extensions.openid.api import introspection
 
         return introspection.read_request

@@ -79,18 +79,16 @@ def read_credentials(body: Mapping[str, str]) -> Credentials:
     return Credentials(row_id(client_id), method, secret_hash)
 
 
-def authenticate(credentials: Credentials) -> "queries.SelectClientCredentials":
+def authenticate(credentials: Credentials) -> "queries.SelectClient":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
-    row = queries.select_client_credentials(latchkey.db, client_id=credentials.client_id)
+    row = queries.select_client(latchkey.db, id=credentials.client_id)
     if row is None:
         raise _refusal(credentials, "unknown")
     check(credentials, row)
     return row
 
 
-def check(
-    credentials: Credentials, row: "queries.SelectClientCredentials | queries.LockClientSession"
-) -> None:
+def check(credentials: Credentials, row: "queries.SelectClient | queries.LockClientSession") -> None:
     """Raises `OAuthError` unless a client has these credentials."""
     sent, known = credentials.secret_hash, facts.credentials_of(row)
     if problem := problem_of_credentials(known, credentials.auth_method, sent, row.now):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from auth.core import promises
 from auth.core.logs import ThrottledLog
@@ -18,8 +18,6 @@ from auth.web.errors import ApiError
 from auth.web.html import browser_sessions
 from auth.web.input import known_id
 from sql import queries
-
-Client: TypeAlias = "queries.SelectClient | queries.SelectClientCredentials"
 
 # The cookie that a request is bound to.
 COOKIE = "latchkey_authorize"
@@ -196,12 +194,12 @@ def answer(redirect_uri: str, state: str | None, **members: str) -> str:
     return with_query(redirect_uri, members | echo | {"iss": latchkey.settings.jwt_issuer})
 
 
-def update_of(client: Client, options: str) -> str:
+def update_of(client: "queries.SelectClient", options: str) -> str:
     """Return the command that changes a client, for the log."""
     return f"latchkey clients update {client.id} {options}"
 
 
-def scopes_asked(client: Client, sent: Mapping[str, str]) -> list[str]:
+def scopes_asked(client: "queries.SelectClient", sent: Mapping[str, str]) -> list[str]:
     """Return the known scopes of a request. Raises `OAuthError` without any."""
     asked = sent.get("scope", "email").split(" ")
     allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
@@ -235,7 +233,7 @@ def _challenge(client: "queries.SelectClient", sent: Mapping[str, str]) -> str |
     return challenge
 
 
-def resource_asked(client: Client, resource: str | None) -> str | None:
+def resource_asked(client: "queries.SelectClient", resource: str | None) -> str | None:
     """Return the resource of a request. Raises `OAuthError` if the client may not use it."""
     if resource is None:
         return None

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from auth.core.text.moments import iso_8601
 from auth.core.tokens import client_ids
 from auth.web.context import latchkey
 from sql import queries
@@ -11,7 +12,7 @@ def as_object(row: "queries.SelectClient | queries.ListClients", secret: str | N
     """Return the object of a client, with its secret if that is new."""
     optional = {
         "client_secret": secret,
-        "previous_secret_expires_at": row.previous_secret_expires_at,
+        "previous_secret_expires_at": iso_8601(row.previous_secret_expires_at),
         "client_uri": row.uri,
         "logo_uri": row.logo_uri,
         "metadata_url": row.metadata_url,
@@ -40,8 +41,8 @@ def as_object(row: "queries.SelectClient | queries.ListClients", secret: str | N
         "is_blocked": row.is_blocked,
         "token_lifetime": row.token_lifetime,
         "id_token_signed_response_alg": row.id_token_signed_response_alg,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
+        "created_at": iso_8601(row.created_at),
+        "updated_at": iso_8601(row.updated_at),
     }
 
 
@@ -56,6 +57,6 @@ def select_client(client_id: str) -> "queries.SelectClient | None":
     return queries.select_client(latchkey.db, id=id) if id else None
 
 
-def sent_id(client: "queries.SelectClient | queries.SelectAskingClient") -> str:
+def sent_id(client: "queries.SelectClient") -> str:
     """Return the id of a client's row that the application uses."""
     return client.metadata_url or client.id

@@ -40,7 +40,7 @@ class Authorization(NamedTuple):
     """The rows of a request, its client and the caller, if any."""
 
     request: "queries.SelectOauthRequest"
-    client: "queries.SelectAskingClient"
+    client: "queries.SelectClient"
     person: "queries.SelectPerson | None"
 
 
@@ -59,7 +59,7 @@ def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None
     """Return a request. `person` is the caller."""
     id_hash = one_time.hash_token(authorization_id)
     request = queries.select_oauth_request(on, id_hash=id_hash, user_id=g.user_id)
-    client = request and queries.select_asking_client(on, id=request.client_id)
+    client = request and queries.select_client(on, id=request.client_id)
     if request is None or client is None or request.expires_at <= request.now:
         raise ApiError("oauth_authorization_not_found")
     _check_scheme(client, request.redirect_uri)
@@ -115,7 +115,7 @@ def shown_name(authorization: Authorization) -> str:
 def website_of(authorization_id: str) -> tuple[str, str | None] | None:
     """Return the name and the website of a request's application, even if the request is over."""
     request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
-    client = request and queries.select_asking_client(latchkey.db, id=request.client_id)
+    client = request and queries.select_client(latchkey.db, id=request.client_id)
     if client is None:
         return None
     urls = [client.uri, *(origin(uri) for uri in client.redirect_uris if not uris.is_native(uri))]
@@ -137,7 +137,7 @@ def obstacle(authorization: Authorization) -> Obstacle | None:
     )
 
 
-def asking_of(row: "queries.SelectAskingClient") -> consent.Asking:
+def asking_of(row: "queries.SelectClient") -> consent.Asking:
     return consent.Asking(
         allowed_roles=frozenset(row.allowed_roles),
         resources=frozenset(row.resources),
@@ -233,7 +233,7 @@ def deny(on: Runner, authorization: Authorization) -> str:
     return answer(request.redirect_uri, request.state, error=error, error_description=description)
 
 
-def _check_scheme(client: "queries.SelectAskingClient | queries.GiveOauthCode", redirect_uri: str) -> None:
+def _check_scheme(client: "queries.SelectClient | queries.GiveOauthCode", redirect_uri: str) -> None:
     """Refuse if an operator has taken the scheme away since the request."""
     if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, redirect_uri):
         raise ApiError("oauth_authorization_not_found")

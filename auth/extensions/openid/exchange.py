@@ -26,7 +26,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from sql import acts, queries
 
-_Client: TypeAlias = "queries.SelectClientCredentials | queries.LockClientSession"
+_Client: TypeAlias = "queries.SelectClient | queries.LockClientSession"
 _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
 
 _UNKNOWN_CODE = "Invalid authorization code"
@@ -48,7 +48,7 @@ def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
 
 def spend(
     code: str,
-    client: "queries.SelectClientCredentials",
+    client: "queries.SelectClient",
     check_request: "Callable[[queries.SelectOauthCode], None]",
 ) -> dict[str, Any]:
     """Open a session for a code of the client or of its device, and return its tokens."""
@@ -223,7 +223,7 @@ def _tokens(
     client_id: str,
     resource: str | None,
     scopes: Collection[str],
-    row: "queries.SelectClientCredentials | _Session",
+    row: "queries.SelectClient | _Session",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
     named = {**own, "aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}
@@ -239,7 +239,7 @@ def check_resource(request: "queries.SelectOauthCode", body: Mapping[str, str]) 
 
 
 def _check_browser(
-    request: "queries.SelectOauthCode", client: "queries.SelectClientCredentials", body: Mapping[str, str]
+    request: "queries.SelectOauthCode", client: "queries.SelectClient", body: Mapping[str, str]
 ) -> None:
     """Refuse a code of a device, or if the authorization request of the browser does not match."""
     if request.is_of_device:

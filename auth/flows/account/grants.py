@@ -38,7 +38,7 @@ def add(
     asked: Asked,
     act: Act,
     user: Person,
-    client: "queries.SelectAskingClient",
+    client: "queries.SelectClient",
     scopes: Sequence[str],
     request: Request,
     *,

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
 
-from auth.extensions.openid import claims, client_callers, exchange, oauth_errors
+from auth.extensions.openid import claims, exchange, oauth_errors
+from auth.extensions.openid.api import introspection
 from auth.extensions.openid.authentication import ClientInput, Credentials, authenticate, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.devices import device_codes
@@ -72,7 +73,7 @@ def userinfo() -> Response:
     row = queries.select_client_caller(latchkey.db, **caller.parameters)
     if row is None:
         raise ApiError("session_not_found")
-    if refusal := client_callers.refusal_of(row, caller):
+    if refusal := introspection.refusal_of(row, caller):
         raise ApiError("expired.bad_jwt" if refusal == "bad_jwt" else "session_not_found")
     scopes = set(caller.scopes) & set(row.scopes or ())
     if "openid" not in scopes:

@@ -43,7 +43,7 @@ class _Authorization(NamedTuple):
     """A request, its client's row, and whether the user who entered the code may use the client."""
 
     request: "queries.SelectDeviceRequest"
-    client: "queries.SelectAskingClient"
+    client: "queries.SelectClient"
     may_use: bool
 
 
@@ -187,7 +187,7 @@ def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None")
 def _find(on: Runner, id: str, person: "queries.SelectPerson | None") -> _Authorization:
     """Return a request that waits for the decision of this user, who entered its code in this session."""
     row = queries.select_device_request(on, id=id)
-    client = row and queries.select_asking_client(on, id=row.client_id)
+    client = row and queries.select_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
     may_use = clients.may_use(person, consent.asking_of(client), row.resource)
@@ -211,5 +211,5 @@ def _decided(id: str, action: str) -> Response:
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
 
-def _name(client: "queries.SelectAskingClient") -> str:
+def _name(client: "queries.SelectClient") -> str:
     return names.in_one_line(client.name) or client.id

@@ -135,7 +135,7 @@ def _shown(authorization: consent.Authorization) -> dict[str, Any]:
     }
 
 
-def lasts(client: "queries.SelectAskingClient") -> dict[str, Any]:
+def lasts(client: "queries.SelectClient") -> dict[str, Any]:
     """Return how long the client keeps its access: from its last use if it `renews`, or from now."""
     settings = latchkey.settings
     unused, longest = settings.refresh_token_lifetime, settings.session_timebox
