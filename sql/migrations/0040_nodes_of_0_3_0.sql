@@ -1,4 +1,3 @@
--- Usable from 0038
 -- What served nodes of 0.3.0. Counts of those from before 0.4.0 have a key and no columns.
 DROP TRIGGER IF EXISTS failure_counts_without_columns ON failure_counts;
 DROP TRIGGER IF EXISTS oauth_clients_previous_secret ON oauth_clients;

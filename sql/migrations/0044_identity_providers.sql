@@ -1,4 +1,3 @@
--- Usable from 0038
 ALTER DOMAIN session_end_reason DROP CONSTRAINT session_end_reason_check;
 ALTER DOMAIN session_end_reason ADD CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
