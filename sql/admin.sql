@@ -138,8 +138,3 @@ SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '
           JOIN users AS u ON u.id = page.id
          CROSS JOIN user_object_for(u, :audience) AS shown) AS users,
        (SELECT count(*) FROM found) AS total;
-
--- name: make_administrator(id uuid, acted_at timestamptz)
-UPDATE users
-   SET role = 'admin', admin_since = coalesce(admin_since, :acted_at), updated_at = :acted_at
- WHERE id = :id;

@@ -43,11 +43,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
  CROSS JOIN user_object_for(u, :audience) AS shown
- CROSS JOIN LATERAL (
-         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-           FROM factors AS f
-          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-       ) AS verified (oldest, has_second_step)
+ CROSS JOIN factors_of(u.id) AS verified
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
 -- name: count_use_of_api_key(id uuid, key_mac bytea, refreshes integer, counted_until timestamptz)

@@ -48,7 +48,9 @@ SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_me
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
        (SELECT count(*)
-          FROM application_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
+          FROM sessions AS s
+         WHERE s.user_id = u.id AND s.grant_id IS NOT NULL
+           AND is_live(s, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
        (SELECT count(*)
           FROM one_time_tokens AS t
          WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()

@@ -108,8 +108,9 @@ SELECT u.id,
           CASE WHEN NOT :descending AND :sort NOT IN ('email', 'phone') THEN u.id END
  LIMIT :page_size;
 
--- name: estimate_users() -> row
-SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;
+-- name: estimate_rows(relation text) -> row
+-- What the last ANALYZE counted.
+SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = :relation::regclass;
 
 -- name: describe_users(ids text[], locks jsonb) -> rows (email?, phone?, name?, last_sign_in_at?)
 -- In the order of `ids`.

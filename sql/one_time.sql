@@ -79,17 +79,11 @@ UPDATE users AS u
 -- name: forget_sign_up(user_id uuid)
 UPDATE users SET user_metadata = '{}', signup_user_agent = NULL WHERE id = :user_id;
 
--- name: delete_user_because(user_id uuid, because text, origin jsonb, acted_at timestamptz)
-DELETE FROM users
- WHERE id = :user_id
-RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}',
-                      jsonb_build_object('because', :because));
-
--- name: void_change_to(user_id uuid, target text)
-DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = 'email_change' AND target = :target;
-
--- name: forget_new_email(user_id uuid)
-UPDATE users SET new_email = NULL, email_change_sent_at = NULL WHERE id = :user_id;
+-- name: withdraw_email(user_id uuid, target text)
+WITH voided AS (
+  DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = 'email_change' AND target = :target
+)
+UPDATE users SET new_email = NULL, email_change_sent_at = NULL WHERE id = :user_id AND new_email = :target;
 
 -- name: withdraw_changes(user_id uuid, purposes text[])
 -- A waiting message whose link or code is deleted is not sent. Call it with the user's row locked.

@@ -58,8 +58,6 @@ class FindUsers(NamedTuple):
 
 def find_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> FindUsers: ...
 
-def make_administrator(on: Runner, /, *, id: str | None) -> int: ...
-
 class SelectApiKeys(NamedTuple):
     role: str
     made_by: str
@@ -224,11 +222,6 @@ class ListAuditActions(NamedTuple):
 
 def list_audit_actions(on: Runner, /) -> list[ListAuditActions]: ...
 
-class EstimateAudit(NamedTuple):
-    total: int
-
-def estimate_audit(on: Runner, /) -> EstimateAudit: ...
-
 class ExportSnapshot(NamedTuple):
     snapshot: str
     created_at: str
@@ -330,11 +323,6 @@ class SelectSecondSteps(NamedTuple):
     recovery_codes: int
 
 def select_second_steps(on: Runner, /, *, user_id: str | None, added_before: datetime | str | None) -> SelectSecondSteps: ...
-
-class SelectCaptchaExpiry(NamedTuple):
-    expires_at: int
-
-def select_captcha_expiry(on: Runner, /, *, seconds: int | None) -> SelectCaptchaExpiry: ...
 
 def insert_spent_captcha(on: Runner, /, *, nonce: bytes | memoryview | None, expires_at: int | None) -> int: ...
 
@@ -520,10 +508,10 @@ class SearchUsers(NamedTuple):
 
 def search_users(on: Runner, /, *, filters: Any | None, among: Sequence[str | None] | None, sort: str | None, descending: bool | None, place: str | None, id: str | None, page_size: int | None) -> list[SearchUsers]: ...
 
-class EstimateUsers(NamedTuple):
+class EstimateRows(NamedTuple):
     total: int
 
-def estimate_users(on: Runner, /) -> EstimateUsers: ...
+def estimate_rows(on: Runner, /, *, relation: str | None) -> EstimateRows: ...
 
 class DescribeUsers(NamedTuple):
     id: str
@@ -1333,11 +1321,7 @@ def take_data_of_link(on: Runner, /, *, user_id: str | None, id: str | None) -> 
 
 def forget_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
 
-def delete_user_because(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
-
-def void_change_to(on: Runner, /, *, user_id: str | None, target: str | None) -> int: ...
-
-def forget_new_email(on: Runner, /, *, user_id: str | None) -> int: ...
+def withdraw_email(on: Runner, /, *, user_id: str | None, target: str | None) -> int: ...
 
 def withdraw_changes(on: Runner, /, *, user_id: str | None, purposes: Sequence[str | None] | None) -> int: ...
 
@@ -2349,11 +2333,7 @@ class ChangeUser(NamedTuple):
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
 
-class DeleteUser(NamedTuple):
-    moment: str
-    recorded: str
-
-def delete_user(on: Runner, /, *, user_id: str | None) -> DeleteUser: ...
+def delete_user(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
 
 class CountOtherAdministrators(NamedTuple):
     total: int
@@ -2526,16 +2506,7 @@ class SearchDeliveries(NamedTuple):
     has_user: bool
     address: str | None
 
-def search_deliveries(on: Runner, /, *, webhook_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchDeliveries]: ...
-
-class SearchFailedDeliveries(NamedTuple):
-    id: str
-    user_id: str
-    details: Any
-    has_user: bool
-    address: str | None
-
-def search_failed_deliveries(on: Runner, /, *, webhook_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchFailedDeliveries]: ...
+def search_deliveries(on: Runner, /, *, webhook_id: str | None, outcome: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchDeliveries]: ...
 
 class SelectDelivery(NamedTuple):
     details: Any

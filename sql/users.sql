@@ -95,11 +95,11 @@ UPDATE users AS u
  WHERE u.id = :user_id
 RETURNING (SELECT shown.user_object FROM user_object_for(u, :audience) AS shown) AS user_object;
 
--- name: delete_user(user_id uuid, origin jsonb, acted_at timestamptz) -> row
+-- name: delete_user(user_id uuid, because text, origin jsonb, acted_at timestamptz)
 DELETE FROM users
  WHERE id = :user_id
-RETURNING iso_8601(:acted_at) AS moment,
-          record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}', '{}') AS recorded;
+RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}',
+                         jsonb_build_object('because', :because));
 
 -- name: count_other_administrators(user_id uuid) -> row
 -- Those who can sign in. Two who leave at once must not count each other: lock the administrators first.

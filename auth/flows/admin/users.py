@@ -127,7 +127,7 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
 def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
     with targets.on(asked, user_id, claim=claim) as (act, user):
-        queries.delete_user(act, user_id=user.id)
+        queries.delete_user(act, user_id=user.id, because=None)
 
 
 def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
