@@ -14,9 +14,8 @@ INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, created_at, expir
 VALUES (:id, :user_id, :name, :key_mac, :scopes, :acted_at, :acted_at + make_interval(secs => :lifetime), :aal)
 RETURNING api_key_object(k) AS object;
 
--- name: count_own_api_keys(user_id uuid) -> row
--- Also those that have expired.
-SELECT count(*) AS total FROM api_keys WHERE user_id = :user_id;
+-- name: count_api_keys(user_id uuid) -> row
+SELECT count(*) AS total, count(*) FILTER (WHERE is_live(k)) AS live FROM api_keys AS k WHERE k.user_id = :user_id;
 
 -- name: remove_api_keys(user_id uuid, ids text[]) -> rows
 DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;

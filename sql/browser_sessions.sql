@@ -39,7 +39,6 @@ UPDATE browser_sessions
  WHERE session_id = :session_id;
 
 -- name: meet_site(session_id uuid)
--- Returns a row only once.
 UPDATE browser_sessions
    SET site_expected_until = NULL
  WHERE session_id = :session_id AND site_expected_until > now();

@@ -154,19 +154,19 @@ UPDATE users
        password_vouched = NULL, updated_at = :acted_at
  WHERE id = :user_id;
 
--- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
--- Deletes users who block an address for a user who has proved it, or whom an administrator creates.
+-- name: make_way(addresses text[], origin jsonb)
+-- Deletes users who block the addresses of an import.
 DELETE FROM users AS gone
  WHERE gone.id = ANY (ARRAY(
          SELECT u.id
            FROM users AS u
           WHERE (u.email = ANY (:addresses) OR u.phone = ANY (:addresses))
-            AND u.id IS DISTINCT FROM :owner_id AND gives_way(u) AND u.role <> 'admin'
+            AND gives_way(u) AND u.role <> 'admin'
           ORDER BY u.id
             FOR UPDATE OF u
        ))
 RETURNING record_acts_at(now(), :origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
-                         jsonb_build_object('because', :because));
+                         '{"because": "created_again"}');
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                authorization_code_lifetime integer, opened_by uuid,

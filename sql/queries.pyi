@@ -34,11 +34,6 @@ def set_ban(on: Runner, /, *, id: str | None, banned_until: datetime | str | Non
 
 def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, vouches_password: bool | None) -> int: ...
 
-class CountApiKeys(NamedTuple):
-    total: int
-
-def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
-
 def end_refused_sessions(on: Runner, /, *, user_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class SampleUsers(NamedTuple):
@@ -86,10 +81,11 @@ class WriteApiKey(NamedTuple):
 
 def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, aal: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey: ...
 
-class CountOwnApiKeys(NamedTuple):
+class CountApiKeys(NamedTuple):
     total: int
+    live: int
 
-def count_own_api_keys(on: Runner, /, *, user_id: str | None) -> CountOwnApiKeys: ...
+def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
 
 class RemoveApiKeys(NamedTuple):
     id: str
@@ -407,10 +403,6 @@ def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
-    invited_at: str | None
-    updated_at: str
-    email_proved: bool
-    phone_proved: bool
     identities: Any
     factors: Any
 
@@ -418,7 +410,6 @@ def select_user_facts(on: Runner, /, *, id: str | None) -> SelectUserFacts | Non
 
 class ListAnySessions(NamedTuple):
     id: str
-    method: str
     ip: str
     user_agent: str
     aal: str
@@ -440,11 +431,9 @@ def select_any_session(on: Runner, /, *, user_id: str | None, id: str | None) ->
 class ListMessagesOf(NamedTuple):
     id: str
     kind: str
-    channel: str
     recipient: str
     created_at: str
     outcome: str
-    attempts: int
     last_error: str | None
     response: str | None
 
@@ -694,17 +683,11 @@ def list_totp_factors(on: Runner, /, *, user_id: str | None, verified_before: da
 
 def forget_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class TryChallenge(NamedTuple):
-    id: str
-
-def try_challenge(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None) -> TryChallenge | None: ...
+def try_challenge(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None) -> int: ...
 
 def delete_challenge(on: Runner, /, *, id: str | None) -> int: ...
 
-class UseTotpStep(NamedTuple):
-    id: str
-
-def use_totp_step(on: Runner, /, *, id: str | None, step: int | None) -> UseTotpStep | None: ...
+def use_totp_step(on: Runner, /, *, id: str | None, step: int | None) -> int: ...
 
 def activate_factor(on: Runner, /, *, id: str | None, user_id: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> int: ...
 
@@ -1331,7 +1314,7 @@ def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, add
 
 def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
 
-def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None, owner_id: str | None, because: str | None) -> int: ...
+def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None) -> int: ...
 
 def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, network: str | None) -> int: ...
 
@@ -1813,16 +1796,7 @@ class SearchMessages(NamedTuple):
     details: Any
     has_user: bool
 
-def search_messages(on: Runner, /, *, states: Sequence[str | None] | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessages]: ...
-
-class SearchMessagesTo(NamedTuple):
-    id: str
-    user_id: str
-    kind: str
-    details: Any
-    has_user: bool
-
-def search_messages_to(on: Runner, /, *, recipient: str | None, states: Sequence[str | None] | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessagesTo]: ...
+def search_messages(on: Runner, /, *, states: Sequence[str | None] | None, recipient: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessages]: ...
 
 class CountMessages(NamedTuple):
     state: str
@@ -2293,10 +2267,7 @@ class InsertSignUp(NamedTuple):
 
 def insert_sign_up(on: Runner, /, *, user_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, is_confirmed: bool | None, user_agent: str | None) -> InsertSignUp: ...
 
-class InsertAnonymousUser(NamedTuple):
-    id: str
-
-def insert_anonymous_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None) -> InsertAnonymousUser: ...
+def insert_anonymous_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None) -> int: ...
 
 def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
