@@ -3,9 +3,6 @@
 -- name: lock_users(ids text[])
 SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
 
--- name: read_time() -> row
-SELECT clock_timestamp() AS now;
-
 -- name: share_client(id uuid)
 SELECT FROM oauth_clients WHERE id = :id FOR SHARE;
 

@@ -1046,11 +1046,6 @@ def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any |
 
 def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
 
-class ReadTime(NamedTuple):
-    now: datetime
-
-def read_time(on: Runner, /) -> ReadTime: ...
-
 def share_client(on: Runner, /, *, id: str | None) -> int: ...
 
 def lock_client(on: Runner, /, *, id: str | None) -> int: ...
@@ -1954,6 +1949,11 @@ class Ping(NamedTuple):
     answer: int
 
 def ping(on: Runner, /) -> Ping: ...
+
+class ReadTime(NamedTuple):
+    now: datetime
+
+def read_time(on: Runner, /) -> ReadTime: ...
 
 class SelectDatabaseHealth(NamedTuple):
     is_read_only: bool
