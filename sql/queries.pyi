@@ -93,11 +93,6 @@ class RemoveApiKeys(NamedTuple):
 
 def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[RemoveApiKeys]: ...
 
-class RecordApiKeyVerdict(NamedTuple):
-    refused_for: float | None
-
-def record_api_key_verdict(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None, network: str | None) -> RecordApiKeyVerdict: ...
-
 class SelectApiKeyToUse(NamedTuple):
     role: str
     made_by: str
@@ -125,8 +120,9 @@ def record_use_of_api_key(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectOwnerOfApiKey(NamedTuple):
     user_id: str
+    is_right: bool
 
-def select_owner_of_api_key(on: Runner, /, *, id: str | None) -> SelectOwnerOfApiKey | None: ...
+def select_owner_of_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectOwnerOfApiKey | None: ...
 
 class SelectApiKey(NamedTuple):
     role: str
