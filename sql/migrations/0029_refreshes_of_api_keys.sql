@@ -1,4 +1,3 @@
--- How often a key was exchanged, in a window that ends at `counted_until`, as for sessions.
 ALTER TABLE api_keys
   ADD COLUMN refreshes integer NOT NULL DEFAULT 0,
   ADD COLUMN counted_until timestamptz NOT NULL DEFAULT now();

@@ -1,3 +1,2 @@
--- Gates: clients that sign users in for a proxy.
 ALTER TABLE oauth_clients
   ADD COLUMN gate_origin text CONSTRAINT oauth_clients_gate_origin_key UNIQUE;
