@@ -604,11 +604,6 @@ class SelectLastDone(NamedTuple):
 
 def select_last_done(on: Runner, /, *, task: str | None) -> SelectLastDone | None: ...
 
-class SelectAdministrators(NamedTuple):
-    total: int
-
-def select_administrators(on: Runner, /) -> SelectAdministrators: ...
-
 class SelectLateMessages(NamedTuple):
     total: int
     oldest: int | None
@@ -2302,10 +2297,10 @@ def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None
 
 def delete_user(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
 
-class CountOtherAdministrators(NamedTuple):
+class CountAdministrators(NamedTuple):
     total: int
 
-def count_other_administrators(on: Runner, /, *, user_id: str | None) -> CountOtherAdministrators: ...
+def count_administrators(on: Runner, /, *, without: str | None) -> CountAdministrators: ...
 
 class KeepTypedAddress(NamedTuple):
     id: str

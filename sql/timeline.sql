@@ -129,10 +129,7 @@ SELECT a.details ->> 'hook' AS hook, a.details ->> 'said' AS said, iso_8601(a.at
  LIMIT 1;
 
 -- name: list_pending_users(address text) -> rows (phone?)
-SELECT id, email, phone FROM users WHERE new_email = :address
- UNION
-SELECT id, email, phone FROM users WHERE new_phone = :address
- ORDER BY id;
+SELECT id, email, phone FROM users WHERE new_email = :address OR new_phone = :address ORDER BY id;
 
 -- name: select_failure_counts(subjects text[]) -> rows (subject?, network?, seconds?)
 -- Includes the totals, which have no subject.

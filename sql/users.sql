@@ -99,6 +99,8 @@ DELETE FROM users
 RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}',
                          jsonb_build_object('because', :because));
 
--- name: count_other_administrators(user_id uuid) -> row
+-- name: count_administrators(without uuid) -> row
 -- Those who can sign in. Two who leave at once must not count each other: lock the administrators first.
-SELECT count(*) AS total FROM users AS u WHERE u.role = 'admin' AND u.id <> :user_id AND NOT is_banned(u);
+SELECT count(*) AS total
+  FROM users AS u
+ WHERE u.role = 'admin' AND u.id IS DISTINCT FROM :without AND NOT is_banned(u);

@@ -124,7 +124,7 @@ def delete_caller(asked: Asked, body: JsonObject) -> str:
         caller = admit_caller(asked, tx, act, given=given)
         if caller.role == "admin":
             tx.lock_administrators()
-            others = queries.count_other_administrators(tx, user_id=caller.id).total
+            others = queries.count_administrators(tx, without=caller.id).total
             if refusal := refusal_of_leaving(caller, others):
                 raise ApiError(refusal)
         queries.delete_user(tx, user_id=caller.id, because=None)

@@ -30,7 +30,7 @@ def decline_sign_up(asked: Asked, token: str) -> bool:
             return True
         if person.role == "admin":
             act.lock_administrators()
-        others = queries.count_other_administrators(act, user_id=person.id).total
+        others = queries.count_administrators(act, without=person.id).total
         if refusal_of_leaving(person, others) is None:
             queries.delete_user(act, user_id=person.id, because="declined")
         return True
