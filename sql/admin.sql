@@ -56,9 +56,6 @@ UPDATE users
        updated_at = :acted_at
  WHERE id = :id;
 
--- name: count_api_keys(user_id uuid) -> row
-SELECT count(*) AS total FROM api_keys AS k WHERE k.user_id = :user_id AND is_live(k);
-
 -- name: end_refused_sessions(user_id uuid, reason text, reach text, keys_up_to text, with_grants boolean,
 --                            acted_at timestamptz)
 SELECT end_refused_sessions(u, :reason, :reach, :keys_up_to, :with_grants, :acted_at)
@@ -138,8 +135,3 @@ SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '
           JOIN users AS u ON u.id = page.id
          CROSS JOIN user_object_for(u, :audience) AS shown) AS users,
        (SELECT count(*) FROM found) AS total;
-
--- name: make_administrator(id uuid, acted_at timestamptz)
-UPDATE users
-   SET role = 'admin', admin_since = coalesce(admin_since, :acted_at), updated_at = :acted_at
- WHERE id = :id;

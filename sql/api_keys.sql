@@ -14,22 +14,11 @@ INSERT INTO api_keys AS k (id, user_id, name, key_mac, scopes, created_at, expir
 VALUES (:id, :user_id, :name, :key_mac, :scopes, :acted_at, :acted_at + make_interval(secs => :lifetime), :aal)
 RETURNING api_key_object(k) AS object;
 
--- name: count_own_api_keys(user_id uuid) -> row
--- Also those that have expired.
-SELECT count(*) AS total FROM api_keys WHERE user_id = :user_id;
+-- name: count_api_keys(user_id uuid) -> row
+SELECT count(*) AS total, count(*) FILTER (WHERE is_live(k)) AS live FROM api_keys AS k WHERE k.user_id = :user_id;
 
 -- name: remove_api_keys(user_id uuid, ids text[]) -> rows
 DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;
-
--- name: record_api_key_verdict(id uuid, key_macs bytea[], network text, password_failures integer[])
---   -> row (refused_for?)
--- Whether or not there is a key of this id. By network, because a stranger who has seen the id must not lock
--- the key.
-SELECT refused_for
-  FROM record_verdict(CASE WHEN :password_failures IS NOT NULL
-                           THEN ARRAY[('api_key', :id, :network, (:password_failures)[1],
-                                       (:password_failures)[2])::failure_limit] END, 1,
-                      EXISTS (SELECT FROM api_keys AS k WHERE k.id = :id AND k.key_mac = ANY (:key_macs)));
 
 -- name: select_api_key_to_use(id uuid, key_macs bytea[], audience text)
 --   -> row? (converted_at?, banned_until?, oldest_factor_at?, key_expires_at?)
@@ -43,11 +32,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
  CROSS JOIN user_object_for(u, :audience) AS shown
- CROSS JOIN LATERAL (
-         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-           FROM factors AS f
-          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-       ) AS verified (oldest, has_second_step)
+ CROSS JOIN factors_of(u.id) AS verified
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
 -- name: count_use_of_api_key(id uuid, key_mac bytea, refreshes integer, counted_until timestamptz)
@@ -58,8 +43,8 @@ UPDATE api_keys
 -- name: record_use_of_api_key(id uuid, acted_at timestamptz)
 UPDATE api_keys SET last_used_on = (:acted_at AT TIME ZONE 'UTC')::date WHERE id = :id;
 
--- name: select_owner_of_api_key(id uuid) -> row?
-SELECT user_id FROM api_keys WHERE id = :id;
+-- name: select_owner_of_api_key(id uuid, key_macs bytea[]) -> row?
+SELECT user_id, key_mac = ANY (:key_macs) AS is_right FROM api_keys WHERE id = :id;
 
 -- name: select_api_key(id uuid, key_macs bytea[])
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_expires_at?, expires_at?)

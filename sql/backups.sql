@@ -48,7 +48,7 @@ UPDATE outbox
  WHERE outcome IS NULL AND NOT :resend;
 
 -- name: end_all_access(reason text, reach text, keys_up_to text, with_grants boolean)
--- Ends everything of all users of a restored database, because it may have ended since the backup.
+-- It may have ended since the backup.
 SELECT end_holdings(u.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
   FROM users AS u
  WHERE has_access(u.id, 'infinity');

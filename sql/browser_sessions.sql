@@ -18,11 +18,7 @@ SELECT s.id AS session_id, s.method, s.aal, s.created_at AS session_created_at, 
   FROM browser_sessions AS browser
   JOIN sessions AS s ON s.id = browser.session_id
   JOIN users AS u ON u.id = browser.user_id
- CROSS JOIN LATERAL (
-         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-           FROM factors AS f
-          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-       ) AS verified (oldest, has_second_step)
+ CROSS JOIN factors_of(u.id) AS verified
  WHERE browser.token_hash = :token_hash;
 
 -- name: keep_session(session_id uuid)
@@ -43,7 +39,6 @@ UPDATE browser_sessions
  WHERE session_id = :session_id;
 
 -- name: meet_site(session_id uuid)
--- Returns a row only once.
 UPDATE browser_sessions
    SET site_expected_until = NULL
  WHERE session_id = :session_id AND site_expected_until > now();

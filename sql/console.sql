@@ -61,7 +61,6 @@ SELECT to_char(day, 'YYYY-MM-DD') AS day,
  ORDER BY day;
 
 -- name: list_failures() -> rows
--- For the last 24 hours and the 24 hours before, most frequent first.
 SELECT name,
        coalesce(sum(count) FILTER (WHERE hour > now() - interval '24 hours'), 0)::bigint AS today,
        coalesce(sum(count) FILTER (WHERE hour <= now() - interval '24 hours'), 0)::bigint AS before

@@ -46,8 +46,8 @@ SELECT c.id, c.name, g.scopes, iso_8601(g.granted_at) AS granted_at,
 --                             session_timebox integer) -> row?
 SELECT c.id, c.name,
        (SELECT count(*)
-          FROM application_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
-         WHERE s.grant_id = g.id) AS sessions
+          FROM sessions AS s
+         WHERE s.grant_id = g.id AND is_live(s, :refresh_token_lifetime, :session_timebox)) AS sessions
   FROM oauth_grants AS g
   JOIN oauth_clients AS c ON c.id = g.client_id
  WHERE g.user_id = :user_id AND g.client_id = :client_id;

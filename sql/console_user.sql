@@ -1,10 +1,8 @@
--- name: select_user_facts(id uuid) -> row? (invited_at?)
-SELECT u.user_metadata::jsonb, u.app_metadata::jsonb, iso_8601(u.invited_at) AS invited_at,
-       iso_8601(u.updated_at) AS updated_at,
-       u.email_proved, u.phone_proved,
+-- name: select_user_facts(id uuid) -> row?
+SELECT u.user_metadata::jsonb, u.app_metadata::jsonb,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'provider', i.provider, 'subject', i.subject, 'data', i.identity_data,
-                 'last_sign_in_at', iso_8601(i.last_sign_in_at), 'created_at', iso_8601(i.created_at)
+                 'last_sign_in_at', iso_8601(i.last_sign_in_at)
                ) ORDER BY i.created_at, i.id), '[]')
           FROM identities AS i
          WHERE i.user_id = u.id) AS identities,
@@ -19,7 +17,7 @@ SELECT u.user_metadata::jsonb, u.app_metadata::jsonb, iso_8601(u.invited_at) AS 
 
 -- name: list_any_sessions(user_id uuid, refresh_token_lifetime integer, session_timebox integer,
 --                         most integer) -> rows
-SELECT s.id::text, s.method, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NULL AS is_application,
+SELECT s.id::text, host(s.ip) AS ip, s.user_agent, s.aal, s.opened_by IS NOT NULL AS is_application,
        iso_8601(s.created_at) AS created_at, iso_8601(s.refreshed_at) AS refreshed_at
   FROM own_sessions(:user_id, :refresh_token_lifetime, :session_timebox) AS s
  ORDER BY s.refreshed_at DESC, s.id
@@ -34,8 +32,8 @@ SELECT s.id::text, s.user_id::text, s.user_agent, iso_8601(s.refreshed_at) AS re
  WHERE s.user_id = :user_id AND s.id = :id AND s.ended_at IS NULL;
 
 -- name: list_messages_of(user_id uuid, most integer) -> rows (last_error?, response?)
-SELECT m.id::text, m.kind, m.channel, m.recipient, iso_8601(m.created_at) AS created_at,
-       coalesce(m.outcome, 'waiting') AS outcome, m.attempts, m.last_error, m.response
+SELECT m.id::text, m.kind, m.recipient, iso_8601(m.created_at) AS created_at,
+       coalesce(m.outcome, 'waiting') AS outcome, m.last_error, m.response
   FROM outbox AS m
  WHERE m.user_id = :user_id AND m.channel <> 'webhook'
  ORDER BY m.created_at DESC, m.id
@@ -48,7 +46,9 @@ SELECT u.id::text, u.role, u.email, u.new_email, u.phone, u.new_phone, u.user_me
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS sessions,
        (SELECT count(*)
-          FROM application_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
+          FROM sessions AS s
+         WHERE s.user_id = u.id AND s.grant_id IS NOT NULL
+           AND is_live(s, :refresh_token_lifetime, :session_timebox)) AS client_sessions,
        (SELECT count(*)
           FROM one_time_tokens AS t
          WHERE t.user_id = u.id AND t.spent_at IS NULL AND t.expires_at > now()

@@ -108,11 +108,11 @@ SELECT u.id,
           CASE WHEN NOT :descending AND :sort NOT IN ('email', 'phone') THEN u.id END
  LIMIT :page_size;
 
--- name: estimate_users() -> row
-SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;
+-- name: estimate_rows(relation text) -> row
+-- What the last ANALYZE counted.
+SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = :relation::regclass;
 
 -- name: describe_users(ids text[], locks jsonb) -> rows (email?, phone?, name?, last_sign_in_at?)
--- In the order of `ids`.
 SELECT u.id,
        u.email,
        u.phone,
@@ -172,7 +172,6 @@ UPDATE bulk_acts AS b
  WHERE b.id = :id AND b.position = :position;
 
 -- name: list_groups(most_users integer, most integer) -> row
--- The groups of the newest users.
 SELECT ARRAY(
   SELECT DISTINCT name
     FROM (SELECT app_metadata -> 'groups' AS theirs

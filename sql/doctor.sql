@@ -85,11 +85,6 @@ INSERT INTO last_done (task) VALUES (:task) ON CONFLICT (task) DO UPDATE SET at 
 -- name: select_last_done(task text) -> row?
 SELECT floor(extract(epoch FROM now() - at))::bigint AS seconds_ago FROM last_done WHERE task = :task;
 
--- name: select_administrators() -> row
-SELECT count(*) AS total
-  FROM users AS u
- WHERE u.role = 'admin' AND NOT is_banned(u);
-
 -- name: select_late_messages(late integer) -> row (oldest?, reason?)
 SELECT count(*) AS total,
        floor(extract(epoch FROM now() - min(m.created_at)))::bigint AS oldest,

@@ -29,7 +29,6 @@ INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, created_at
 VALUES (:id, :user_id, :factor_type, :friendly_name, :secret, :acted_at);
 
 -- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
--- `is_begun_here` if this session began to enrol it.
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step, created_at,
        EXISTS (SELECT FROM factor_challenges AS c
                 WHERE c.factor_id = f.id AND c.session_id = :session_id) AS is_begun_here,
@@ -55,23 +54,20 @@ UPDATE users
  WHERE id = :user_id AND first_factor_at IS NOT NULL 
    AND NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = users.id AND f.verified_at IS NOT NULL);
 
--- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid,
---                     challenge_tries integer) -> row?
+-- name: try_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid, challenge_tries integer)
 UPDATE factor_challenges
    SET tries = tries + 1
  WHERE id = :id AND user_id = :user_id AND session_id = :session_id AND factor_id = :factor_id
-   AND purpose = 'totp' AND tries < :challenge_tries AND expires_at > now()
-RETURNING id;
+   AND purpose = 'totp' AND tries < :challenge_tries AND expires_at > now();
 
 -- name: delete_challenge(id uuid)
 DELETE FROM factor_challenges WHERE id = :id;
 
--- name: use_totp_step(id uuid, step bigint) -> row?
+-- name: use_totp_step(id uuid, step bigint)
 -- A code works once across all sessions, and codes of earlier steps do not work after it.
 UPDATE factors
    SET last_step = :step, last_used_at = now()
- WHERE id = :id AND coalesce(last_step, -1) < :step
-RETURNING id;
+ WHERE id = :id AND coalesce(last_step, -1) < :step;
 
 -- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
 --                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean,

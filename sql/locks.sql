@@ -3,11 +3,7 @@
 -- name: lock_users(ids text[])
 SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
 
--- name: read_time() -> row
-SELECT clock_timestamp() AS now;
-
 -- name: share_client(id uuid)
--- Nobody changes or deletes it meanwhile.
 SELECT FROM oauth_clients WHERE id = :id FOR SHARE;
 
 -- name: lock_client(id uuid)

@@ -79,17 +79,11 @@ UPDATE users AS u
 -- name: forget_sign_up(user_id uuid)
 UPDATE users SET user_metadata = '{}', signup_user_agent = NULL WHERE id = :user_id;
 
--- name: delete_user_because(user_id uuid, because text, origin jsonb, acted_at timestamptz)
-DELETE FROM users
- WHERE id = :user_id
-RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}',
-                      jsonb_build_object('because', :because));
-
--- name: void_change_to(user_id uuid, target text)
-DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = 'email_change' AND target = :target;
-
--- name: forget_new_email(user_id uuid)
-UPDATE users SET new_email = NULL, email_change_sent_at = NULL WHERE id = :user_id;
+-- name: withdraw_email(user_id uuid, target text)
+WITH voided AS (
+  DELETE FROM one_time_tokens WHERE user_id = :user_id AND purpose = 'email_change' AND target = :target
+)
+UPDATE users SET new_email = NULL, email_change_sent_at = NULL WHERE id = :user_id AND new_email = :target;
 
 -- name: withdraw_changes(user_id uuid, purposes text[])
 -- A waiting message whose link or code is deleted is not sent. Call it with the user's row locked.
@@ -160,19 +154,19 @@ UPDATE users
        password_vouched = NULL, updated_at = :acted_at
  WHERE id = :user_id;
 
--- name: make_way(addresses text[], owner_id uuid, because text, origin jsonb)
--- Deletes users who block an address for a user who has proved it, or whom an administrator creates.
+-- name: make_way(addresses text[], origin jsonb)
+-- Deletes users who block the addresses of an import.
 DELETE FROM users AS gone
  WHERE gone.id = ANY (ARRAY(
          SELECT u.id
            FROM users AS u
           WHERE (u.email = ANY (:addresses) OR u.phone = ANY (:addresses))
-            AND u.id IS DISTINCT FROM :owner_id AND gives_way(u) AND u.role <> 'admin'
+            AND gives_way(u) AND u.role <> 'admin'
           ORDER BY u.id
             FOR UPDATE OF u
        ))
 RETURNING record_acts_at(now(), :origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
-                         jsonb_build_object('because', :because));
+                         '{"because": "created_again"}');
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
 --                                authorization_code_lifetime integer, opened_by uuid,

@@ -125,30 +125,21 @@ SELECT (SELECT count(*)
        (SELECT extract(epoch FROM now() - at)::double precision FROM last_done WHERE task = 'verified_backup')
          AS backup_verified_age;
 
--- name: search_messages(states text[], before_at timestamptz, before_id uuid, most integer)
+-- name: search_messages(states text[], recipient text, before_at timestamptz, before_id uuid, most integer)
 --   -> rows (user_id?)
--- One range of the index outbox_messages for each state.
+-- For each state, a custom plan reads one range of the index of states, or that of a recipient.
 SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id IS NOT NULL AS has_user
   FROM unnest(:states) AS wanted (state)
  CROSS JOIN LATERAL (
          SELECT *
            FROM outbox
           WHERE channel <> 'webhook' AND coalesce(outcome, 'waiting') = wanted.state
+            AND (:recipient IS NULL OR recipient = :recipient)
             AND (:before_at IS NULL OR (created_at, id) < (:before_at, :before_id))
           ORDER BY created_at DESC, id DESC
           LIMIT :most
        ) AS m
   LEFT JOIN users AS u ON u.id = m.user_id
- ORDER BY m.created_at DESC, m.id DESC
- LIMIT :most;
-
--- name: search_messages_to(recipient text, states text[], before_at timestamptz, before_id uuid,
---                          most integer) -> rows
-SELECT m.id, m.user_id, m.kind, message_details(m, m.recipient) AS details, u.id IS NOT NULL AS has_user
-  FROM outbox AS m
-  LEFT JOIN users AS u ON u.id = m.user_id
- WHERE m.recipient = :recipient AND m.channel <> 'webhook' AND coalesce(m.outcome, 'waiting') = ANY (:states)
-   AND (:before_at IS NULL OR (m.created_at, m.id) < (:before_at, :before_id))
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT :most;
 

@@ -20,11 +20,7 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
        clock_timestamp() AS now
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
- CROSS JOIN LATERAL (
-         SELECT min(f.verified_at), coalesce(bool_or(f.factor_type <> 'passkey'), false)
-           FROM factors AS f
-          WHERE f.user_id = u.id AND f.verified_at IS NOT NULL
-       ) AS verified (oldest, has_second_step)
+ CROSS JOIN factors_of(u.id) AS verified
  CROSS JOIN LATERAL (
          SELECT max(i.updated_at) FILTER (WHERE i.provider = 'email'),
                 max(i.updated_at) FILTER (WHERE i.provider = 'phone')

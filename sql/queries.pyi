@@ -34,11 +34,6 @@ def set_ban(on: Runner, /, *, id: str | None, banned_until: datetime | str | Non
 
 def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, vouches_password: bool | None) -> int: ...
 
-class CountApiKeys(NamedTuple):
-    total: int
-
-def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
-
 def end_refused_sessions(on: Runner, /, *, user_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class SampleUsers(NamedTuple):
@@ -57,8 +52,6 @@ class FindUsers(NamedTuple):
     total: int
 
 def find_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> FindUsers: ...
-
-def make_administrator(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectApiKeys(NamedTuple):
     role: str
@@ -88,21 +81,17 @@ class WriteApiKey(NamedTuple):
 
 def write_api_key(on: Runner, /, *, id: str | None, user_id: str | None, aal: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None) -> WriteApiKey: ...
 
-class CountOwnApiKeys(NamedTuple):
+class CountApiKeys(NamedTuple):
     total: int
+    live: int
 
-def count_own_api_keys(on: Runner, /, *, user_id: str | None) -> CountOwnApiKeys: ...
+def count_api_keys(on: Runner, /, *, user_id: str | None) -> CountApiKeys: ...
 
 class RemoveApiKeys(NamedTuple):
     id: str
     name: str
 
 def remove_api_keys(on: Runner, /, *, user_id: str | None, ids: Sequence[str | None] | None) -> list[RemoveApiKeys]: ...
-
-class RecordApiKeyVerdict(NamedTuple):
-    refused_for: float | None
-
-def record_api_key_verdict(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None, network: str | None) -> RecordApiKeyVerdict: ...
 
 class SelectApiKeyToUse(NamedTuple):
     role: str
@@ -131,8 +120,9 @@ def record_use_of_api_key(on: Runner, /, *, id: str | None) -> int: ...
 
 class SelectOwnerOfApiKey(NamedTuple):
     user_id: str
+    is_right: bool
 
-def select_owner_of_api_key(on: Runner, /, *, id: str | None) -> SelectOwnerOfApiKey | None: ...
+def select_owner_of_api_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectOwnerOfApiKey | None: ...
 
 class SelectApiKey(NamedTuple):
     role: str
@@ -223,11 +213,6 @@ class ListAuditActions(NamedTuple):
     action: str
 
 def list_audit_actions(on: Runner, /) -> list[ListAuditActions]: ...
-
-class EstimateAudit(NamedTuple):
-    total: int
-
-def estimate_audit(on: Runner, /) -> EstimateAudit: ...
 
 class ExportSnapshot(NamedTuple):
     snapshot: str
@@ -331,11 +316,6 @@ class SelectSecondSteps(NamedTuple):
 
 def select_second_steps(on: Runner, /, *, user_id: str | None, added_before: datetime | str | None) -> SelectSecondSteps: ...
 
-class SelectCaptchaExpiry(NamedTuple):
-    expires_at: int
-
-def select_captcha_expiry(on: Runner, /, *, seconds: int | None) -> SelectCaptchaExpiry: ...
-
 def insert_spent_captcha(on: Runner, /, *, nonce: bytes | memoryview | None, expires_at: int | None) -> int: ...
 
 class CountHours(NamedTuple):
@@ -419,10 +399,6 @@ def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
-    invited_at: str | None
-    updated_at: str
-    email_proved: bool
-    phone_proved: bool
     identities: Any
     factors: Any
 
@@ -430,7 +406,6 @@ def select_user_facts(on: Runner, /, *, id: str | None) -> SelectUserFacts | Non
 
 class ListAnySessions(NamedTuple):
     id: str
-    method: str
     ip: str
     user_agent: str
     aal: str
@@ -452,11 +427,9 @@ def select_any_session(on: Runner, /, *, user_id: str | None, id: str | None) ->
 class ListMessagesOf(NamedTuple):
     id: str
     kind: str
-    channel: str
     recipient: str
     created_at: str
     outcome: str
-    attempts: int
     last_error: str | None
     response: str | None
 
@@ -520,10 +493,10 @@ class SearchUsers(NamedTuple):
 
 def search_users(on: Runner, /, *, filters: Any | None, among: Sequence[str | None] | None, sort: str | None, descending: bool | None, place: str | None, id: str | None, page_size: int | None) -> list[SearchUsers]: ...
 
-class EstimateUsers(NamedTuple):
+class EstimateRows(NamedTuple):
     total: int
 
-def estimate_users(on: Runner, /) -> EstimateUsers: ...
+def estimate_rows(on: Runner, /, *, relation: str | None) -> EstimateRows: ...
 
 class DescribeUsers(NamedTuple):
     id: str
@@ -631,11 +604,6 @@ class SelectLastDone(NamedTuple):
 
 def select_last_done(on: Runner, /, *, task: str | None) -> SelectLastDone | None: ...
 
-class SelectAdministrators(NamedTuple):
-    total: int
-
-def select_administrators(on: Runner, /) -> SelectAdministrators: ...
-
 class SelectLateMessages(NamedTuple):
     total: int
     oldest: int | None
@@ -706,17 +674,11 @@ def list_totp_factors(on: Runner, /, *, user_id: str | None, verified_before: da
 
 def forget_factors(on: Runner, /, *, user_id: str | None) -> int: ...
 
-class TryChallenge(NamedTuple):
-    id: str
-
-def try_challenge(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None) -> TryChallenge | None: ...
+def try_challenge(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, factor_id: str | None) -> int: ...
 
 def delete_challenge(on: Runner, /, *, id: str | None) -> int: ...
 
-class UseTotpStep(NamedTuple):
-    id: str
-
-def use_totp_step(on: Runner, /, *, id: str | None, step: int | None) -> UseTotpStep | None: ...
+def use_totp_step(on: Runner, /, *, id: str | None, step: int | None) -> int: ...
 
 def activate_factor(on: Runner, /, *, id: str | None, user_id: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> int: ...
 
@@ -1072,11 +1034,6 @@ def renew_invitation(on: Runner, /, *, user_id: str | None, user_metadata: Any |
 
 def lock_users(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
 
-class ReadTime(NamedTuple):
-    now: datetime
-
-def read_time(on: Runner, /) -> ReadTime: ...
-
 def share_client(on: Runner, /, *, id: str | None) -> int: ...
 
 def lock_client(on: Runner, /, *, id: str | None) -> int: ...
@@ -1330,11 +1287,7 @@ def take_data_of_link(on: Runner, /, *, user_id: str | None, id: str | None) -> 
 
 def forget_sign_up(on: Runner, /, *, user_id: str | None) -> int: ...
 
-def delete_user_because(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
-
-def void_change_to(on: Runner, /, *, user_id: str | None, target: str | None) -> int: ...
-
-def forget_new_email(on: Runner, /, *, user_id: str | None) -> int: ...
+def withdraw_email(on: Runner, /, *, user_id: str | None, target: str | None) -> int: ...
 
 def withdraw_changes(on: Runner, /, *, user_id: str | None, purposes: Sequence[str | None] | None) -> int: ...
 
@@ -1344,7 +1297,7 @@ def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, add
 
 def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
 
-def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None, owner_id: str | None, because: str | None) -> int: ...
+def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None) -> int: ...
 
 def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, network: str | None) -> int: ...
 
@@ -1824,16 +1777,7 @@ class SearchMessages(NamedTuple):
     details: Any
     has_user: bool
 
-def search_messages(on: Runner, /, *, states: Sequence[str | None] | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessages]: ...
-
-class SearchMessagesTo(NamedTuple):
-    id: str
-    user_id: str
-    kind: str
-    details: Any
-    has_user: bool
-
-def search_messages_to(on: Runner, /, *, recipient: str | None, states: Sequence[str | None] | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessagesTo]: ...
+def search_messages(on: Runner, /, *, states: Sequence[str | None] | None, recipient: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchMessages]: ...
 
 class CountMessages(NamedTuple):
     state: str
@@ -1991,6 +1935,11 @@ class Ping(NamedTuple):
     answer: int
 
 def ping(on: Runner, /) -> Ping: ...
+
+class ReadTime(NamedTuple):
+    now: datetime
+
+def read_time(on: Runner, /) -> ReadTime: ...
 
 class SelectDatabaseHealth(NamedTuple):
     is_read_only: bool
@@ -2304,10 +2253,7 @@ class InsertSignUp(NamedTuple):
 
 def insert_sign_up(on: Runner, /, *, user_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, is_confirmed: bool | None, user_agent: str | None) -> InsertSignUp: ...
 
-class InsertAnonymousUser(NamedTuple):
-    id: str
-
-def insert_anonymous_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None) -> InsertAnonymousUser: ...
+def insert_anonymous_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None) -> int: ...
 
 def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -2344,16 +2290,12 @@ class ChangeUser(NamedTuple):
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
 
-class DeleteUser(NamedTuple):
-    moment: str
-    recorded: str
+def delete_user(on: Runner, /, *, user_id: str | None, because: str | None) -> int: ...
 
-def delete_user(on: Runner, /, *, user_id: str | None) -> DeleteUser: ...
-
-class CountOtherAdministrators(NamedTuple):
+class CountAdministrators(NamedTuple):
     total: int
 
-def count_other_administrators(on: Runner, /, *, user_id: str | None) -> CountOtherAdministrators: ...
+def count_administrators(on: Runner, /, *, without: str | None) -> CountAdministrators: ...
 
 class KeepTypedAddress(NamedTuple):
     id: str
@@ -2521,16 +2463,7 @@ class SearchDeliveries(NamedTuple):
     has_user: bool
     address: str | None
 
-def search_deliveries(on: Runner, /, *, webhook_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchDeliveries]: ...
-
-class SearchFailedDeliveries(NamedTuple):
-    id: str
-    user_id: str
-    details: Any
-    has_user: bool
-    address: str | None
-
-def search_failed_deliveries(on: Runner, /, *, webhook_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchFailedDeliveries]: ...
+def search_deliveries(on: Runner, /, *, webhook_id: str | None, outcome: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchDeliveries]: ...
 
 class SelectDelivery(NamedTuple):
     details: Any

@@ -1,6 +1,5 @@
 -- name: select_message(id uuid)
 --   -> row? (one_time_token_id?, code_challenge?, browser_hash?, user_agent?, ip?)
--- `has_link` is whether the undo link of a notice still works.
 SELECT m.id, m.user_id, m.channel, m.kind, m.recipient, m.variables, m.one_time_token_id, t.code_challenge,
        t.browser_hash, t.user_agent, host(t.ip) AS ip,
        coalesce(m.outcome, 'waiting') AS outcome,

@@ -1,8 +1,10 @@
 -- name: ping() -> row
 SELECT 1 AS answer;
 
+-- name: read_time() -> row
+SELECT clock_timestamp() AS now;
+
 -- name: select_database_health() -> row
--- Whether anything in this Postgres has waited for a lock for a second.
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        EXISTS (SELECT FROM pg_locks WHERE waitstart < now() - interval '1 second') AS has_waits;
 

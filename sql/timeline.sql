@@ -107,9 +107,10 @@ SELECT u.id,
  CROSS JOIN LATERAL (SELECT count(*) AS total,
                             count(*) FILTER (WHERE NOT is_banned(u) AND may_use(u, c, s.resource)
                                                AND s.aal < 'aal2' AND needed.is_step) AS below
-                       FROM application_sessions(u.id, :refresh_token_lifetime, :session_timebox) AS s
+                       FROM sessions AS s
                        JOIN oauth_grants AS o ON o.id = s.grant_id
-                       JOIN oauth_clients AS c ON c.id = o.client_id) AS opened
+                       JOIN oauth_clients AS c ON c.id = o.client_id
+                      WHERE s.user_id = u.id AND is_live(s, :refresh_token_lifetime, :session_timebox)) AS opened
  CROSS JOIN LATERAL (SELECT count(*) AS total,
                             count(*) FILTER (WHERE NOT is_banned(u)
                                                AND k.aal < 'aal2' AND needed.is_step) AS below
@@ -128,10 +129,7 @@ SELECT a.details ->> 'hook' AS hook, a.details ->> 'said' AS said, iso_8601(a.at
  LIMIT 1;
 
 -- name: list_pending_users(address text) -> rows (phone?)
-SELECT id, email, phone FROM users WHERE new_email = :address
- UNION
-SELECT id, email, phone FROM users WHERE new_phone = :address
- ORDER BY id;
+SELECT id, email, phone FROM users WHERE new_email = :address OR new_phone = :address ORDER BY id;
 
 -- name: select_failure_counts(subjects text[]) -> rows (subject?, network?, seconds?)
 -- Includes the totals, which have no subject.

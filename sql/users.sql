@@ -51,10 +51,9 @@ SELECT created.id IS NOT NULL AS is_created, draft.id,
  CROSS JOIN draft_identity
   LEFT JOIN created ON true;
 
--- name: insert_anonymous_user(user_id uuid, user_metadata jsonb) -> row
+-- name: insert_anonymous_user(user_id uuid, user_metadata jsonb)
 INSERT INTO users (id, user_metadata, made_by)
-VALUES (:user_id, merge_metadata('{}', :user_metadata::user_metadata), 'anonymous')
-RETURNING id;
+VALUES (:user_id, merge_metadata('{}', :user_metadata::user_metadata), 'anonymous');
 
 -- name: convert_user(user_id uuid, acted_at timestamptz)
 UPDATE users SET converted_at = :acted_at, updated_at = :acted_at WHERE id = :user_id;
@@ -80,7 +79,6 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
  WHERE u.id = :caller_id;
 
 -- name: mark_password_leaked(user_id uuid)
--- Until the user has another password.
 UPDATE users SET password_leaked_at = now() WHERE id = :user_id AND password_leaked_at IS NULL;
 
 -- name: change_user(user_id uuid, user_metadata jsonb, new_email text, new_phone text, audience text,
@@ -95,12 +93,14 @@ UPDATE users AS u
  WHERE u.id = :user_id
 RETURNING (SELECT shown.user_object FROM user_object_for(u, :audience) AS shown) AS user_object;
 
--- name: delete_user(user_id uuid, origin jsonb, acted_at timestamptz) -> row
+-- name: delete_user(user_id uuid, because text, origin jsonb, acted_at timestamptz)
 DELETE FROM users
  WHERE id = :user_id
-RETURNING iso_8601(:acted_at) AS moment,
-          record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}', '{}') AS recorded;
+RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user.deleted}',
+                         jsonb_build_object('because', :because));
 
--- name: count_other_administrators(user_id uuid) -> row
+-- name: count_administrators(without uuid) -> row
 -- Those who can sign in. Two who leave at once must not count each other: lock the administrators first.
-SELECT count(*) AS total FROM users AS u WHERE u.role = 'admin' AND u.id <> :user_id AND NOT is_banned(u);
+SELECT count(*) AS total
+  FROM users AS u
+ WHERE u.role = 'admin' AND u.id IS DISTINCT FROM :without AND NOT is_banned(u);

@@ -17,7 +17,6 @@ SELECT t.user_id
  LIMIT 1;
 
 -- name: select_newest_code(target text, browser_hash bytea) -> row?
--- The code that works in a browser.
 SELECT code_mac
   FROM (SELECT * FROM one_time_tokens
          WHERE target = :target AND code_mac IS NOT NULL

@@ -279,25 +279,15 @@ SELECT w.id, origin_of(w.url) AS origin, w.description, w.events, w.disabled_rea
  WHERE :id IS NULL OR w.id = :id
  ORDER BY w.created_at, w.id;
 
--- name: search_deliveries(webhook_id uuid, before_at timestamptz, before_id uuid, most integer)
+-- name: search_deliveries(webhook_id uuid, outcome text, before_at timestamptz, before_id uuid, most integer)
 --   -> rows (user_id?, address?)
+-- A custom plan drops the outcome that is null, or uses the index of failed events.
 SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
        coalesce(u.email, u.phone) AS address
   FROM outbox AS m
   LEFT JOIN users AS u ON u.id = m.user_id
  WHERE m.channel = 'webhook' AND m.recipient = :webhook_id::text
-   AND (:before_at IS NULL OR (m.created_at, m.id) < (:before_at, :before_id))
- ORDER BY m.created_at DESC, m.id DESC
- LIMIT :most;
-
--- name: search_failed_deliveries(webhook_id uuid, before_at timestamptz, before_id uuid, most integer)
---   -> rows (address?)
--- Not a parameter of the statement above: its generic plan would read all deliveries.
-SELECT m.id, m.user_id, delivery_object(m) AS details, u.id IS NOT NULL AS has_user,
-       coalesce(u.email, u.phone) AS address
-  FROM outbox AS m
-  LEFT JOIN users AS u ON u.id = m.user_id
- WHERE m.channel = 'webhook' AND m.recipient = :webhook_id::text AND m.outcome = 'failed'
+   AND (:outcome IS NULL OR m.outcome = :outcome)
    AND (:before_at IS NULL OR (m.created_at, m.id) < (:before_at, :before_id))
  ORDER BY m.created_at DESC, m.id DESC
  LIMIT :most;

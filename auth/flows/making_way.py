@@ -13,4 +13,4 @@ def make_way(tx: Transaction, ids: Iterable[str | None], because: str) -> None:
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
         if user and is_replaced(user, user.now):
-            queries.delete_user_because(tx, user_id=user.id, because=because)
+            queries.delete_user(tx, user_id=user.id, because=because)

@@ -32,10 +32,3 @@ CREATE OR REPLACE FUNCTION own_sessions(owner uuid, lifetime integer, timebox in
 AS $$
   SELECT * FROM sessions AS s WHERE s.user_id = owner AND s.grant_id IS NULL AND is_live(s, lifetime, timebox)
 $$;
-
-CREATE OR REPLACE FUNCTION application_sessions(owner uuid, lifetime integer, timebox integer)
-  RETURNS SETOF sessions
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT * FROM sessions AS s WHERE s.user_id = owner AND s.grant_id IS NOT NULL AND is_live(s, lifetime, timebox)
-$$;

@@ -1,3 +1,1 @@
--- As in 0019.
-LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE;
 ALTER TABLE sessions ADD COLUMN factor_proved_at timestamptz;

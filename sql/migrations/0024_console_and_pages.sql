@@ -1,10 +1,3 @@
--- Takes about 30 seconds for a million users. ANALYZE, because the statistics of words decide plans.
-CREATE INDEX users_words ON users USING gin (
-  to_tsvector('simple', translate(coalesce(email, '') || ' ' || coalesce(user_metadata ->> 'name', ''),
-                                  '@._+-/’', '       '))
-) WITH (fastupdate = off);
-ANALYZE users;
-
 CREATE TABLE bulk_acts (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,

@@ -11,8 +11,4 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
--- An id that `reuse_session_id` sets for one transaction.
-ALTER TABLE sessions ALTER COLUMN id SET DEFAULT
-  coalesce(nullif(current_setting('latchkey.session_id', true), '')::uuid, gen_random_uuid());
-
 ALTER TABLE authorization_codes ADD COLUMN provider text;

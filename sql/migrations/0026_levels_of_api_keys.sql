@@ -1,5 +1,5 @@
--- A key has the level of the session that made it; one that a node of 0.3.0 makes has `aal1`. Once its user
--- had verified a factor, only a session at `aal2` could make a key.
+-- A key has the level of the session that made it. Once its user had verified a factor, only a session at
+-- `aal2` could make a key.
 ALTER TABLE api_keys ADD COLUMN aal text NOT NULL DEFAULT 'aal1';
 UPDATE api_keys AS k
    SET aal = 'aal2'

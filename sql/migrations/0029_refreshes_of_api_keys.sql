@@ -1,6 +1,5 @@
--- How often a key was exchanged, in a window that ends at `counted_until`, as for sessions.
 ALTER TABLE api_keys
   ADD COLUMN refreshes integer NOT NULL DEFAULT 0,
   ADD COLUMN counted_until timestamptz NOT NULL DEFAULT now();
--- Nodes of 0.3.0 open sessions by a function, which knows the id that they set for one transaction.
+-- In 0.3.0, it could be set for one transaction.
 ALTER TABLE sessions ALTER COLUMN id SET DEFAULT gen_random_uuid();

@@ -1,16 +1,8 @@
--- Usable from 0038
 -- What served nodes of 0.3.0. Counts of those from before 0.4.0 have a key and no columns.
 DROP TRIGGER IF EXISTS failure_counts_without_columns ON failure_counts;
 DROP TRIGGER IF EXISTS oauth_clients_previous_secret ON oauth_clients;
 DROP INDEX failure_counts_key;
-UPDATE failure_counts
-   SET kind = parts[1], subject = parts[2], network = parts[3], seconds = found.seconds
-  FROM (SELECT key AS of, CASE WHEN has_seconds THEN trim_array(parts, 1) ELSE parts END AS parts,
-               CASE WHEN has_seconds THEN parts[cardinality(parts)]::integer END AS seconds
-          FROM failure_counts, string_to_array(key, ' ') AS parts,
-               LATERAL (SELECT parts[1] IN ('message', 'invite', 'mail', 'sms')) AS known (has_seconds)
-         WHERE kind IS NULL) AS found
- WHERE key = found.of;
+DELETE FROM failure_counts WHERE kind IS NULL;
 DROP FUNCTION IF EXISTS session_state(users, sessions, bigint, integer, integer);
 DROP FUNCTION IF EXISTS client_state(users, sessions, oauth_clients, bigint, integer, integer);
 DROP FUNCTION IF EXISTS api_key_state(users, api_keys, bigint);

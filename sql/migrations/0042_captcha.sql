@@ -1,4 +1,3 @@
--- Proofs of work that were used.
 CREATE TABLE spent_captchas (
   nonce       bytea PRIMARY KEY,
   expires_at  timestamptz NOT NULL

@@ -1,5 +1,3 @@
--- Usable from 0038
--- Clients that come by a document, and clients that an administrator blocks.
 ALTER TABLE oauth_clients ADD COLUMN metadata_url text;
 ALTER TABLE oauth_clients ADD COLUMN fetched_until timestamptz;
 ALTER TABLE oauth_clients ADD COLUMN is_blocked boolean NOT NULL DEFAULT false;

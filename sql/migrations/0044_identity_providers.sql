@@ -1,4 +1,3 @@
--- Usable from 0038
 ALTER DOMAIN session_end_reason DROP CONSTRAINT session_end_reason_check;
 ALTER DOMAIN session_end_reason ADD CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',
@@ -8,8 +7,6 @@ ALTER DOMAIN session_end_reason ADD CONSTRAINT session_end_reason_check CHECK (
             'reset_by_admin', 'access_lost', 'restored', 'provider_disabled')
 );
 
--- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
--- provider is `sso:<id>`. `client_secret` is encrypted.
 CREATE TABLE identity_providers (
   id                       uuid PRIMARY KEY,
   identifier               text NOT NULL CONSTRAINT identity_providers_identifier_key UNIQUE,
@@ -34,8 +31,6 @@ CREATE TABLE identity_provider_domains (
 );
 CREATE INDEX identity_provider_domains_provider_id ON identity_provider_domains (provider_id);
 
--- Users with a proved address whom an administrator moves to a provider: its next sign-in with the address of
--- one links their identity.
 CREATE TABLE identity_provider_adoptions (
   user_id      uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   provider_id  uuid NOT NULL REFERENCES identity_providers ON DELETE CASCADE,

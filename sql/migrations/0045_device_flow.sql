@@ -1,5 +1,3 @@
--- Usable from 0038
--- Requests of devices (RFC 8628), which have no browser and no redirect URI.
 ALTER TABLE oauth_clients DROP CONSTRAINT oauth_clients_grant_types_check;
 ALTER TABLE oauth_clients ADD CONSTRAINT oauth_clients_grant_types_check CHECK (
   cardinality(grant_types) > 0

@@ -1,4 +1,3 @@
--- Usable from 0047
 -- Of every member that has a name. Takes about 30 seconds for a million users, in which none can be written.
 -- The old index goes by a migration of its own: in this one, nobody could read users either.
 CREATE INDEX users_names ON users USING gin (

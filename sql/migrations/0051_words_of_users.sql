@@ -1,3 +1,2 @@
--- Usable from 0047
 -- users_names has its place.
-DROP INDEX users_words;
+DROP INDEX IF EXISTS users_words;

@@ -90,7 +90,7 @@ def test_act_gives_up_when_the_owner_has_changed_three_times(db, alice, bob):
 
 def test_statement_of_an_act_does_not_run_without_one(db):
     with pytest.raises(RuntimeError, match="writes for an act"):
-        queries.delete_user(db, user_id=None)
+        queries.delete_user(db, user_id=None, because=None)
 
 
 def lock(parts, session):

@@ -20,7 +20,6 @@ PROMISED = {
 
 
 def statement_constants(config: Settings) -> dict[str, Any]:
-    failures = config.rate_limit_login_failures, config.rate_limit_account_failures
     return {
         "audience": config.jwt_audience,
         "document_hosts": list(config.oauth_client_documents),
@@ -30,10 +29,6 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "rotation": config.refresh_token_rotation,
         "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
         "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
-        # The number of wrong passwords and the seconds: per network, and of all unknown networks together.
-        "password_failures": [number for each in failures for number in (each.amount, each.get_expiry())]
-        if config.rate_limits_enabled
-        else None,
         **PROMISED,
         "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,

@@ -24,11 +24,11 @@ _MOST = 2**32 - 1  # of the counter
 
 
 def make_challenge() -> dict[str, Any]:
-    seconds = promises.CAPTCHA_LIFETIME
+    now = queries.read_time(latchkey.db).now
     parameters = {
         "algorithm": "PBKDF2/SHA-256",
         "cost": latchkey.settings.captcha_cost,
-        "expiresAt": queries.select_captcha_expiry(latchkey.db, seconds=seconds).expires_at,
+        "expiresAt": int(now.timestamp()) + promises.CAPTCHA_LIFETIME,
         "keyLength": _KEY_BYTES,
         "keyPrefix": _PREFIX,
         "nonce": os.urandom(16).hex(),

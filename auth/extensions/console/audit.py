@@ -42,7 +42,7 @@ class _AuditFilters(Filters):
 @blueprint.get("/console/audit")
 @administrator
 def show_audit() -> Response:
-    query, total = read_query(_AuditFilters()), queries.estimate_audit(latchkey.db).total
+    query, total = read_query(_AuditFilters()), queries.estimate_rows(latchkey.db, relation="audit_log").total
     try:
         found = _search(query)
     except _Unknown as error:

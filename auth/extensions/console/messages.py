@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 from flask import Blueprint, Response
 
@@ -37,13 +36,10 @@ def show_messages() -> Response:
     found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
     totals = {row.state: row.total for row in found}
     totals["failed"] += totals.pop("expired")
-    place = place_of(query)
     states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]
-    if "to" in query:
-        recipient = whole_address(query["to"]) or query["to"]
-        rows: list[Any] = queries.search_messages_to(latchkey.db, recipient=recipient, states=states, **place)
-    else:
-        rows = queries.search_messages(latchkey.db, states=states, **place)
+    recipient = (whole_address(query["to"]) or query["to"]) if "to" in query else None
+    with latchkey.db.search() as tx:
+        rows = queries.search_messages(tx, states=states, recipient=recipient, **place_of(query))
     return console_page(
         "messages.html",
         counts={state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()},

@@ -59,7 +59,6 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
     is_administrator, name = user.role == "admin", facts.user_metadata.get("name")
     return {
         "user": user,
-        "facts": facts,
         "name": name[:_LONGEST_NAME] if isinstance(name, str) else "",
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
         "made": label("origins", user.made_by),

@@ -51,8 +51,9 @@ def show_webhooks() -> Response:
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
     known, query = _webhook(webhook_id), read_query(_DeliveryFilters())
-    search = queries.search_failed_deliveries if "state" in query else queries.search_deliveries
-    rows = search(latchkey.db, webhook_id=known.id, **place_of(query))
+    wanted = {"webhook_id": known.id, "outcome": query.get("state")}
+    with latchkey.db.search() as tx:
+        rows = queries.search_deliveries(tx, **wanted, **place_of(query))
     return console_page(
         "webhook.html",
         webhook=known,

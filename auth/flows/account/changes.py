@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
+from auth.core.text.moments import iso_8601
 from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.facts import Person
@@ -123,11 +124,11 @@ def delete_caller(asked: Asked, body: JsonObject) -> str:
         caller = admit_caller(asked, tx, act, given=given)
         if caller.role == "admin":
             tx.lock_administrators()
-            others = queries.count_other_administrators(tx, user_id=caller.id).total
+            others = queries.count_administrators(tx, without=caller.id).total
             if refusal := refusal_of_leaving(caller, others):
                 raise ApiError(refusal)
-        row = queries.delete_user(tx, user_id=caller.id)
-    return row.moment
+        queries.delete_user(tx, user_id=caller.id, because=None)
+    return iso_8601(tx.acted_at)
 
 
 def _read(asked: Asked, body: JsonObject) -> _Wish:

@@ -43,7 +43,7 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
         act.read(queries.select_holders, addresses=[email])
         known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
         if known and not known.email_proved and password_hash:
-            queries.delete_user_because(act, user_id=known.id, because="created_again")
+            queries.delete_user(act, user_id=known.id, because="created_again")
             known = None
         if known is None:
             made = {"by": "administrator", "role": "admin"}
@@ -65,7 +65,9 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
             return {"id": id, "email": email, "created": True}
         if known.email_proved and known.role != "admin":
             ends.end_refused_sessions(act, known.id)
-            queries.make_administrator(act, id=known.id)
+            queries.update_any_user(
+                act, id=known.id, role="admin", user_metadata={}, app_metadata={}, vouches_password=False
+            )
             ends.end_refused_sessions(act, known.id)
             audit.record(
                 act, known.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"

@@ -127,14 +127,14 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
 def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
     with targets.on(asked, user_id, claim=claim) as (act, user):
-        queries.delete_user(act, user_id=user.id)
+        queries.delete_user(act, user_id=user.id, because=None)
 
 
 def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
     with targets.on(asked, user_id, claim=claim) as (act, user):
         ends.end(act, user.id, None, "ended_by_admin")
         audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
-        return SignedOut(iso_8601(user.now), queries.count_api_keys(act, user_id=user.id).total)
+        return SignedOut(iso_8601(user.now), queries.count_api_keys(act, user_id=user.id).live)
 
 
 def clear_locks(asked: Asked, user_id: str) -> bool:

@@ -54,7 +54,7 @@ def judge_app_code(
 
 def spend_totp(on: Runner, match: Match) -> bool:
     """Whether a right code was not used meanwhile."""
-    return queries.use_totp_step(on, id=match.factor_id, step=match.step) is not None
+    return queries.use_totp_step(on, id=match.factor_id, step=match.step) == 1
 
 
 def check_recovery_code(

@@ -30,9 +30,9 @@ def decline_sign_up(asked: Asked, token: str) -> bool:
             return True
         if person.role == "admin":
             act.lock_administrators()
-        others = queries.count_other_administrators(act, user_id=person.id).total
+        others = queries.count_administrators(act, without=person.id).total
         if refusal_of_leaving(person, others) is None:
-            queries.delete_user_because(act, user_id=person.id, because="declined")
+            queries.delete_user(act, user_id=person.id, because="declined")
         return True
 
 
@@ -42,9 +42,7 @@ def decline_change(asked: Asked, token: str) -> bool:
         person = link and person_of(act, link.user_id)
         if not (link and person and links.can_be_declined(link.purpose, person, person.now)):
             return False
-        queries.void_change_to(act, user_id=person.id, target=link.target)
-        if person.new_email == link.target:
-            queries.forget_new_email(act, user_id=person.id)
+        if queries.withdraw_email(act, user_id=person.id, target=link.target):
             acts = ["email_change_declined"]
             audit.record(act, person.id, None, acts, ["user.updated"], new_address=link.target)
         return True

@@ -284,7 +284,7 @@ def _take_new_address(
     old_address = person.email if kind == "email" else person.phone
     holder = holder_of(act, link.target, person.id)
     if holder and users.is_replaced(holder, holder.now):
-        queries.delete_user_because(act, user_id=holder.id, because="proved_by_other")
+        queries.delete_user(act, user_id=holder.id, because="proved_by_other")
     new: dict[str, Any] = {f"new_{kind}": link.target}
     notify(asked, act, person, reason, **new)
     prove_address(act, person, kind, link.target, cast(first_proof.ProvedBy, link.purpose))

@@ -7,7 +7,9 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
+from auth.flows import verdicts
 from auth.flows.sessions.issuing import about_key, claims_of
+from auth.rules.counts import Limit
 from auth.rules.refreshing import counted
 from auth.rules.tokens import end_of_key
 from auth.web import audit, callers, limits
@@ -47,12 +49,15 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
     token hook without limit.
     """
     macs, network = asked.parts.api_keys.macs(key), asked.client["network"]
+    failures = asked.settings.rate_limit_login_failures
+    # By network: a stranger who has seen the id must not lock the key.
+    limit = Limit("api_key", id, network, failures.amount, failures.get_expiry())
     with acts.begin(asked.db) as act:
-        verdict = act.record_verdict(queries.record_api_key_verdict, id=id, key_macs=macs, network=network)
-        owner = row = None
+        # Equal statements for a key that does not exist.
+        owner, row = queries.select_owner_of_api_key(act, id=id, key_macs=macs), None
+        counted_in = [limit] if asked.settings.rate_limits_enabled else []
+        verdict = verdicts.record(act, counted_in, is_right=owner is not None and owner.is_right)
         if verdict.refused_for is None:
-            # Equal statements for a key that does not exist.
-            owner = queries.select_owner_of_api_key(act, id=id)
             act.lock_users([owner and owner.user_id])
             row = act.read(queries.select_api_key_to_use, id=id, key_macs=macs)
         if row and end_of_key(callers.key_of(row), row.now):

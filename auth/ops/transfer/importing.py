@@ -132,7 +132,7 @@ class Import:
         try:
             with acts.begin(self.database) as act:
                 queries.begin_import(act)
-                queries.make_way(act, addresses=_addresses(rows), owner_id=None, because="created_again")
+                queries.make_way(act, addresses=_addresses(rows))
                 inserted = queries.import_users(act, users={"users": rows}, import_id=self._id)
                 created = {row.id for row in inserted}
                 factors = [factor for row in rows if row["id"] in created for factor in row["factors"]]
