@@ -26,22 +26,14 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "document_hosts": list(config.oauth_client_documents),
         "refresh_token_lifetime": config.refresh_token_lifetime,
         "session_timebox": config.session_timebox,
-        "reuse_interval": config.refresh_reuse_interval,
-        "rotation": config.refresh_token_rotation,
-        "refresh_limit": config.rate_limit_refresh.amount if config.rate_limits_enabled else None,
-        "refresh_limit_seconds": config.rate_limit_refresh.get_expiry(),
         # The number of wrong passwords and the seconds: per network, and of all unknown networks together.
         "password_failures": [number for each in failures for number in (each.amount, each.get_expiry())]
         if config.rate_limits_enabled
         else None,
         **PROMISED,
-        "sessions_per_user": config.sessions_per_user,
         "audit_retention": config.audit_retention,
         "unconfirmed_retention": config.unconfirmed_retention,
         "notices_total": config.rate_limit_notices_sms_total.amount if config.rate_limits_enabled else None,
         "notices_seconds": config.rate_limit_notices_sms_total.get_expiry(),
-        "email_confirm_required": config.email_confirm_required,
-        "phone_confirm_required": config.phone_confirm_required,
         "mfa_required": config.mfa_required,
-        "notify_sign_in": config.notify_sign_in,
     }
