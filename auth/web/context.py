@@ -80,12 +80,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
         key_ring=key_ring,
         access_tokens=key_ring.access_tokens,
         refresh_tokens=key_ring.refresh_tokens,
-        client_tokens=ClientTokens(
-            key_ring.access_tokens,
-            openid_keys,
-            issuer=settings.jwt_issuer,
-            document_hosts=settings.oauth_client_documents,
-        ),
+        client_tokens=ClientTokens(settings, key_ring.access_tokens, openid_keys),
         client_refresh_tokens=key_ring.client_refresh_tokens,
         openid_keys=openid_keys,
         passwords=passwords,

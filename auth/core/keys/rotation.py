@@ -115,7 +115,7 @@ def rotate(
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
         start = derived_keys.format_time(active_from)
         if kind == OPENID:
-            row = openid_keys.new_row(_sealer(settings), active_from)
+            row = openid_keys.new_row(derived_keys.Sealer(settings.secret_key), active_from)
             queries.insert_openid_key(db, **row)
             new = Key(kind, row["id"], None, active_from)
             _record(db, "key_rotated", new)
@@ -157,7 +157,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
                 remedy = f"Wait until another takes over at {derived_keys.format_time(waiting)}."
             raise CannotRotate(f"{key.id} is in use. {remedy}")
         if key.kind == "secret" and not key.waits:
-            resealing.reseal(db, _sealer(settings))
+            resealing.reseal(db, derived_keys.Sealer(settings.secret_key))
         needs = needs_of(db, settings, key)
         if needs and not force:
             raise StillNeeded(
@@ -178,7 +178,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if isinstance(key.entry, str):
-        purposes = (derived_keys.SEALING, ApiKeys.purpose)
+        purposes = (derived_keys.Sealer.purpose, ApiKeys.purpose)
         rows = queries.count_needs_of_secret(
             db,
             key_ids=[derived_keys.key_id(derived_keys.derive((key.entry,), each)[0]) for each in purposes],
@@ -210,10 +210,6 @@ def secret_used_since(settings: Settings) -> float:
 def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
     """Return the keys of a kind, the last rotated one first. Raises `psycopg2.Error`."""
     return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
-
-
-def _sealer(settings: Settings) -> derived_keys.Sealer:
-    return derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
 
 
 def _find(db: Database, settings: Settings, id: str) -> Key:

@@ -23,6 +23,7 @@ _KINDS: dict[str, tuple[Any, Any]] = {
     "HS256": ("oct", 256),
 }
 ALGORITHMS = tuple(_KINDS)
+SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
 _LEAST_SECRET = 32  # bytes
 _PUBLIC_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 

@@ -21,7 +21,7 @@ from auth.core.net import redirects
 from auth.core.net.networks import is_loopback
 from auth.core.settings.values import urls
 from auth.core.tokens import client_ids, derived_keys, signing_keys
-from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.core.tokens.signing_keys import SECOND_STEP
 
 Check = Callable[[str], object]
 # At least eight letters, so that random secrets do not contain them by chance.
