@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from auth.core import json_bodies
 from auth.core.net import sockets
-from auth.core.net.redirects import origin
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, size_in_json
@@ -149,7 +148,3 @@ def _may_be_kept(claims: Mapping[str, object]) -> bool:
     except (ValueError, RecursionError, json_bodies.InvalidJson):  # a ValueError: half of a surrogate pair
         return False
     return True
-
-
-def has_origin_of(url: str, issuer: str) -> bool:
-    return origin(url) == origin(issuer)

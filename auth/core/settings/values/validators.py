@@ -196,17 +196,16 @@ def site_login_url(value: str) -> None:
 def _target(value: str, problem: str) -> None:
     if "*" in value:
         raise ValueError("has a wildcard. Remove it")
+    redirect_pattern(value, problem)
+
+
+def redirect_pattern(
+    value: str, problem: str = "must be URLs or patterns such as https://app.example.com/**"
+) -> None:
     try:
         redirects.parse_pattern(value)
     except redirects.InvalidUrl as error:
         raise ValueError(f"{error}. {_capital(problem)}") from None
-
-
-def redirect_pattern(value: str) -> None:
-    try:
-        redirects.parse_pattern(value)
-    except redirects.InvalidUrl as error:
-        raise ValueError(f"{error}. Must be URLs or patterns such as https://app.example.com/**") from None
 
 
 def jwk_set(value: str) -> None:
