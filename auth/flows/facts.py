@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from auth.rules.clients import Client
 from auth.rules.counts import KnownNetwork
-from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
+from auth.rules.deciding import Deciding
 from auth.rules.proofs import Addition, Kind
 from auth.rules.sessions import OpenSession, ProvedSession
 from auth.rules.users import is_anonymous, is_banned
@@ -76,11 +76,6 @@ def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:
 
 def deciding_of(row: "queries.SelectDeciding") -> Deciding:
     """Return what decides about a token. A ban that is over does not."""
-    session = None
-    if row.session_id is not None and row.aal is not None:
-        session = DecidingSession(
-            id=row.session_id, aal=row.aal, ended_at=row.ended_at, factor_id=row.factor_id, amr=row.amr
-        )
     return Deciding(
         id=row.id,
         role=row.role,
@@ -92,14 +87,13 @@ def deciding_of(row: "queries.SelectDeciding") -> Deciding:
         banned_until=row.banned_until if is_banned(row, row.now) else None,
         is_anonymous=is_anonymous(row),
         created_at=row.created_at,
-        providers=tuple(row.providers),
-        factors=tuple(
-            DecidingFactor(
-                **each | {name: datetime.fromisoformat(each[name]) for name in ("created_at", "updated_at")}
-            )
-            for each in row.factors
-        ),
-        session=session,
+        providers=row.providers,
+        factors=row.factors,
+        session_id=row.session_id,
+        aal=row.aal,
+        ended_at=row.ended_at,
+        factor_id=row.factor_id,
+        amr=row.amr,
     )
 
 
