@@ -38,15 +38,6 @@ class Link(Protocol):
     def browser_hash(self) -> bytes | memoryview | None: ...
 
 
-class ChangingPerson(Person, Protocol):
-    """`new_email` and `new_phone` are those that the user has asked for."""
-
-    @property
-    def new_email(self) -> str | None: ...
-    @property
-    def new_phone(self) -> str | None: ...
-
-
 L = TypeVar("L", bound=Link)
 
 
@@ -130,7 +121,7 @@ def can_be_declined(purpose: str, person: Person, now: datetime) -> bool:
     return purpose == "email_change" and lacks_address(person)
 
 
-def refusal_of_use(purpose: str, target: str, person: ChangingPerson, now: datetime) -> Refusal | None:
+def refusal_of_use(purpose: str, target: str, person: Person, now: datetime) -> Refusal | None:
     """Refuse a link or code for an address that is no longer the user's, nor the new one.
 
     A new address that the user has proved is not refused: an earlier transaction of the same use has changed

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
-from auth.rules.users import Person, User, is_banned
+from auth.rules.users import AddressKind, Person, User, is_banned
 
 
 class AuthorizationCode(Protocol):
@@ -22,26 +22,18 @@ class AuthorizationCode(Protocol):
     def opened_by(self) -> str | None: ...
 
 
-class Confirmation(Protocol):
-    """The settings: which kinds of address sign in only once they are confirmed."""
-
-    @property
-    def email_confirm_required(self) -> bool: ...
-    @property
-    def phone_confirm_required(self) -> bool: ...
-
-
 def refusal_of_password(
     person: Person | None,
     *,
     is_right: bool,
-    provider: str,
-    settings: Confirmation,
+    kind: AddressKind,
+    must_be_confirmed: bool,
     role: str | None = None,
     now: datetime,
 ) -> Refusal | None:
     """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason: a
-    ban, an address to be confirmed first, or that the user lacks the `role` that the console demands.
+    ban, an address of this `kind` that `must_be_confirmed` first, or that the user lacks the `role` that the
+    console demands.
 
     Of several sign-ups for one address no password counts before its proof (rule 8): such a user has none,
     also if `is_right` says that the newest one was given.
@@ -50,10 +42,9 @@ def refusal_of_password(
         return "invalid_credentials"
     if is_banned(person, now):
         return "user_banned"
-    if provider == "email" and settings.email_confirm_required and person.email_confirmed_at is None:
-        return "email_not_confirmed"
-    if provider == "phone" and settings.phone_confirm_required and person.phone_confirmed_at is None:
-        return "phone_not_confirmed"
+    confirmed_at = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
+    if must_be_confirmed and confirmed_at is None:
+        return "email_not_confirmed" if kind == "email" else "phone_not_confirmed"
     if role is not None and person.role != role:
         return "not_admin"
     return "invalid_credentials" if person.password_hash is None else None

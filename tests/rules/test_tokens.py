@@ -51,15 +51,15 @@ BY_NOBODY = replace(ANCIENT, method="anonymous")
         ("A wrong one learns of no ban.", BANNED, {"is_right": False}, "invalid_credentials"),
         ("The right one does.", BANNED, {}, "user_banned"),
         ("And of an address that is not confirmed.", UNUSED, {}, "email_not_confirmed"),
-        ("A number need not be, here.", replace(UNUSED, phone=NUMBER), {"provider": "phone"}, None),
+        ("Or of such a number.", replace(UNUSED, phone=NUMBER), {"kind": "phone"}, "phone_not_confirmed"),
+        ("It need not be, elsewhere.", UNUSED, {"must_be_confirmed": False}, None),
         ("Of several sign-ups none counts.", replace(ALICE, password_hash=None), {}, "invalid_credentials"),
         ("The console admits administrators.", CAROL, {"role": "admin"}, None),
         ("And nobody else.", ALICE, {"role": "admin"}, "not_admin"),
     ],
 )
 def test_password_signs_in(sentence, user, facts, refusal):
-    settings = SimpleNamespace(email_confirm_required=True, phone_confirm_required=False)
-    known = {"is_right": True, "provider": "email", "settings": settings, "now": NOW} | facts
+    known = {"is_right": True, "kind": "email", "must_be_confirmed": True, "now": NOW} | facts
     assert sign_in.refusal_of_password(user, **known) == refusal
 
 

@@ -67,13 +67,7 @@ def text_of(field: str, values: Sequence[Secret]) -> str:
 
 def list_keys(db: Database, settings: Settings) -> list[Key]:
     """Return all keys, in the order of their files. Raises `psycopg2.Error`."""
-    return [key for kind in FIELDS for key in keys_of(kind, settings)] + openid_keys_of(db)
-
-
-def openid_keys_of(db: Database) -> list[Key]:
-    """Return the keys of ID tokens, the newest first."""
-    rows = queries.list_openid_keys(db)[::-1]
-    return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
+    return [key for kind in KINDS for key in known_keys(db, settings, kind)]
 
 
 def _timed(kind: str, found: Sequence[tuple[str, str | None, float]]) -> list[Key]:
@@ -209,7 +203,10 @@ def secret_used_since(settings: Settings) -> float:
 
 def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
     """Return the keys of a kind, the last rotated one first. Raises `psycopg2.Error`."""
-    return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
+    if kind != OPENID:
+        return keys_of(kind, settings)
+    rows = queries.list_openid_keys(db)[::-1]
+    return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
 
 
 def _find(db: Database, settings: Settings, id: str) -> Key:

@@ -85,8 +85,6 @@ class CustomerProvider(Provider):
             scopes=" ".join(row.scopes),
             title=row.name,
             link_by_email=True,
-            **dict.fromkeys(("authorize_url", "token_url", "userinfo_url", "emails_url", "logo"), ""),
-            **dict.fromkeys(("team_id", "key_id", "private_key"), ""),
         )
         super().__init__(f"{PREFIX}{row.id}", settings, base_url)
         self.id = row.id

@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -173,13 +174,13 @@ class Settings:
     webhook_private_networks: bool = kinds.flag(None)
     deliver: bool = kinds.flag(True)
     hook_before_user_created: str = kinds.secret_url(kinds.text("", urls.http_url))
-    hook_before_user_created_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_before_user_created_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
     hook_custom_access_token: str = kinds.secret_url(kinds.text("", hooks.url_or_function))
-    hook_custom_access_token_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_custom_access_token_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
     hook_send_email: str = kinds.secret_url(kinds.text("", urls.http_url))
-    hook_send_email_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_send_email_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
     hook_send_sms: str = kinds.secret_url(kinds.text("", urls.http_url))
-    hook_send_sms_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_send_sms_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
     audit_retention: int = kinds.number(400, 1, 36_500, " of days")
     unconfirmed_retention: int = kinds.number(30, 1, 36_500, " of days")
     db_prepare: bool = kinds.flag(True)
@@ -240,6 +241,9 @@ class Settings:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
         return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
+
+    def confirm_required(self, kind: Literal["email", "phone"]) -> bool:
+        return self.email_confirm_required if kind == "email" else self.phone_confirm_required
 
     def hook(self, name: str) -> hooks.Hook | None:
         """Return the hook of AUTH_HOOK_<NAME>, if it is set."""

@@ -29,18 +29,18 @@ class ProviderSettings:
 
     client_ids: tuple[str, ...]
     client_secret: str = field(metadata=kinds.SECRET)
-    issuer: str
-    authorize_url: str
-    token_url: str
-    userinfo_url: str
-    emails_url: str
-    scopes: str
-    title: str
-    logo: str
-    link_by_email: bool | None
-    team_id: str
-    key_id: str
-    private_key: str = field(metadata=kinds.SECRET)
+    issuer: str = ""
+    authorize_url: str = ""
+    token_url: str = ""
+    userinfo_url: str = ""
+    emails_url: str = ""
+    scopes: str = ""
+    title: str = ""
+    logo: str = ""
+    link_by_email: bool | None = None
+    team_id: str = ""
+    key_id: str = ""
+    private_key: str = field(default="", metadata=kinds.SECRET)
 
 
 def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str, ProviderSettings]:

@@ -10,9 +10,10 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from auth.core import promises
+from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.settings import Settings
 from auth.core.tokens import client_ids, jws
 from auth.core.tokens.access_tokens import REMEMBERED, AccessTokens
@@ -44,16 +45,10 @@ class ClientCaller:
         return {"user_id": self.subject, "session_id": self.session_id, "client_id": self.client_id}
 
 
-class RsaKeys(Protocol):
-    def all(self) -> Sequence[Key]: ...
-
-    def make_first(self) -> Sequence[Key]: ...
-
-
 class ClientTokens:
     """Signs with the keys of session tokens; with `rsa_keys` if those are secrets, or for RS256."""
 
-    def __init__(self, settings: Settings, access_tokens: AccessTokens, rsa_keys: RsaKeys) -> None:
+    def __init__(self, settings: Settings, access_tokens: AccessTokens, rsa_keys: OpenIdKeys) -> None:
         self._access_tokens = access_tokens
         self._rsa_keys = rsa_keys
         self._issuer = settings.jwt_issuer

@@ -77,8 +77,8 @@ def sign_in_with_password(
                     else refusal_of_password(
                         person,
                         is_right=is_right,
-                        provider=known.kind,
-                        settings=asked.settings,
+                        kind=known.kind,
+                        must_be_confirmed=asked.settings.confirm_required(known.kind),
                         role=role,
                         now=person.now,
                     )
