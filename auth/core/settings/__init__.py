@@ -319,7 +319,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values["warnings"])
 
     combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
-    lines = combined.contradictions(values) or kept_secrets.add(values, missing_secrets)
+    lines = [*combined.contradictions(values)] or kept_secrets.add(values, missing_secrets)
     _refuse(lines, values["warnings"])
     return Settings(**values)
 
