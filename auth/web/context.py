@@ -92,9 +92,9 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
         api_keys=key_ring.api_keys,
         service_role_keys=key_ring.service_role_keys,
         redirects=AllowList(
-            settings.site_url, settings.redirect_allow_list, settings.own_pages, settings.own_redirects
+            settings.site_url, settings.redirect_allow_list, settings.base_url, has_pages=settings.pages
         ),
-        origins=Origins(settings.base_url, settings.cors_origins, settings.urls_of_applications),
+        origins=Origins(settings),
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },

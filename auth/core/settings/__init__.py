@@ -218,25 +218,6 @@ class Settings:
         return {name: url for name, url in pages.items() if url}
 
     @functools.cached_property
-    def own_pages(self) -> list[str]:
-        """The URLs of our pages to which a sign-in may return."""
-        pages = ("sign-in", "new-password", "account") if self.pages else ()
-        return [f"{self.base_url}/{page}" for page in pages]
-
-    @functools.cached_property
-    def urls_of_applications(self) -> list[str]:
-        """The URLs whose pages receive tokens, use passkeys or ask for consent."""
-        urls = (self.site_url, *self.redirect_allow_list, *self.webauthn_origins, self.oauth_consent_url)
-        # Applications on Android have an identifier instead of an origin.
-        return [url for url in urls if "://" in url]
-
-    @functools.cached_property
-    def own_redirects(self) -> list[str]:
-        """The URLs of ours that redirect to providers and to applications."""
-        paths = ("authorize", "oauth/**")
-        return [f"{self.base_url}{prefix}/{path}" for prefix in ("", "/auth/v1") for path in paths]
-
-    @functools.cached_property
     def offers_phone(self) -> bool:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
