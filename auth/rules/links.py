@@ -81,9 +81,9 @@ def ends_everything(purpose: str, *, was_mailed: bool) -> bool:
     return purpose == "recovery" and not was_mailed
 
 
-def comes_back(others: Iterable[Person], address: str) -> bool:
+def comes_back(holder: Person | None, address: str) -> bool:
     """Rule 25: the address of a notice is the user's again, unless another user has proved it since."""
-    return not any(has_proved(other, address) for other in others)
+    return holder is None or not has_proved(holder, address)
 
 
 def asks_for_factor(verified_at: datetime | None, now: datetime) -> bool:
@@ -99,9 +99,9 @@ def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: da
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
 
 
-def is_due(purpose: str, person: Person, holders: Iterable[Person], now: datetime) -> bool:
+def is_due(purpose: str, person: Person, holder: Person | None, now: datetime) -> bool:
     """Whether a link or code may still be sent: for a sign-up, until its address is confirmed; for a new
-    address, while all users who hold it give way.
+    address, while nobody holds it, or a user who gives way.
     """
     if is_banned(person, now):
         return False
@@ -110,7 +110,7 @@ def is_due(purpose: str, person: Person, holders: Iterable[Person], now: datetim
     if purpose == "sms_signup":
         return person.phone_confirmed_at is None
     if purpose in _CHANGES:
-        return all(gives_way(holder, now) for holder in holders)
+        return holder is None or gives_way(holder, now)
     return True
 
 
