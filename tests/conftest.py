@@ -48,7 +48,7 @@ from auth.core import settings
 from auth.core.logs import ThrottledLog
 from auth.core.passwords import bcrypt_hash
 from auth.core.settings.state import of_requests
-from auth.core.tokens.derived_keys import SEALING, derive, key_id
+from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import rendering
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from auth.web.application import Application
@@ -217,8 +217,8 @@ def database_url(state_dir: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def all_rows(database_url: str, state_dir: Path) -> Iterator[Rows]:
-    (key,) = derive([(state_dir / "secret_key").read_text().strip()], SEALING)
-    rows, schema_before = Rows(database_url, key_id(key)), set(catalog.lines(database_url))
+    sealer = Sealer([(state_dir / "secret_key").read_text().strip()])
+    rows, schema_before = Rows(database_url, sealer.newest), set(catalog.lines(database_url))
     yield rows
     rows.close()
     changed = set(catalog.lines(database_url)) ^ schema_before

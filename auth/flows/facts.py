@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, cast
 
-from auth.rules.clients import Client, Credentials
+from auth.rules.clients import Client
 from auth.rules.counts import KnownNetwork
-from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
+from auth.rules.deciding import Deciding
 from auth.rules.proofs import Addition, Kind
 from auth.rules.sessions import OpenSession, ProvedSession
 from auth.rules.users import is_anonymous, is_banned
@@ -31,23 +31,6 @@ class ClientFacts(Protocol):
     def is_blocked(self) -> bool | None: ...
 
 
-class CredentialFacts(Protocol):
-    """A row with the credentials of an application."""
-
-    @property
-    def token_endpoint_auth_method(self) -> str: ...
-    @property
-    def secret_hash(self) -> memoryview | None: ...
-    @property
-    def previous_secret_hash(self) -> memoryview | None: ...
-    @property
-    def previous_secret_expires_at(self) -> datetime | None: ...
-    @property
-    def accepts_either_method(self) -> bool: ...
-    @property
-    def is_blocked(self) -> bool: ...
-
-
 def own_session_of(row: "Person") -> ProvedSession | None:
     """Return the row as a session, if the user has it."""
     return None if row.session_created_at is None else cast(ProvedSession, row)
@@ -63,22 +46,6 @@ def client_of(row: ClientFacts) -> Client | None:
         is_dynamic=row.is_dynamic,
         is_blocked=row.is_blocked,
     )
-
-
-def credentials_of(row: CredentialFacts) -> Credentials:
-    """Return what an application has registered, to compare with what it sends."""
-    return Credentials(
-        auth_method=row.token_endpoint_auth_method,
-        secret_hash=_bytes(row.secret_hash),
-        previous_secret_hash=_bytes(row.previous_secret_hash),
-        previous_secret_expires_at=row.previous_secret_expires_at,
-        accepts_either_method=row.accepts_either_method,
-        is_blocked=row.is_blocked,
-    )
-
-
-def _bytes(value: memoryview | None) -> bytes | None:
-    return None if value is None else bytes(value)
 
 
 def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[KnownNetwork]:
@@ -109,11 +76,6 @@ def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:
 
 def deciding_of(row: "queries.SelectDeciding") -> Deciding:
     """Return what decides about a token. A ban that is over does not."""
-    session = None
-    if row.session_id is not None and row.aal is not None:
-        session = DecidingSession(
-            id=row.session_id, aal=row.aal, ended_at=row.ended_at, factor_id=row.factor_id, amr=row.amr
-        )
     return Deciding(
         id=row.id,
         role=row.role,
@@ -125,14 +87,13 @@ def deciding_of(row: "queries.SelectDeciding") -> Deciding:
         banned_until=row.banned_until if is_banned(row, row.now) else None,
         is_anonymous=is_anonymous(row),
         created_at=row.created_at,
-        providers=tuple(row.providers),
-        factors=tuple(
-            DecidingFactor(
-                **each | {name: datetime.fromisoformat(each[name]) for name in ("created_at", "updated_at")}
-            )
-            for each in row.factors
-        ),
-        session=session,
+        providers=row.providers,
+        factors=row.factors,
+        session_id=row.session_id,
+        aal=row.aal,
+        ended_at=row.ended_at,
+        factor_id=row.factor_id,
+        amr=row.amr,
     )
 
 

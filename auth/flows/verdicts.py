@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from auth.core import promises
 from auth.rules import counts
-from auth.rules.counts import Allowance, Limit
+from auth.rules.counts import Limit
 from sql import Runner, acts, queries
 
 
@@ -18,9 +18,7 @@ def limits_of_code(on: Runner, kind: str, user_id: str, network: str) -> list[Li
     """Return the limits of a user's codes of a kind of `promises.WRONG_CODES_A_DAY`."""
     a_day = (promises.WRONG_CODES_A_DAY[kind], promises.DAY)
     is_known = is_known_network(on, user_id, network)
-    return counts.limits_of(
-        kind, kind, user_id, network, is_known=is_known, allowance=Allowance(a_day, a_day)
-    )
+    return counts.limits_of(kind, kind, user_id, network, is_known=is_known, own=a_day, of_all=a_day)
 
 
 def record(

@@ -43,16 +43,23 @@ def may_use(user: UserOfClient, client: Client, resource: str | None) -> bool:
     return not client.allowed_roles or not client.allowed_roles.isdisjoint(roles)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
-    """What a client has registered: hashes of its secret and of the one before, and how it sends them."""
+class Credentials(Protocol):
+    """A row with what a client has registered: hashes of its secret and of the one before, and how it sends
+    them.
+    """
 
-    auth_method: str
-    secret_hash: bytes | None = None
-    previous_secret_hash: bytes | None = None
-    previous_secret_expires_at: datetime | None = None
-    accepts_either_method: bool = False
-    is_blocked: bool = False
+    @property
+    def token_endpoint_auth_method(self) -> str: ...
+    @property
+    def secret_hash(self) -> memoryview | None: ...
+    @property
+    def previous_secret_hash(self) -> memoryview | None: ...
+    @property
+    def previous_secret_expires_at(self) -> datetime | None: ...
+    @property
+    def accepts_either_method(self) -> bool: ...
+    @property
+    def is_blocked(self) -> bool: ...
 
 
 def problem_of_credentials(
@@ -70,9 +77,10 @@ def problem_of_credentials(
         return "public" if sent_method != "none" else None
     if sent_method == "none":
         return "secret_missing"
-    until = known.previous_secret_expires_at
-    is_previous = known.previous_secret_hash == sent_hash and until is not None and until > now
-    if sent_hash is None or not (known.secret_hash == sent_hash or is_previous):
+    hashes, until = [bytes(known.secret_hash)], known.previous_secret_expires_at
+    if known.previous_secret_hash is not None and until is not None and until > now:
+        hashes.append(bytes(known.previous_secret_hash))
+    if sent_hash not in hashes:
         return "unknown"
-    is_right_method = known.accepts_either_method or known.auth_method == sent_method
-    return None if is_right_method else known.auth_method
+    registered = known.token_endpoint_auth_method
+    return None if known.accepts_either_method or registered == sent_method else registered

@@ -53,12 +53,8 @@ class Limit:
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The amount and seconds of a network's own limit, and those of all that are not known together."""
-
-    own: tuple[int, int]
-    of_all: tuple[int, int]
+# The amount and seconds of a limit.
+Allowance = tuple[int, int]
 
 
 def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> bool:
@@ -96,15 +92,15 @@ def is_new_sign_in(person: Person, *, is_known: bool) -> bool:
 
 
 def limits_of(
-    kind: str, kind_of_all: str, subject: str, here: str, *, is_known: bool, allowance: Allowance
+    kind: str, kind_of_all: str, subject: str, here: str, *, is_known: bool, own: Allowance, of_all: Allowance
 ) -> list[Limit]:
     """Rule 29: wrong ones count for a subject and network, and together for all unknown networks."""
-    limits = [Limit(kind, subject, here, *allowance.own)]
-    return limits if is_known else [*limits, Limit(kind_of_all, subject, None, *allowance.of_all)]
+    limits = [Limit(kind, subject, here, *own)]
+    return limits if is_known else [*limits, Limit(kind_of_all, subject, None, *of_all)]
 
 
 def password_limits(
-    address: str, owner: str | None, here: str, *, is_known: bool, allowance: Allowance
+    address: str, owner: str | None, here: str, *, is_known: bool, own: Allowance, of_all: Allowance
 ) -> list[Limit]:
     """Wrong passwords count for the address, and for its user.
 
@@ -112,8 +108,8 @@ def password_limits(
     the verdict is a limit of the address. An address without a user counts twice as well (rule 12).
     """
     holder, subject = ("nobody", address) if owner is None else ("user", owner)
-    of_address = limits_of("login", "account", address, here, is_known=is_known, allowance=allowance)
-    return of_address + limits_of(holder, holder, subject, here, is_known=is_known, allowance=allowance)
+    of_address = limits_of("login", "account", address, here, is_known=is_known, own=own, of_all=of_all)
+    return of_address + limits_of(holder, holder, subject, here, is_known=is_known, own=own, of_all=of_all)
 
 
 def _is_mail_proved(known: Network, now: datetime) -> bool:

@@ -1,36 +1,15 @@
 """What decides about a token (rule 16): nothing that users write themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecidingFactor:
-    """An authenticator app or a security key, as the user object has it."""
-
-    id: str
-    factor_type: str
-    friendly_name: str
-    is_verified: bool
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecidingSession:
-    """The session of a token, or the one that opens it. The counter of its refresh tokens is no part."""
-
-    id: str
-    aal: str
-    ended_at: datetime | None
-    factor_id: str | None
-    amr: object
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """Facts about a user. `banned_until` is None after a ban, too."""
+    """Facts about a user, and the session of a token, or the one that opens it. The counter of its refresh
+    tokens is no part. `banned_until` is None after a ban, too; `factors` are as the user object has them.
+    """
 
     id: str
     role: str
@@ -42,9 +21,13 @@ class Deciding:
     banned_until: datetime | None
     is_anonymous: bool
     created_at: datetime
-    providers: tuple[str, ...]
-    factors: tuple[DecidingFactor, ...]
-    session: DecidingSession | None
+    providers: Sequence[str]
+    factors: Sequence[Mapping[str, object]]
+    session_id: str | None
+    aal: str | None
+    ended_at: datetime | None
+    factor_id: str | None
+    amr: object
 
 
 def still_decides(told: Deciding, present: Deciding | None) -> bool:

@@ -2,7 +2,6 @@
 learns.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -11,46 +10,33 @@ PollState = Literal["approved", "access_denied", "expired_token", "slow_down", "
 _DELAY = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceRequest:
-    """`session_id` is the session whose user entered the code first."""
-
-    code_expires_at: datetime
-    session_id: str | None = None
-    is_decided: bool = False
-
-
-def is_open_to(request: DeviceRequest, session_id: str, now: datetime) -> bool:
+def is_open_to(
+    session_id: str, *, entered_in: str | None, is_decided: bool, expires_at: datetime, now: datetime
+) -> bool:
     """Whether a request waits for its code, or for the session where that was entered first to decide."""
-    if request.is_decided or request.code_expires_at <= now:
+    if is_decided or expires_at <= now:
         return False
-    return request.session_id is None or request.session_id == session_id
+    return entered_in is None or entered_in == session_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
-    """`polled_at` is when the device asked before, and `has_session` whether its code was used."""
-
-    code_expires_at: datetime
-    interval: timedelta
-    polled_at: datetime | None = None
-    decision: str | None = None
-    has_session: bool = False
+def is_early(polled_at: datetime | None, interval: timedelta, now: datetime) -> bool:
+    """Whether a device that asked at `polled_at` asks again within its interval, which then grows."""
+    return polled_at is not None and polled_at > now - interval + _DELAY
 
 
-def is_early(poll: Poll, now: datetime) -> bool:
-    """Whether a device asks again within its interval, which then grows."""
-    return poll.polled_at is not None and poll.polled_at > now - poll.interval + _DELAY
+def state_of_poll(
+    decision: str | None, *, is_early: bool, has_session: bool, expires_at: datetime, now: datetime
+) -> PollState:
+    """What a device learns. A second use of its code goes on like the first, which ends the session.
 
-
-def state_of_poll(poll: Poll, now: datetime) -> PollState:
-    """What a device learns. A second use of its code goes on like the first, which ends the session."""
-    if poll.has_session:
+    `has_session` if its code was used.
+    """
+    if has_session:
         return "approved"
-    if poll.decision == "denied":
+    if decision == "denied":
         return "access_denied"
-    if poll.code_expires_at <= now:
+    if expires_at <= now:
         return "expired_token"
-    if poll.decision == "approved":
+    if decision == "approved":
         return "approved"
-    return "slow_down" if is_early(poll, now) else "authorization_pending"
+    return "slow_down" if is_early else "authorization_pending"

@@ -1,58 +1,45 @@
 """What ends, and its size (rules 17 to 21). Nothing that has ended comes back."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 # alone: the session, which only ran out. this: it, and those that it opened for applications, or that these
 # opened in turn. others: all but those. everything: all but the session itself, with API keys and grants.
 Size = Literal["alone", "this", "others", "everything"]
-Reason = Literal[
-    "access_lost",
-    "address_proved",
-    "authorization_code_reused",
-    "banned",
-    "change_undone",
-    "email_changed",
-    "email_restored",
-    "ended_by_admin",
-    "ended_by_user",
-    "factor_added",
-    "identity_linked",
+_Alone = Literal["too_many_sessions"]
+_This = Literal[
     "logout",
+    "ended_by_user",
+    "ended_by_admin",
+    "refresh_token_reused",
+    "authorization_code_reused",
+    "access_lost",
+]
+_Others = Literal[
     "others_signed_out",
     "password_changed",
+    "email_changed",
     "phone_changed",
-    "provider_disabled",
-    "recovered",
-    "refresh_token_reused",
-    "reset_by_admin",
-    "restored",
-    "too_many_sessions",
+    "factor_added",
+    "identity_linked",
     "way_to_sign_in_removed",
 ]
+_Everything = Literal[
+    "recovered",
+    "change_undone",
+    "email_restored",
+    "reset_by_admin",
+    "banned",
+    "restored",
+    "address_proved",
+    "provider_disabled",
+]
+Reason = _Alone | _This | _Others | _Everything
 SIZES: dict[Reason, Size] = {
-    "too_many_sessions": "alone",
-    "logout": "this",
-    "ended_by_user": "this",
-    "ended_by_admin": "this",
-    "refresh_token_reused": "this",
-    "authorization_code_reused": "this",
-    "access_lost": "this",
-    "others_signed_out": "others",
-    "password_changed": "others",
-    "email_changed": "others",
-    "phone_changed": "others",
-    "factor_added": "others",
-    "identity_linked": "others",
-    "way_to_sign_in_removed": "others",
-    "recovered": "everything",
-    "change_undone": "everything",
-    "email_restored": "everything",
-    "reset_by_admin": "everything",
-    "banned": "everything",
-    "restored": "everything",
-    "address_proved": "everything",
-    "provider_disabled": "everything",
+    **dict.fromkeys(get_args(_Alone), "alone"),
+    **dict.fromkeys(get_args(_This), "this"),
+    **dict.fromkeys(get_args(_Others), "others"),
+    **dict.fromkeys(get_args(_Everything), "everything"),
 }
 
 

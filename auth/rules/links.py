@@ -38,15 +38,6 @@ class Link(Protocol):
     def browser_hash(self) -> bytes | memoryview | None: ...
 
 
-class ChangingPerson(Person, Protocol):
-    """`new_email` and `new_phone` are those that the user has asked for."""
-
-    @property
-    def new_email(self) -> str | None: ...
-    @property
-    def new_phone(self) -> str | None: ...
-
-
 L = TypeVar("L", bound=Link)
 
 
@@ -90,9 +81,9 @@ def ends_everything(purpose: str, *, was_mailed: bool) -> bool:
     return purpose == "recovery" and not was_mailed
 
 
-def comes_back(others: Iterable[Person], address: str) -> bool:
+def comes_back(holder: Person | None, address: str) -> bool:
     """Rule 25: the address of a notice is the user's again, unless another user has proved it since."""
-    return not any(has_proved(other, address) for other in others)
+    return holder is None or not has_proved(holder, address)
 
 
 def asks_for_factor(verified_at: datetime | None, now: datetime) -> bool:
@@ -108,9 +99,9 @@ def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: da
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
 
 
-def is_due(purpose: str, person: Person, holders: Iterable[Person], now: datetime) -> bool:
+def is_due(purpose: str, person: Person, holder: Person | None, now: datetime) -> bool:
     """Whether a link or code may still be sent: for a sign-up, until its address is confirmed; for a new
-    address, while all users who hold it give way.
+    address, while nobody holds it, or a user who gives way.
     """
     if is_banned(person, now):
         return False
@@ -119,7 +110,7 @@ def is_due(purpose: str, person: Person, holders: Iterable[Person], now: datetim
     if purpose == "sms_signup":
         return person.phone_confirmed_at is None
     if purpose in _CHANGES:
-        return all(gives_way(holder, now) for holder in holders)
+        return holder is None or gives_way(holder, now)
     return True
 
 
@@ -130,7 +121,7 @@ def can_be_declined(purpose: str, person: Person, now: datetime) -> bool:
     return purpose == "email_change" and lacks_address(person)
 
 
-def refusal_of_use(purpose: str, target: str, person: ChangingPerson, now: datetime) -> Refusal | None:
+def refusal_of_use(purpose: str, target: str, person: Person, now: datetime) -> Refusal | None:
     """Refuse a link or code for an address that is no longer the user's, nor the new one.
 
     A new address that the user has proved is not refused: an earlier transaction of the same use has changed

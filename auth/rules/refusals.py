@@ -33,7 +33,6 @@ Refusal = Literal[
     "refresh.user_banned",
     "session_expired",
     "session_not_found",
-    "single_identity_not_deletable",
     "sso_provider_disabled",
     "target.insufficient_permissions",
     "user_banned",

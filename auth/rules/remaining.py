@@ -6,13 +6,6 @@ from auth.rules.refusals import Refusal
 from auth.rules.users import Address, Person, User, address_of
 
 
-def refusal_of_removal(
-    person: Person, providers: Collection[str], has_passkey: bool, usable: Collection[str]
-) -> Refusal | None:
-    """Refuse to remove the last way to sign in. The facts are those that the removal would leave."""
-    return None if can_sign_in(person, providers, has_passkey, usable) else "single_identity_not_deletable"
-
-
 def can_sign_in(
     person: Person, providers: Collection[str], has_passkey: bool, usable: Collection[str]
 ) -> bool:

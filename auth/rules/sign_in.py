@@ -1,47 +1,26 @@
 """Whether a user may sign in, and whether a password or an authorization code is one to sign in with."""
 
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
-from auth.rules.users import Person, User, is_banned
-
-
-class AuthorizationCode(Protocol):
-    """A row with a code of RFC 7636. `session_id` is the session that it opened, `opened_by` one on our pages
-    that has issued it for an application.
-    """
-
-    @property
-    def expires_at(self) -> datetime: ...
-    @property
-    def session_id(self) -> str | None: ...
-    @property
-    def opened_by(self) -> str | None: ...
-
-
-class Confirmation(Protocol):
-    """The settings: which kinds of address sign in only once they are confirmed."""
-
-    @property
-    def email_confirm_required(self) -> bool: ...
-    @property
-    def phone_confirm_required(self) -> bool: ...
+from auth.rules.users import AddressKind, Person, User, is_banned
 
 
 def refusal_of_password(
     person: Person | None,
     *,
     is_right: bool,
-    provider: str,
-    settings: Confirmation,
+    kind: AddressKind,
+    must_be_confirmed: bool,
     role: str | None = None,
     now: datetime,
 ) -> Refusal | None:
     """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason: a
-    ban, an address to be confirmed first, or that the user lacks the `role` that the console demands.
+    ban, an address of this `kind` that `must_be_confirmed` first, or that the user lacks the `role` that the
+    console demands.
 
     Of several sign-ups for one address no password counts before its proof (rule 8): such a user has none,
     also if `is_right` says that the newest one was given.
@@ -50,32 +29,33 @@ def refusal_of_password(
         return "invalid_credentials"
     if is_banned(person, now):
         return "user_banned"
-    if provider == "email" and settings.email_confirm_required and person.email_confirmed_at is None:
-        return "email_not_confirmed"
-    if provider == "phone" and settings.phone_confirm_required and person.phone_confirmed_at is None:
-        return "phone_not_confirmed"
+    confirmed_at = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
+    if must_be_confirmed and confirmed_at is None:
+        return "email_not_confirmed" if kind == "email" else "phone_not_confirmed"
     if role is not None and person.role != role:
         return "not_admin"
     return "invalid_credentials" if person.password_hash is None else None
 
 
 def verdict_on_code(
-    code: AuthorizationCode | None,
-    user: User | None,
+    user: User,
     opener: Session | None,
     *,
+    expires_at: datetime,
+    is_of_session: bool,
+    is_used: bool,
     is_right: bool,
     policy: Policy,
     now: datetime,
 ) -> "Refusal | Literal['reused'] | None":
-    """Refuse an unknown or expired code, and one whose `opener`, the session that issued it, has ended.
+    """Refuse an expired code of RFC 7636, and one whose session has ended: `is_of_session` if a session on
+    our pages, the `opener`, has issued it for an application.
 
     `is_right` if the verifier matches. A second use ends the session of the first one (rule 19).
     """
-    if code is None or user is None or code.expires_at <= now:
+    if expires_at <= now:
         return "flow_state_not_found"
-    is_used = code.session_id is not None
-    if not is_used and code.opened_by is not None and end_of_session(user, opener, policy, now):
+    if not is_used and is_of_session and end_of_session(user, opener, policy, now):
         return "flow_state_not_found"
     if not is_right:
         return "bad_code_verifier"

@@ -43,7 +43,8 @@ class Person(UserOfToken, Protocol):
 
     An address was added when the user got it. It is confirmed by AUTH_AUTOCONFIRM or an administrator, too,
     and proved only by what its owner has shown, with a link, a code or a provider. `is_password_vouched` if
-    an operator or an import has set the password for the address.
+    an operator or an import has set the password for the address. `new_email` and `new_phone` are those that
+    the user has asked for.
     """
 
     @property
@@ -70,6 +71,10 @@ class Person(UserOfToken, Protocol):
     def is_password_vouched(self) -> bool: ...
     @property
     def invited_at(self) -> datetime | None: ...
+    @property
+    def new_email(self) -> str | None: ...
+    @property
+    def new_phone(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,12 +80,7 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
         key_ring=key_ring,
         access_tokens=key_ring.access_tokens,
         refresh_tokens=key_ring.refresh_tokens,
-        client_tokens=ClientTokens(
-            key_ring.access_tokens,
-            openid_keys,
-            issuer=settings.jwt_issuer,
-            document_hosts=settings.oauth_client_documents,
-        ),
+        client_tokens=ClientTokens(settings, key_ring.access_tokens, openid_keys),
         client_refresh_tokens=key_ring.client_refresh_tokens,
         openid_keys=openid_keys,
         passwords=passwords,
@@ -97,9 +92,9 @@ def make_parts(settings: Settings, origin: Callable[[], Mapping[str, str | None]
         api_keys=key_ring.api_keys,
         service_role_keys=key_ring.service_role_keys,
         redirects=AllowList(
-            settings.site_url, settings.redirect_allow_list, settings.own_pages, settings.own_redirects
+            settings.site_url, settings.redirect_allow_list, settings.base_url, has_pages=settings.pages
         ),
-        origins=Origins(settings.base_url, settings.cors_origins, settings.urls_of_applications),
+        origins=Origins(settings),
         providers={
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         },

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from auth.rules import counts, ends, factors, proofs
-from auth.rules.counts import Allowance, KnownNetwork
+from auth.rules.counts import KnownNetwork
 from auth.rules.ends import End
 from auth.rules.policy import on_pages
 from auth.rules.proofs import Act, Addition
@@ -289,8 +289,7 @@ NETWORKS = [f"192.0.2.{place}" for place in range(10)]
 def test_wrong_passwords_count_for_address_and_user_here_and_in_all_unknown_networks(
     owner, is_known, limited
 ):
-    allowance = Allowance((2, 60), (5, 60))
-    limits = counts.password_limits("alice", owner, HERE, is_known=is_known, allowance=allowance)
+    limits = counts.password_limits("alice", owner, HERE, is_known=is_known, own=(2, 60), of_all=(5, 60))
     assert [f"{each.kind} {each.subject} {each.network} {each.amount}" for each in limits] == limited
 
 

@@ -1,12 +1,12 @@
 """What the rules say about applications, a sentence and an example each."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from auth.rules import consent, devices, tokens
-from auth.rules.clients import Client, Credentials, may_use, problem_of_credentials
+from auth.rules.clients import Client, may_use, problem_of_credentials
 from auth.rules.consent import Asking, Code, Grant, Request
-from auth.rules.devices import DeviceRequest, Poll
 from tests.rules.facts import DAY, HOUR, MICROSECOND, MINUTE, NOW, POLICY, SECOND, Person, Session
 from tests.support.cases import cases
 
@@ -72,10 +72,20 @@ def test_tokens_of_a_client_for_itself(sentence, client, expires_at, refusal):
     assert tokens.refusal_of_client(client, expires_at, NOW) == refusal
 
 
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    token_endpoint_auth_method: str
+    secret_hash: memoryview | None = None
+    previous_secret_hash: memoryview | None = None
+    previous_secret_expires_at: datetime | None = None
+    accepts_either_method: bool = False
+    is_blocked: bool = False
+
+
 KNOWN = Credentials(
-    auth_method="client_secret_basic",
-    secret_hash=b"present",
-    previous_secret_hash=b"previous",
+    token_endpoint_auth_method="client_secret_basic",
+    secret_hash=memoryview(b"present"),
+    previous_secret_hash=memoryview(b"previous"),
     previous_secret_expires_at=NOW + SECOND,
 )
 BASIC, POST = "client_secret_basic", "client_secret_post"
@@ -92,8 +102,8 @@ BASIC, POST = "client_secret_basic", "client_secret_post"
         ("The secret before works for a time.", KNOWN, BASIC, b"previous", None),
         ("That ends.", replace(KNOWN, previous_secret_expires_at=NOW), BASIC, b"previous", "unknown"),
         ("It has to be sent.", KNOWN, "none", None, "secret_missing"),
-        ("A public client has none.", Credentials(auth_method="none"), "none", None, None),
-        ("And sends none.", Credentials(auth_method="none"), BASIC, b"any", "public"),
+        ("A public client has none.", Credentials(token_endpoint_auth_method="none"), "none", None, None),
+        ("And sends none.", Credentials(token_endpoint_auth_method="none"), BASIC, b"any", "public"),
         ("A blocked client learns it.", replace(KNOWN, is_blocked=True), BASIC, b"present", "blocked"),
     ],
 )
@@ -186,43 +196,47 @@ def test_code_of_a_request_gives_tokens(sentence, code, facts, refusal):
     assert consent.refusal_of_code(code, **known, policy=POLICY, now=NOW) == refusal
 
 
-DEVICE = DeviceRequest(code_expires_at=NOW + SECOND)
+DEVICE: dict[str, Any] = {"entered_in": None, "is_decided": False, "expires_at": NOW + SECOND}
 
 
 @cases(
     ("sentence", "request_", "is_open"),
     [
         ("A device waits for its code.", DEVICE, True),
-        ("Until that expires.", replace(DEVICE, code_expires_at=NOW), False),
-        ("Then for the session that entered it.", replace(DEVICE, session_id="this"), True),
-        ("And for no other.", replace(DEVICE, session_id="another"), False),
-        ("It waits until its decision.", replace(DEVICE, is_decided=True), False),
+        ("Until that expires.", DEVICE | {"expires_at": NOW}, False),
+        ("Then for the session that entered it.", DEVICE | {"entered_in": "this"}, True),
+        ("And for no other.", DEVICE | {"entered_in": "another"}, False),
+        ("It waits until its decision.", DEVICE | {"is_decided": True}, False),
     ],
 )
 def test_request_of_a_device_is_open(sentence, request_, is_open):
-    assert devices.is_open_to(request_, "this", NOW) is is_open
-
-
-POLL = Poll(code_expires_at=NOW + DAY, interval=5 * SECOND)
-EARLY = replace(POLL, polled_at=NOW - 4 * SECOND + MICROSECOND)
+    assert devices.is_open_to("this", **request_, now=NOW) is is_open
 
 
 @cases(
-    ("sentence", "poll", "state"),
+    ("sentence", "polled_at", "is_early"),
     [
-        ("A device asks until its user has decided.", POLL, "authorization_pending"),
-        ("Four seconds later, of five.", replace(POLL, polled_at=NOW - 4 * SECOND), "authorization_pending"),
-        ("Not sooner.", EARLY, "slow_down"),
-        ("A decision is told at once.", replace(EARLY, decision="approved"), "approved"),
-        ("Either of them.", replace(EARLY, decision="denied"), "access_denied"),
-        ("A code expires.", replace(EARLY, code_expires_at=NOW, decision="approved"), "expired_token"),
-        ("A denial stays one.", replace(EARLY, code_expires_at=NOW, decision="denied"), "access_denied"),
-        (
-            "A used code is told as such later.",
-            replace(EARLY, code_expires_at=NOW, has_session=True),
-            "approved",
-        ),
+        ("A device asks for the first time.", None, False),
+        ("Four seconds later, of five.", NOW - 4 * SECOND, False),
+        ("Not sooner.", NOW - 4 * SECOND + MICROSECOND, True),
     ],
 )
-def test_device_learns_of_the_decision(sentence, poll, state):
-    assert devices.state_of_poll(poll, NOW) == state
+def test_device_asks_too_early(sentence, polled_at, is_early):
+    assert devices.is_early(polled_at, 5 * SECOND, NOW) is is_early
+
+
+@cases(
+    ("sentence", "decision", "poll", "state"),
+    [
+        ("A device asks until its user has decided.", None, {"is_early": False}, "authorization_pending"),
+        ("Not too often.", None, {}, "slow_down"),
+        ("A decision is told at once.", "approved", {}, "approved"),
+        ("Either of them.", "denied", {}, "access_denied"),
+        ("A code expires.", "approved", {"expires_at": NOW}, "expired_token"),
+        ("A denial stays one.", "denied", {"expires_at": NOW}, "access_denied"),
+        ("A used code is told as such later.", None, {"expires_at": NOW, "has_session": True}, "approved"),
+    ],
+)
+def test_device_learns_of_the_decision(sentence, decision, poll, state):
+    known: dict[str, Any] = {"is_early": True, "has_session": False, "expires_at": NOW + DAY} | poll
+    assert devices.state_of_poll(decision, **known, now=NOW) == state

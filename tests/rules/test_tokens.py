@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from auth.rules import levels, refreshing, sessions, sign_in, tokens
-from auth.rules.deciding import Deciding, DecidingSession, still_decides
+from auth.rules.deciding import Deciding, still_decides
 from auth.rules.refreshing import RefreshTokens
 from auth.rules.sessions import EPOCH, OpenSession
 from auth.rules.tokens import ApiKey
@@ -51,15 +51,15 @@ BY_NOBODY = replace(ANCIENT, method="anonymous")
         ("A wrong one learns of no ban.", BANNED, {"is_right": False}, "invalid_credentials"),
         ("The right one does.", BANNED, {}, "user_banned"),
         ("And of an address that is not confirmed.", UNUSED, {}, "email_not_confirmed"),
-        ("A number need not be, here.", replace(UNUSED, phone=NUMBER), {"provider": "phone"}, None),
+        ("Or of such a number.", replace(UNUSED, phone=NUMBER), {"kind": "phone"}, "phone_not_confirmed"),
+        ("It need not be, elsewhere.", UNUSED, {"must_be_confirmed": False}, None),
         ("Of several sign-ups none counts.", replace(ALICE, password_hash=None), {}, "invalid_credentials"),
         ("The console admits administrators.", CAROL, {"role": "admin"}, None),
         ("And nobody else.", ALICE, {"role": "admin"}, "not_admin"),
     ],
 )
 def test_password_signs_in(sentence, user, facts, refusal):
-    settings = SimpleNamespace(email_confirm_required=True, phone_confirm_required=False)
-    known = {"is_right": True, "provider": "email", "settings": settings, "now": NOW} | facts
+    known = {"is_right": True, "kind": "email", "must_be_confirmed": True, "now": NOW} | facts
     assert sign_in.refusal_of_password(user, **known) == refusal
 
 
@@ -72,14 +72,13 @@ def test_password_signs_in(sentence, user, facts, refusal):
         ("A ban is told.", None, {"user": BANNED}, "user_banned"),
         ("A code is good while the session is that issued it.", FRESH, {}, None),
         ("And no longer.", ENDED, {}, "flow_state_not_found"),
-        ("A second use is one, whatever became of that.", ENDED, {"session_id": "a session"}, "reused"),
+        ("A second use is one, whatever became of that.", ENDED, {"is_used": True}, "reused"),
     ],
 )
 def test_code_signs_in(sentence, opener, facts, verdict):
-    known: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
-    code: Any = SimpleNamespace(**known | facts, opened_by=opener and "a browser")
-    told = {"is_right": code.is_right, "policy": POLICY, "now": NOW}
-    assert sign_in.verdict_on_code(code, code.user, opener, **told) == verdict
+    known: dict[str, Any] = {"expires_at": NOW + SECOND, "is_used": False, "user": ALICE, "is_right": True}
+    known |= {"is_of_session": opener is not None, "opener": opener, "policy": POLICY, "now": NOW} | facts
+    assert sign_in.verdict_on_code(**known) == verdict
 
 
 @cases(
@@ -312,12 +311,15 @@ TOLD = Deciding(
     created_at=NOW,
     providers=("email",),
     factors=(),
-    session=DecidingSession(id="a", aal="aal1", ended_at=None, factor_id=None, amr=None),
+    session_id="a",
+    aal="aal1",
+    ended_at=None,
+    factor_id=None,
+    amr=None,
 )
 
 
 def test_answer_of_a_hook_counts_while_nothing_changes_that_decides():
     assert still_decides(TOLD, replace(TOLD))
     assert not still_decides(TOLD, replace(TOLD, role="admin"))
-    ended = DecidingSession(id="a", aal="aal1", ended_at=NOW, factor_id=None, amr=None)
-    assert not still_decides(TOLD, replace(TOLD, session=ended))
+    assert not still_decides(TOLD, replace(TOLD, ended_at=NOW))

@@ -24,16 +24,7 @@ log = structlog.get_logger()
 class KeyRing:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.access_tokens = AccessTokens(
-            jwk_set=settings.jwt_keys,
-            secret=settings.jwt_secret,
-            step_keys=derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP),
-            issuer=settings.jwt_issuer,
-            audience=settings.jwt_audience,
-            lifetime=settings.access_token_lifetime,
-            added=settings.token_claims,
-            is_hooked=bool(settings.hook_custom_access_token),
-        )
+        self.access_tokens = AccessTokens(settings)
         self.refresh_tokens = RefreshTokens(settings.secret_key)
         self.client_refresh_tokens = ClientRefreshTokens(settings.secret_key)
         self.codes = Codes(settings.secret_key)
@@ -41,7 +32,7 @@ class KeyRing:
         self.user_codes = UserCodes(settings.secret_key)
         self.sign_up_salts = SignUpSalts(settings.secret_key)
         self.api_keys = ApiKeys(settings.secret_key)
-        self.sealer = derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
+        self.sealer = derived_keys.Sealer(settings.secret_key)
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
         self._derived = [each for each in vars(self).values() if isinstance(each, derived_keys.Derived)]
         self._problems: list[str] = []
@@ -58,11 +49,9 @@ class KeyRing:
 
     def use(self, settings: Settings) -> None:
         self.settings = settings
-        step_keys = derived_keys.derive(settings.secret_key, derived_keys.SECOND_STEP)
-        self.access_tokens.use(settings.jwt_keys, settings.jwt_secret, step_keys)
+        self.access_tokens.use(settings)
         for derived in self._derived:
             derived.use(settings.secret_key)
-        self.sealer.use(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
         self.service_role_keys.use(settings.service_role_key)
 
     def watch(self) -> None:

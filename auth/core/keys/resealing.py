@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from auth.core.tokens.derived_keys import SEALING, CannotOpen, Sealer, derive
+from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from sql import Database, queries
 
 _BATCH = 500
@@ -38,7 +38,7 @@ def unopened(
     rows: Sequence["queries.ListSealedSecrets"], secret_key: Sequence[str]
 ) -> tuple[str, str] | None:
     """Return the problem of the first row that these keys do not open, and the remedy."""
-    sealer = Sealer(derive(secret_key, SEALING))
+    sealer = Sealer(secret_key)
     for row in rows:
         try:
             sealer.open(bytes(row.secret), row.id)

@@ -67,13 +67,7 @@ def text_of(field: str, values: Sequence[Secret]) -> str:
 
 def list_keys(db: Database, settings: Settings) -> list[Key]:
     """Return all keys, in the order of their files. Raises `psycopg2.Error`."""
-    return [key for kind in FIELDS for key in keys_of(kind, settings)] + openid_keys_of(db)
-
-
-def openid_keys_of(db: Database) -> list[Key]:
-    """Return the keys of ID tokens, the newest first."""
-    rows = queries.list_openid_keys(db)[::-1]
-    return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
+    return [key for kind in KINDS for key in known_keys(db, settings, kind)]
 
 
 def _timed(kind: str, found: Sequence[tuple[str, str | None, float]]) -> list[Key]:
@@ -115,7 +109,7 @@ def rotate(
         active_from = float(int(time.time() + (_SOON if soon else settings.key_overlap)))
         start = derived_keys.format_time(active_from)
         if kind == OPENID:
-            row = openid_keys.new_row(_sealer(settings), active_from)
+            row = openid_keys.new_row(derived_keys.Sealer(settings.secret_key), active_from)
             queries.insert_openid_key(db, **row)
             new = Key(kind, row["id"], None, active_from)
             _record(db, "key_rotated", new)
@@ -157,7 +151,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
                 remedy = f"Wait until another takes over at {derived_keys.format_time(waiting)}."
             raise CannotRotate(f"{key.id} is in use. {remedy}")
         if key.kind == "secret" and not key.waits:
-            resealing.reseal(db, _sealer(settings))
+            resealing.reseal(db, derived_keys.Sealer(settings.secret_key))
         needs = needs_of(db, settings, key)
         if needs and not force:
             raise StillNeeded(
@@ -178,7 +172,7 @@ def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if isinstance(key.entry, str):
-        purposes = (derived_keys.SEALING, ApiKeys.purpose)
+        purposes = (derived_keys.Sealer.purpose, ApiKeys.purpose)
         rows = queries.count_needs_of_secret(
             db,
             key_ids=[derived_keys.key_id(derived_keys.derive((key.entry,), each)[0]) for each in purposes],
@@ -209,11 +203,10 @@ def secret_used_since(settings: Settings) -> float:
 
 def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
     """Return the keys of a kind, the last rotated one first. Raises `psycopg2.Error`."""
-    return openid_keys_of(db) if kind == OPENID else keys_of(kind, settings)
-
-
-def _sealer(settings: Settings) -> derived_keys.Sealer:
-    return derived_keys.Sealer(derived_keys.derive(settings.secret_key, derived_keys.SEALING))
+    if kind != OPENID:
+        return keys_of(kind, settings)
+    rows = queries.list_openid_keys(db)[::-1]
+    return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
 
 
 def _find(db: Database, settings: Settings, id: str) -> Key:

@@ -1,22 +1,27 @@
 """The web origins whose pages may call this service."""
 
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback
 from auth.core.net.redirects import InvalidUrl, is_web, parse_origin, parse_pattern
+from auth.core.settings import Settings
 
 
 class Origins:
-    """The origins in the settings: our own, and those `listed` or else those of `urls`.
+    """The origins in the settings: our own, and those listed or else those of the applications, whose pages
+    receive tokens, use passkeys or ask for consent.
 
     Without a list, a service on this machine also accepts all origins on this machine.
     """
 
-    def __init__(self, base_url: str, listed: Sequence[str] | None, urls: Sequence[str]) -> None:
-        self._listed = listed
-        self._is_local = listed is None and is_loopback(urlsplit(base_url).hostname or "")
-        named = map(urlsplit, (base_url, *(urls if listed is None else ())))
+    def __init__(self, settings: Settings) -> None:
+        self._listed, urls = settings.cors_origins, [settings.base_url]
+        self._is_local = self._listed is None and settings.is_local
+        if self._listed is None:
+            urls += [settings.site_url, *settings.redirect_allow_list, settings.oauth_consent_url]
+            urls += settings.webauthn_origins
+        # Applications on Android have an identifier instead of an origin.
+        named = [urlsplit(url) for url in urls if "://" in url]
         self._patterns = [parse_pattern(f"{url.scheme}://{url.netloc}/**") for url in named]
 
     def lists(self, sent: str) -> bool:

@@ -40,21 +40,22 @@ class _Pattern:
 
 
 class AllowList:
-    """The URLs that may receive tokens: those of the site's origin, and those that match a pattern."""
+    """The URLs that may receive tokens: those of the site's origin, those that match a pattern, and those of
+    our own pages to which a sign-in may return.
+    """
 
     def __init__(
-        self,
-        site_url: str,
-        patterns: Sequence[str],
-        own_pages: Sequence[str] = (),
-        own_redirects: Sequence[str] = (),
+        self, site_url: str, patterns: Sequence[str], base_url: str = "", *, has_pages: bool = False
     ) -> None:
         self.site_url = site_url
-        self._own_pages = [parse_pattern(page) for page in own_pages]
+        pages = ("sign-in", "new-password", "account") if has_pages else ()
+        self._own_pages = [parse_pattern(f"{base_url}/{page}") for page in pages]
         self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
         self._patterns += self._own_pages
-        # Browsers keep the fragment, which holds the tokens, when these pages redirect.
-        self._own_redirects = [parse_pattern(url) for url in own_redirects]
+        # Browsers keep the fragment, which holds the tokens, when these redirect to providers and
+        # applications.
+        paths = ("authorize", "oauth/**", "auth/v1/authorize", "auth/v1/oauth/**") if base_url else ()
+        self._own_redirects = [parse_pattern(f"{base_url}/{path}") for path in paths]
 
     def checked(self, url: str | None) -> str:
         """Return the URL if it is allowed, else the site's."""

@@ -59,17 +59,12 @@ def choose(of_system: CryptRn | None) -> Hash:
     if of_system is None:
         return bcrypt.hashpw
     of_library = partial(_of_library, of_system)
-    if _agree(of_library, bcrypt.hashpw):
-        return of_library
-    structlog.get_logger().warning("libxcrypt_not_used", reason="its bcrypt hashes are not the package's")
-    return bcrypt.hashpw
-
-
-def _agree(one: Hash, other: Hash) -> bool:
     inputs = [(sample, version + _SAMPLE_SETTING) for sample, version in zip(_SAMPLES, cycle(_VERSIONS))]
     with suppress(ValueError):
-        return all(one(*each) == other(*each) for each in inputs)
-    return False
+        if all(of_library(*each) == bcrypt.hashpw(*each) for each in inputs):
+            return of_library
+    structlog.get_logger().warning("libxcrypt_not_used", reason="its bcrypt hashes are not the package's")
+    return bcrypt.hashpw
 
 
 def _of_library(of_system: CryptRn, password: bytes, setting: bytes) -> bytes:

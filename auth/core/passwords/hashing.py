@@ -133,7 +133,10 @@ class Passwords:
 
     def stored_form(self, notation: str) -> str:
         """Return a hash of another service in its stored form. Raises `UnusableHash`."""
-        stored = legacy.stored_form(notation)
+        try:
+            stored = legacy.stored_form(notation)
+        except ValueError as error:
+            raise UnusableHash(f"password_hash is malformed: {error}") from None
         self.check_cost(stored)
         return stored
 
@@ -157,21 +160,17 @@ class Passwords:
         rounds = len(_inputs(password, _SCHEME)) << self._cost
         match = _BCRYPT.fullmatch(password_hash)
         if match is None:
-            return _matches_foreign(password, password_hash, rounds)
+            began, matches = time.thread_time(), False
+            # Release 0.2.0 imported short digests, which other passwords match too.
+            with suppress(UnusableHash):
+                matches = legacy.read(password_hash).matches(password)
+            _fill(rounds, time.thread_time() - began)
+            return matches
         inputs, stored = _inputs(password, match[1]), match[2].encode()
         found = [hmac.compare_digest(bcrypt_hash.hashpw(each, stored), stored) for each in inputs]
         if missing := max(0, rounds - (len(inputs) << int(match[3]))):
             _fill(missing)
         return any(found)
-
-
-def _matches_foreign(password: bytes, password_hash: str, rounds: int) -> bool:
-    began, matches = time.thread_time(), False
-    # Release 0.2.0 imported short digests, which other passwords match too.
-    with suppress(UnusableHash):
-        matches = legacy.read(password_hash).matches(password)
-    _fill(rounds, time.thread_time() - began)
-    return matches
 
 
 def _fill(rounds: int, foreign: float = 0.0) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from auth.core.settings import Settings
 
-RANGES = "https://api.pwnedpasswords.com/range/"
 # The reason in the response, with GoTrue's name.
 REASON = "pwned"
 
@@ -39,11 +38,5 @@ def open_leaked_passwords(settings: Settings) -> LeakedPasswords | None:
         return LeakedPasswords(contains, contains)
     from auth.core.passwords.leaked_ranges import RangeApi
 
-    api = RangeApi(range_url(settings), settings.webhook_private_networks)
+    api = RangeApi(settings)
     return LeakedPasswords(api.contains, failures=lambda: api.failures)
-
-
-def range_url(settings: Settings) -> str:
-    """Return the URL of the range API, or of the mirror in AUTH_PASSWORD_LEAKED."""
-    chosen = settings.password_leaked
-    return f"{chosen.rstrip('/')}/" if chosen.startswith("http") else RANGES

@@ -62,9 +62,6 @@ class LeakedFile:
             raise _problem(path, f"cannot be read ({error.strerror})") from None
         self._path, self._hashes = path, memoryview(mapped)[_HEADER.size :].cast("Q")
 
-    def __len__(self) -> int:
-        return len(self._hashes)
-
     def contains(self, password: str) -> bool:
         wanted = number_of(hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest())
         index = bisect_left(self._hashes, wanted)

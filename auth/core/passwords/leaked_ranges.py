@@ -18,7 +18,9 @@ from auth.core.net import webhook_urls
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.sockets import Deadline, why
 from auth.core.passwords.leaked_file import number_of
+from auth.core.settings import Settings
 
+_RANGES = "https://api.pwnedpasswords.com/range/"
 _TIMEOUT = 1.0  # seconds
 _DIGITS = 5
 PREFIXES = 1 << 4 * _DIGITS
@@ -40,9 +42,12 @@ class _NoList(Exception):
 
 
 class RangeApi:
-    def __init__(self, url: str, private_networks: bool) -> None:
-        self._url = url
-        self._allows = webhook_urls.allowed_for_operator(url, private_networks)
+    """The API, or the mirror in AUTH_PASSWORD_LEAKED."""
+
+    def __init__(self, settings: Settings) -> None:
+        chosen = settings.password_leaked
+        self._url = f"{chosen.rstrip('/')}/" if chosen.startswith("http") else _RANGES
+        self._allows = webhook_urls.allowed_for_operator(self._url, settings.webhook_private_networks)
         self.failures = 0
 
     def contains(self, password: str) -> bool:

@@ -212,15 +212,8 @@ _KEYCLOAK_PBKDF2 = {"pbkdf2": "sha1", "pbkdf2-sha256": "sha256", "pbkdf2-sha512"
 def stored_form(notation: str) -> str:
     """Return the stored form of a hash as Django, passlib, PHP and most libraries write it.
 
-    Raises `UnusableHash`.
+    Raises `ValueError`.
     """
-    try:
-        return _translated(notation)
-    except ValueError as error:
-        raise UnusableHash(f"password_hash is malformed: {error}") from None
-
-
-def _translated(notation: str) -> str:
     if match := _DJANGO_PBKDF2.fullmatch(notation):
         digest, iterations, salt, value = match.groups()
         return _pbkdf2_form(digest, iterations, encode(salt.encode()), value)

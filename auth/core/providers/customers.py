@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from auth.core import json_bodies
 from auth.core.net import sockets
-from auth.core.net.redirects import origin
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, size_in_json
@@ -86,8 +85,6 @@ class CustomerProvider(Provider):
             scopes=" ".join(row.scopes),
             title=row.name,
             link_by_email=True,
-            **dict.fromkeys(("authorize_url", "token_url", "userinfo_url", "emails_url", "logo"), ""),
-            **dict.fromkeys(("team_id", "key_id", "private_key"), ""),
         )
         super().__init__(f"{PREFIX}{row.id}", settings, base_url)
         self.id = row.id
@@ -149,7 +146,3 @@ def _may_be_kept(claims: Mapping[str, object]) -> bool:
     except (ValueError, RecursionError, json_bodies.InvalidJson):  # a ValueError: half of a surrogate pair
         return False
     return True
-
-
-def has_origin_of(url: str, issuer: str) -> bool:
-    return origin(url) == origin(issuer)

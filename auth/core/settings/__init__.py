@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -172,14 +173,14 @@ class Settings:
     dev_inbox: bool = kinds.flag(False)
     webhook_private_networks: bool = kinds.flag(None)
     deliver: bool = kinds.flag(True)
-    hook_before_user_created: str = kinds.secret_url(kinds.text("", hooks.url))
-    hook_before_user_created_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_before_user_created: str = kinds.secret_url(kinds.text("", urls.http_url))
+    hook_before_user_created_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
     hook_custom_access_token: str = kinds.secret_url(kinds.text("", hooks.url_or_function))
-    hook_custom_access_token_secrets: tuple[str, ...] = kinds.hook_secrets()
-    hook_send_email: str = kinds.secret_url(kinds.text("", hooks.url))
-    hook_send_email_secrets: tuple[str, ...] = kinds.hook_secrets()
-    hook_send_sms: str = kinds.secret_url(kinds.text("", hooks.url))
-    hook_send_sms_secrets: tuple[str, ...] = kinds.hook_secrets()
+    hook_custom_access_token_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
+    hook_send_email: str = kinds.secret_url(kinds.text("", urls.http_url))
+    hook_send_email_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
+    hook_send_sms: str = kinds.secret_url(kinds.text("", urls.http_url))
+    hook_send_sms_secrets: tuple[str, ...] = kinds.secret(kinds.parsed(hooks.secrets))
     audit_retention: int = kinds.number(400, 1, 36_500, " of days")
     unconfirmed_retention: int = kinds.number(30, 1, 36_500, " of days")
     db_prepare: bool = kinds.flag(True)
@@ -217,29 +218,13 @@ class Settings:
         return {name: url for name, url in pages.items() if url}
 
     @functools.cached_property
-    def own_pages(self) -> list[str]:
-        """The URLs of our pages to which a sign-in may return."""
-        pages = ("sign-in", "new-password", "account") if self.pages else ()
-        return [f"{self.base_url}/{page}" for page in pages]
-
-    @functools.cached_property
-    def urls_of_applications(self) -> list[str]:
-        """The URLs whose pages receive tokens, use passkeys or ask for consent."""
-        urls = (self.site_url, *self.redirect_allow_list, *self.webauthn_origins, self.oauth_consent_url)
-        # Applications on Android have an identifier instead of an origin.
-        return [url for url in urls if "://" in url]
-
-    @functools.cached_property
-    def own_redirects(self) -> list[str]:
-        """The URLs of ours that redirect to providers and to applications."""
-        paths = ("authorize", "oauth/**")
-        return [f"{self.base_url}{prefix}/{path}" for prefix in ("", "/auth/v1") for path in paths]
-
-    @functools.cached_property
     def offers_phone(self) -> bool:
         """Whether users can sign in by phone: it is enabled, and SMS can be sent."""
         has_substitute = bool(self.hook_send_sms) or (self.sms_provider is None and self.is_local)
         return self.phone_enabled and (self.sms_provider not in (None, "none") or has_substitute)
+
+    def confirm_required(self, kind: Literal["email", "phone"]) -> bool:
+        return self.email_confirm_required if kind == "email" else self.phone_confirm_required
 
     def hook(self, name: str) -> hooks.Hook | None:
         """Return the hook of AUTH_HOOK_<NAME>, if it is set."""
@@ -315,7 +300,7 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     _refuse([f"{name}: {text}" for name, text in sorted(problems.items())], values["warnings"])
 
     combined.complete(values, has_timebox="AUTH_SESSION_TIMEBOX" in environment)
-    lines = combined.contradictions(values) or kept_secrets.add(values, missing_secrets)
+    lines = [*combined.contradictions(values)] or kept_secrets.add(values, missing_secrets)
     _refuse(lines, values["warnings"])
     return Settings(**values)
 

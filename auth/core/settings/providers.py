@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from environs import Env
 from joserfc.errors import JoseError
@@ -15,12 +15,6 @@ from auth.core.settings.values import kinds, urls
 from auth.core.settings.values.validators import Check, flag, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
-SUFFIXES = (
-    "CLIENT_ID", "CLIENT_SECRET", "ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL",
-    "SCOPES", "TITLE", "LOGO",
-    "LINK_BY_EMAIL", "TEAM_ID", "KEY_ID", "PRIVATE_KEY",
-)  # fmt: skip
-_NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,18 +23,22 @@ class ProviderSettings:
 
     client_ids: tuple[str, ...]
     client_secret: str = field(metadata=kinds.SECRET)
-    issuer: str
-    authorize_url: str
-    token_url: str
-    userinfo_url: str
-    emails_url: str
-    scopes: str
-    title: str
-    logo: str
-    link_by_email: bool | None
-    team_id: str
-    key_id: str
-    private_key: str = field(metadata=kinds.SECRET)
+    issuer: str = ""
+    authorize_url: str = ""
+    token_url: str = ""
+    userinfo_url: str = ""
+    emails_url: str = ""
+    scopes: str = ""
+    title: str = ""
+    logo: str = ""
+    link_by_email: bool | None = None
+    team_id: str = ""
+    key_id: str = ""
+    private_key: str = field(default="", metadata=kinds.SECRET)
+
+
+SUFFIXES = ["CLIENT_ID", *(each.name.upper() for each in fields(ProviderSettings)[1:])]
+_NAME = re.compile(rf"{PROVIDER_PREFIX}([A-Z0-9]+(?:_[A-Z0-9]+)*?)_({'|'.join(SUFFIXES)})")
 
 
 def read_providers(env: Env, environment: Mapping[str, str | None]) -> dict[str, ProviderSettings]:

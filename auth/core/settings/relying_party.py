@@ -3,8 +3,8 @@
 import re
 from urllib.parse import urlsplit
 
-from auth.core.net import networks
-from auth.core.settings.values import Values
+from auth.core.net import networks, redirects
+from auth.core.settings.values import Values, urls
 from auth.core.settings.values.validators import matching, one_origin
 
 _DOMAIN = r"(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -28,10 +28,10 @@ def origin(value: str) -> None:
 
 def defaults(values: Values) -> Values:
     """Return the id, the host of `base_url`, and the origins, unless they are set."""
-    urls = values["base_url"], values["site_url"]
+    origins = [urls.origin(redirects.origin(values[name])) for name in ("base_url", "site_url")]
     return {
-        "webauthn_rp_id": values["webauthn_rp_id"] or _host(urls[0]),
-        "webauthn_origins": values["webauthn_origins"] or tuple(dict.fromkeys(map(_origin, urls))),
+        "webauthn_rp_id": values["webauthn_rp_id"] or _host(values["base_url"]),
+        "webauthn_origins": values["webauthn_origins"] or tuple(dict.fromkeys(origins)),
     }
 
 
@@ -47,10 +47,3 @@ def problem_of_site(site_url: str, rp_id: str) -> str | None:
 
 def _host(url: str) -> str:
     return (urlsplit(url).hostname or "").lower()
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    default = {"http": 80, "https": 443}[parts.scheme]
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port not in (None, default) else "")

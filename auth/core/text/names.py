@@ -45,9 +45,8 @@ def _text(metadata: Mapping[str, object], name: str) -> str:
 
 def person(name: object) -> str | None:
     """Return a user's name, unless it is long or looks like an address or a link."""
-    text = name.strip() if isinstance(name, str) else ""
-    is_name = text.isprintable() and not re.search(r"[@/:]|\w\.\w", text)
-    return text if 0 < len(text) <= _LONGEST_NAME and is_name else None
+    text = application(name)
+    return None if text is None or re.search(r"[@/:]|\w\.\w", text) else text
 
 
 def in_one_line(name: str) -> str:

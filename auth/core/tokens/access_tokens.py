@@ -10,25 +10,26 @@ secret key, so an application that verifies the signature or the audience refuse
 import functools
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 import structlog
 
+from auth.core.settings import Settings
 from auth.core.tokens import jws
-from auth.core.tokens.claim_rules import MAX_BYTES, Paths, evaluate
+from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
+from auth.core.tokens.derived_keys import derive
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.core.tokens.signing_keys import Key, all_keys, second_step_key, signing_key
+from auth.core.tokens.signing_keys import SECOND_STEP, Key, all_keys, second_step_key, signing_key
 
 TYPE = "JWT"
 _NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
 # Claims of the token and its sign-in, not of the user.
 _OF_TOKENS = {"iss", "sub", "aud", "exp", "iat", "jti"}
 _NOT_OF_USERS = _OF_TOKENS | {"session_id", "aal", "next_aal", "amr", "api_key_id", "scope"}
-SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
-LACKS_STEP = "aal0"  # their level, also used by `lacks_level`
+LACKS_STEP = "aal0"  # the level of tokens of the audience `second_step`, also used by `lacks_level`
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")
 _BARE: Any = {f"verify_{name}": False for name in ("aud", "iss", "iat", "sub", "jti", "exp", "nbf")}
@@ -72,38 +73,24 @@ class ServiceRole:
 
 
 class AccessTokens:
-    """With a `secret`, HS256 signs, and the keys of the JWK Set only verify. `lifetime` is in seconds.
+    """`lifetime` is in seconds. Keys derived from `AUTH_SECRET_KEY` are for the audience `second_step`."""
 
-    `step_keys`, derived from `AUTH_SECRET_KEY`, are for tokens of sessions that lack a second step: the first
-    signs, all verify. `added` are the claims of `AUTH_TOKEN_CLAIMS`. `is_hooked` if a hook may change claims.
-    """
-
-    def __init__(
-        self,
-        *,
-        jwk_set: str,
-        secret: str | None,
-        step_keys: Sequence[bytes],
-        issuer: str,
-        audience: str,
-        lifetime: int,
-        added: Paths,
-        is_hooked: bool,
-    ) -> None:
-        self._issuer = issuer
-        self._added = added
-        self._is_hooked = is_hooked
-        self._audience = audience
-        self.lifetime = lifetime
+    def __init__(self, settings: Settings) -> None:
+        self._issuer, self._audience = settings.jwt_issuer, settings.jwt_audience
+        self._added = settings.token_claims
+        self._is_hooked = bool(settings.hook_custom_access_token)
+        self.lifetime = settings.access_token_lifetime
         self._source: Any = None
-        self.use(jwk_set, secret, step_keys)
+        self.use(settings)
 
-    def use(self, jwk_set: str, secret: str | None, step_keys: Sequence[bytes]) -> None:
+    def use(self, settings: Settings) -> None:
         """Replace the keys, if they have changed, and sign with the one whose time has come."""
-        if (jwk_set, secret, step_keys) != self._source:
+        step_keys = derive(settings.secret_key, "second step")
+        source = (settings.jwt_keys, settings.jwt_secret, step_keys)
+        if source != self._source:
+            self._source = source
             # Those of the JWK Set, and the shared secret.
-            self.keys = all_keys(jwk_set, secret)
-            self._source = (jwk_set, secret, step_keys)
+            self.keys = all_keys(settings.jwt_keys, settings.jwt_secret)
             self._step_key, *older = map(second_step_key, step_keys)
             self._step_keys = {key.kid: key for key in (self._step_key, *older)}
             self._keys = {key.kid: key for key in self.keys}

@@ -8,11 +8,13 @@ serves a request checks expiry, session and grant.
 import functools
 import hashlib
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from auth.core import promises
+from auth.core.keys.openid_keys import OpenIdKeys
+from auth.core.settings import Settings
 from auth.core.tokens import client_ids, jws
 from auth.core.tokens.access_tokens import REMEMBERED, AccessTokens
 from auth.core.tokens.jws import InvalidAccessToken
@@ -43,22 +45,14 @@ class ClientCaller:
         return {"user_id": self.subject, "session_id": self.session_id, "client_id": self.client_id}
 
 
-class RsaKeys(Protocol):
-    def all(self) -> Sequence[Key]: ...
-
-    def make_first(self) -> Sequence[Key]: ...
-
-
 class ClientTokens:
     """Signs with the keys of session tokens; with `rsa_keys` if those are secrets, or for RS256."""
 
-    def __init__(
-        self, access_tokens: AccessTokens, rsa_keys: RsaKeys, *, issuer: str, document_hosts: Collection[str]
-    ) -> None:
+    def __init__(self, settings: Settings, access_tokens: AccessTokens, rsa_keys: OpenIdKeys) -> None:
         self._access_tokens = access_tokens
         self._rsa_keys = rsa_keys
-        self._issuer = issuer
-        self._document_hosts = document_hosts
+        self._issuer = settings.jwt_issuer
+        self._document_hosts = settings.oauth_client_documents
         # Exceptions are not cached.
         self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 

@@ -16,10 +16,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-# The purpose of the derived keys whose ids begin sealed rows.
-SEALING = "outbox"
-# The purpose of the keys of access tokens whose session lacks a second step.
-SECOND_STEP = "second step"
 _KEY_ID_LENGTH = 4
 _NONCE_LENGTH = 12
 _TIMED = re.compile(r"(.+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.DOTALL)
@@ -80,7 +76,7 @@ def key_id(key: bytes) -> bytes:
 
 
 class Derived:
-    """Keys of one purpose."""
+    """Keys of one purpose, derived from `AUTH_SECRET_KEY`."""
 
     purpose = ""
 
@@ -88,23 +84,21 @@ class Derived:
         self.use(secret_keys)
 
     def use(self, secret_keys: Sequence[str]) -> None:
-        """Replace the keys by those of `AUTH_SECRET_KEY`."""
         self._keys = derive(secret_keys, self.purpose)
 
 
-class Sealer:
-    """Encrypts columns with AES-256-GCM.
+class Sealer(Derived):
+    """Encrypts columns with AES-256-GCM. The first key seals, all open.
 
     The row's id is associated data, so a ciphertext works in its row only.
     """
 
-    def __init__(self, keys: Sequence[bytes]) -> None:
-        self.use(keys)
+    purpose = "outbox"
 
-    def use(self, keys: Sequence[bytes]) -> None:
-        """Replace the keys. The first one seals, all open."""
-        self._ciphers = {key_id(key): AESGCM(key) for key in reversed(keys)}
-        self.newest = key_id(keys[0])
+    def use(self, secret_keys: Sequence[str]) -> None:
+        super().use(secret_keys)
+        self._ciphers = {key_id(key): AESGCM(key) for key in reversed(self._keys)}
+        self.newest = key_id(self._keys[0])
 
     def seal(self, plaintext: str, row_id: str) -> bytes:
         """Return key id, nonce and ciphertext."""

@@ -23,6 +23,7 @@ _KINDS: dict[str, tuple[Any, Any]] = {
     "HS256": ("oct", 256),
 }
 ALGORITHMS = tuple(_KINDS)
+SECOND_STEP = "second_step"  # the audience of tokens whose session lacks a step
 _LEAST_SECRET = 32  # bytes
 _PUBLIC_MEMBERS = {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 
@@ -145,7 +146,10 @@ def _parse_jwk(jwk: Jwk) -> Key:
         raise _JwkError("the key_ops of a key name neither sign nor verify")
     is_preferred = operations is not None and "sign" in operations
     signs = operations is None or is_preferred
-    active_from = _active_from(jwk)
+    try:
+        active_from = parse_time(jwk["active_from"]) if "active_from" in jwk else 0.0
+    except (TypeError, ValueError):
+        raise _JwkError("an active_from is not a time such as 2026-11-22T00:00:00Z") from None
     if algorithm == "HS256":
         secret = parsed.key
         if len(secret) < _LEAST_SECRET:
@@ -163,10 +167,3 @@ def _parse_jwk(jwk: Jwk) -> Key:
     verifying_key = parsed.key.public_key() if "d" in jwk else parsed.key
     private_key = parsed.key if signs else None
     return Key(algorithm, kid, private_key, verifying_key, public, is_preferred, active_from)
-
-
-def _active_from(jwk: Jwk) -> float:
-    try:
-        return parse_time(jwk["active_from"]) if "active_from" in jwk else 0.0
-    except (TypeError, ValueError):
-        raise _JwkError("an active_from is not a time such as 2026-11-22T00:00:00Z") from None

@@ -12,7 +12,6 @@ from marshmallow import pre_load
 from auth.core.logs import ThrottledLog
 from auth.extensions.openid.client_object import row_id
 from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
-from auth.flows import facts
 from auth.rules.clients import problem_of_credentials
 from auth.web import fields, guard, schemas
 from auth.web.context import latchkey
@@ -89,8 +88,7 @@ def authenticate(credentials: Credentials) -> "queries.SelectClient":
 
 def check(credentials: Credentials, row: "queries.SelectClient | queries.LockClientSession") -> None:
     """Raises `OAuthError` unless a client has these credentials."""
-    sent, known = credentials.secret_hash, facts.credentials_of(row)
-    if problem := problem_of_credentials(known, credentials.auth_method, sent, row.now):
+    if problem := problem_of_credentials(row, credentials.auth_method, credentials.secret_hash, row.now):
         raise _refusal(credentials, problem)
 
 

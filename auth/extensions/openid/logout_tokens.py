@@ -53,12 +53,8 @@ class LogoutSender(Sender):
     def _token(self, ended: Mapping[str, str]) -> str:
         """Return a new token: applications refuse an old one, or one that they have seen."""
         self._key_ring.refresh()
-        tokens = ClientTokens(
-            self._key_ring.access_tokens,
-            OpenIdKeys(self.db, self.sealer),
-            issuer=self.settings.jwt_issuer,
-            document_hosts=self.settings.oauth_client_documents,
-        )
+        rsa_keys = OpenIdKeys(self.db, self.sealer)
+        tokens = ClientTokens(self.settings, self._key_ring.access_tokens, rsa_keys)
         named = {"sub": ended["user_id"], "aud": ended["client_id"], "sid": sid_of(ended["session_id"])}
         now = queries.select_time(self.db).seconds
         return tokens.logout_token(named, issued_at=now, algorithm=ended["algorithm"])

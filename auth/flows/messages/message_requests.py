@@ -89,8 +89,7 @@ def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
     user = waiting if purpose in one_time.CHANGES else holder
     if user is None:
         return Recipient(None, False, holder)
-    holders = [holder] if holder else []
-    return Recipient(user.id, links.is_due(purpose, user, holders, user.now), holder)
+    return Recipient(user.id, links.is_due(purpose, user, holder, user.now), holder)
 
 
 def write_requested(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from auth.core.json_bodies import JsonObject
-from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.extensions import TokenHook
 from auth.flows import facts
 from auth.rules import levels

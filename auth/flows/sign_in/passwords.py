@@ -11,7 +11,7 @@ from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
 from auth.rules import counts
 from auth.rules.admission import refusal_of_kind
-from auth.rules.counts import Allowance, Limit
+from auth.rules.counts import Limit
 from auth.rules.sign_in import refusal_of_password
 from auth.rules.users import AddressKind
 from auth.web import limits
@@ -77,8 +77,8 @@ def sign_in_with_password(
                     else refusal_of_password(
                         person,
                         is_right=is_right,
-                        provider=known.kind,
-                        settings=asked.settings,
+                        kind=known.kind,
+                        must_be_confirmed=asked.settings.confirm_required(known.kind),
                         role=role,
                         now=person.now,
                     )
@@ -119,10 +119,12 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials
     )
     if not settings.rate_limits_enabled:
         return known
-    own, of_all = settings.rate_limit_login_failures, settings.rate_limit_account_failures
-    allowance = Allowance((own.amount, own.get_expiry()), (of_all.amount, of_all.get_expiry()))
+    failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
+    own, of_all = ((each.amount, each.get_expiry()) for each in failures)
     is_known = counts.is_known_network(facts.networks_of_json(row.networks), here, row.now)
-    counted = counts.password_limits(known.address, row.user_id, here, is_known=is_known, allowance=allowance)
+    counted = counts.password_limits(
+        known.address, row.user_id, here, is_known=is_known, own=own, of_all=of_all
+    )
     used_up = [
         (moment - row.now).total_seconds()
         for limit in counted

@@ -128,7 +128,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
     """
     settings, email = asked.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"] or "", "sms_signup")
-    is_hidden = settings.email_confirm_required if email else settings.phone_confirm_required
+    is_hidden = settings.confirm_required("email" if email else "phone")
     message = outgoing.Message(asked, address, channel=body.get("channel"))
     password_hash, data = columns["password_hash"], columns["user_metadata"]
     link = TokenColumns(

@@ -5,7 +5,6 @@ import click
 
 from auth.cli import INPUT_FILE_OR_STDIN, Unreadable, json_option, load_settings, show
 from auth.core.passwords import leaked_file
-from auth.core.passwords.leaked import range_url
 from auth.core.passwords.leaked_ranges import PREFIXES, RangeApi, Unfetched
 
 
@@ -54,7 +53,7 @@ def fetch(least: int) -> None:
     Example: latchkey passwords fetch --min-count 10
     """
     settings = load_settings(missing_secrets="ignore")
-    api = RangeApi(range_url(settings), settings.webhook_private_networks)
+    api = RangeApi(settings)
     try:
         _write(api.fetch(range(PREFIXES), least))
     except Unfetched as error:

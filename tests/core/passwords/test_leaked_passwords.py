@@ -191,17 +191,19 @@ class TestRanges:
             {"status": 503}, {"status": 302}, {"body": "<html>"}, {"body": "\n"},
         ],
     )  # fmt: skip
-    def test_without_an_answer_the_password_is_accepted_and_counted(self, failure, capfd):
+    def test_without_an_answer_the_password_is_accepted_and_counted(self, parts, failure, capfd):
         with RangeStub({LEAKED: 3}) as stub:
             vars(stub).update(failure)
-            api = RangeApi(f"{stub.mirror}/", private_networks=False)
+            api = RangeApi(dataclasses.replace(parts.settings, password_leaked=stub.mirror))
             assert (api.contains(LEAKED), api.failures) == (False, 1)
 
-    def test_range_that_is_not_given_ends_the_fetch_and_keeps_the_file(self, ranges, path, monkeypatch):
+    def test_range_that_is_not_given_ends_the_fetch_and_keeps_the_file(
+        self, parts, ranges, path, monkeypatch
+    ):
         monkeypatch.setattr("auth.core.passwords.leaked_ranges.time.sleep", lambda _seconds: None)
         path.write_bytes(b"before")
         ranges.status = 503
-        api = RangeApi(f"{ranges.mirror}/", private_networks=False)
+        api = RangeApi(dataclasses.replace(parts.settings, password_leaked=ranges.mirror))
         with pytest.raises(Unfetched, match=r"/range/00000: it answered 503$"):
             leaked_file.write(path, api.fetch(range(3), 1))
         assert path.read_bytes() == b"before"

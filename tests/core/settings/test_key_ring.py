@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from auth.core.settings import state
-from auth.core.tokens import derived_keys, signing_keys
+from auth.core.tokens import signing_keys
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken
@@ -141,13 +141,13 @@ class TestSecretKeys:
         waiting = "SELECT secret FROM outbox WHERE outcome IS NULL AND secret IS NOT NULL"
         sealed, link = database.value(waiting), outbox.last().token
         try:
-            parts.key_ring.sealer.use([b"n" * 32, *derived_keys.derive(before, derived_keys.SEALING)])
+            parts.key_ring.sealer.use((f"{NEW}@{at(-60)}", *before))
             janitor.keep_house(parts.db, parts.sealer)
             resealed = database.value(waiting)
             assert bytes(resealed)[:4] == parts.sealer.newest != bytes(sealed)[:4]
             assert outbox.last().token == link
         finally:
-            parts.sealer.use(derived_keys.derive(before, derived_keys.SEALING))
+            parts.sealer.use(before)
 
 
 class TestFiles:

@@ -82,8 +82,8 @@ def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):
             continue
         taken.append(given)
         # The service creates them at the start.
-        AllowList(loaded.site_url, loaded.redirect_allow_list, loaded.own_pages, loaded.own_redirects)
-        Origins(loaded.base_url, loaded.cors_origins, loaded.urls_of_applications)
+        AllowList(loaded.site_url, loaded.redirect_allow_list, loaded.base_url, has_pages=loaded.pages)
+        Origins(loaded)
     assert url in taken
     # That a provider lacks its issuer is a line about its client.
     prefix = name.removesuffix("ISSUER") if "PROVIDER" in name else f"{name}: "

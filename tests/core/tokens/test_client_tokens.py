@@ -1,5 +1,6 @@
 """Tokens of OAuth clients, and the RSA keys of ID tokens."""
 
+import dataclasses
 import json
 import time
 import uuid
@@ -150,11 +151,11 @@ class TestKeys:
             parts.openid_keys._read_at = None
         else:
             jwks = json.dumps([private_jwk("ES256", kid=header_of(token)["kid"])])
-            parts.access_tokens.use(jwks, None, [b"s" * 32])
+            parts.access_tokens.use(dataclasses.replace(parts.settings, jwt_keys=jwks))
         assert refuses(parts.client_tokens.verify, token)
 
     def test_key_that_cannot_be_opened_is_left_out_and_replaced(self, parts, worker, database, capfd):
-        (lost,) = OpenIdKeys(parts.db, Sealer([b"\0" * 32])).make_first()
+        (lost,) = OpenIdKeys(parts.db, Sealer(["a lost secret key"])).make_first()
         keys = worker()
         assert keys.published() == []
         (made,) = keys.make_first()

@@ -8,7 +8,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from auth.core.tokens.derived_keys import SECOND_STEP, derive
+from auth.core.tokens.derived_keys import derive
 from auth.core.tokens.signing_keys import second_step_key
 from auth.web.context import EXTENSION
 from auth.web.declarations import Level, route_of
@@ -228,7 +228,7 @@ class TestKeys:
     @pytest.fixture
     def step_key(self, app):
         secret_keys = app.extensions[EXTENSION].settings.secret_key
-        return second_step_key(derive(secret_keys, SECOND_STEP)[0])
+        return second_step_key(derive(secret_keys, "second step")[0])
 
     def test_old_secret_key_verifies_while_it_is_rotated(self, make_app, alice):
         old, new = secret("old"), secret("new")

@@ -47,54 +47,46 @@ def is_local(values: Values) -> bool:
     return is_loopback(urlsplit(values["base_url"]).hostname or "")
 
 
-def contradictions(values: Values) -> list[str]:
-    """Return a line for each setting that is valid alone, but not with the others."""
-    found = [
-        f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
-        for field in _NEEDED_BY_TWILIO
-        if values["sms_provider"] == "twilio" and not values[field]
-    ]
-    found += [
-        f"AUTH_HOOK_{name.upper()}_SECRETS: Must be set when AUTH_HOOK_{name.upper()} is a URL."
-        " Make one with latchkey hooks secret."
-        for name in hooks.NAMES
-        if values[f"hook_{name}"].startswith("http") and not values[f"hook_{name}_secrets"]
-    ]
-    found += _contradictions_of_smtp(values)
+def contradictions(values: Values) -> Iterator[str]:
+    """Yield a line for each setting that is valid alone, but not with the others."""
+    for field in _NEEDED_BY_TWILIO:
+        if values["sms_provider"] == "twilio" and not values[field]:
+            yield f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
+    for name in (f"hook_{name}" for name in hooks.NAMES):
+        if values[name].startswith("http") and not values[f"{name}_secrets"]:
+            yield (
+                f"AUTH_{name.upper()}_SECRETS: Must be set when AUTH_{name.upper()} is a URL."
+                " Make one with latchkey hooks secret."
+            )
+    yield from _contradictions_of_smtp(values)
     if values["database_owner_url"] and "user" not in parse_dsn(values["database_url"]):
-        found.append("DATABASE_URL: Must be set, and name a user, when AUTH_DATABASE_OWNER_URL is set.")
+        yield "DATABASE_URL: Must be set, and name a user, when AUTH_DATABASE_OWNER_URL is set."
     if values["jwt_keys"] and not values["jwt_secret"]:
         try:
             validators.signing_jwk_set(values["jwt_keys"])
         except ValueError as error:
-            found.append(f"AUTH_JWT_KEYS: {validators.sentence(error)}")
+            yield f"AUTH_JWT_KEYS: {validators.sentence(error)}"
     if values["jwt_audience"] == f"{values['jwt_issuer']}/oauth/userinfo":
-        found.append(
+        yield (
             "AUTH_JWT_AUDIENCE: Is the audience of tokens of applications. Use another name, such as"
             " authenticated."
         )
-    targets = AllowList(values["site_url"], values["redirect_allow_list"])
-    if not targets.allowed(values["site_login_url"]):
-        found.append(
+    if not AllowList(values["site_url"], values["redirect_allow_list"]).allowed(values["site_login_url"]):
+        yield (
             "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
         )
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
-        found.append("AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false.")
+        yield "AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false."
     if values["console"] and not values["pages"]:
-        found.append(
-            "AUTH_CONSOLE: Must be false when AUTH_PAGES is false, because it needs the sign-in page."
-        )
+        yield "AUTH_CONSOLE: Must be false when AUTH_PAGES is false, because it needs the sign-in page."
     if values["signup_domains"] and values["anonymous_enabled"]:
-        found.append("AUTH_ANONYMOUS_ENABLED: Must be false when AUTH_SIGNUP_DOMAINS is set.")
+        yield "AUTH_ANONYMOUS_ENABLED: Must be false when AUTH_SIGNUP_DOMAINS is set."
     if values["captcha"] not in ("off", "altcha") and not values["captcha_secret"]:
-        found.append(
-            "AUTH_CAPTCHA_SECRET: Must be set when AUTH_CAPTCHA names a provider, which gave it to you."
-        )
+        yield "AUTH_CAPTCHA_SECRET: Must be set when AUTH_CAPTCHA names a provider, which gave it to you."
     if values["dev_inbox"] and not is_local(values):
-        found.append(
+        yield (
             "AUTH_DEV_INBOX: Must be false unless AUTH_BASE_URL is this machine, because it shows every link."
         )
-    return found
 
 
 def _contradictions_of_smtp(values: Values) -> Iterator[str]:

@@ -32,16 +32,12 @@ class Hook:
         return (match[1], match[2]) if match else None
 
 
-def url(value: str) -> None:
-    urls.http_url(value)
-
-
 def url_or_function(value: str) -> None:
     if value.startswith("pg-functions:"):
         if not _FUNCTION.fullmatch(value):
             raise ValueError("must be pg-functions://postgres/SCHEMA/FUNCTION")
         return
-    url(value)
+    urls.http_url(value)
 
 
 def secrets(value: str) -> tuple[str, ...]:

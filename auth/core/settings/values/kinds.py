@@ -12,7 +12,7 @@ from environs import Env
 from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
-from auth.core.settings.values import encryption, hooks, urls, validators
+from auth.core.settings.values import encryption, urls, validators
 from auth.core.settings.values.validators import Check, validator
 from auth.core.tokens import claim_rules
 
@@ -192,10 +192,6 @@ def claims_of(rules: claim_rules.Rules) -> claim_rules.Paths:
     return shown_as(
         lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claim_rules.read, rules=rules))
     )
-
-
-def hook_secrets() -> tuple[str, ...]:
-    return secret(parsed(hooks.secrets))
 
 
 rate_limits = partial(parsed, validators.rate_limits)

@@ -21,7 +21,7 @@ from auth.core.net import redirects
 from auth.core.net.networks import is_loopback
 from auth.core.settings.values import urls
 from auth.core.tokens import client_ids, derived_keys, signing_keys
-from auth.core.tokens.access_tokens import SECOND_STEP
+from auth.core.tokens.signing_keys import SECOND_STEP
 
 Check = Callable[[str], object]
 # At least eight letters, so that random secrets do not contain them by chance.
@@ -196,17 +196,16 @@ def site_login_url(value: str) -> None:
 def _target(value: str, problem: str) -> None:
     if "*" in value:
         raise ValueError("has a wildcard. Remove it")
+    redirect_pattern(value, problem)
+
+
+def redirect_pattern(
+    value: str, problem: str = "must be URLs or patterns such as https://app.example.com/**"
+) -> None:
     try:
         redirects.parse_pattern(value)
     except redirects.InvalidUrl as error:
         raise ValueError(f"{error}. {_capital(problem)}") from None
-
-
-def redirect_pattern(value: str) -> None:
-    try:
-        redirects.parse_pattern(value)
-    except redirects.InvalidUrl as error:
-        raise ValueError(f"{error}. Must be URLs or patterns such as https://app.example.com/**") from None
 
 
 def jwk_set(value: str) -> None:

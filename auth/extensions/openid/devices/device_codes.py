@@ -108,13 +108,13 @@ def _poll(id: str) -> devices.PollState | None:
         row = act.read(queries.select_poll, id=id)
         if row is None:
             return None
-        poll = devices.Poll(
-            code_expires_at=row.code_expires_at,
-            interval=timedelta(seconds=row.poll_interval),
-            polled_at=row.polled_at,
-            decision=row.decision,
-            has_session=row.has_session,
-        )
-        slowing = promises.DEVICE_INTERVAL if devices.is_early(poll, row.now) else 0
+        is_early = devices.is_early(row.polled_at, timedelta(seconds=row.poll_interval), row.now)
+        slowing = promises.DEVICE_INTERVAL if is_early else 0
         queries.record_poll(act, id=id, poll_interval=row.poll_interval + slowing)
-        return devices.state_of_poll(poll, row.now)
+        return devices.state_of_poll(
+            row.decision,
+            is_early=is_early,
+            has_session=row.has_session,
+            expires_at=row.code_expires_at,
+            now=row.now,
+        )

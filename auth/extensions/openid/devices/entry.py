@@ -163,13 +163,11 @@ def _enter() -> str:
 def _is_open(row: "queries.SelectUserCode | queries.SelectDeviceRequest | None") -> bool:
     """Whether a request waits for its code, or for the decision of this session."""
     return row is not None and devices.is_open_to(
-        devices.DeviceRequest(
-            code_expires_at=row.code_expires_at,
-            session_id=row.session_id,
-            is_decided=row.decision is not None,
-        ),
         g.caller.session_id,
-        row.now,
+        entered_in=row.session_id,
+        is_decided=row.decision is not None,
+        expires_at=row.code_expires_at,
+        now=row.now,
     )
 
 

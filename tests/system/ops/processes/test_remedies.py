@@ -19,7 +19,7 @@ from auth.core.checks import NOT_PUBLIC
 from auth.core.keys import rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import one_time, signing_keys
-from auth.core.tokens.derived_keys import Sealer, derive
+from auth.core.tokens.derived_keys import Sealer
 from auth.ops.backups import age
 from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination, public_url, secrets
@@ -51,7 +51,7 @@ OTHERS = {"secret_key": (secret("other"),), "jwt_keys": signing_keys.new_jwk_set
 ENCRYPT = "Set the named parameter. If only you use that network, run:"
 ELSEWHERE = "postgresql://u@192.0.2.1/d?sslrootcert=system&sslmode="
 STARTTLS = "smtp://mail.example.com?starttls="
-LOST = Sealer(derive(("a secret key that is lost",), "outbox"))
+LOST = Sealer(("a secret key that is lost",))
 # Moves OpenID keys past AUTH_KEY_OVERLAP.
 DUE = "UPDATE openid_keys SET active_from = active_from - interval '1 hour'"
 
