@@ -35,9 +35,7 @@ _BETWEEN_WRITES = timedelta(minutes=5)
 class BrowserSession:
     """The session of a browser, with its user. `lacks_level` refers to the level that was demanded."""
 
-    session_id: str
     user_id: str
-    aal: str
     email: str | None
     phone: str | None
     name: str | None
@@ -64,9 +62,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     demanded = cast(levels.Level, level or g.level)
     return BrowserSession(
-        session_id=row.session_id,
         user_id=row.user_id,
-        aal=row.aal,
         email=row.email,
         phone=row.phone,
         name=row.name,
