@@ -73,13 +73,6 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     )
 
 
-def end_reason() -> str | None:
-    """Return why the session of the browser's cookie ended, a key of `SIZES`, or None."""
-    token_hash = one_time.hash_token(cookies.sent(SESSION))
-    ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
-    return ended.reason if ended else None
-
-
 def begin(session: Session) -> str:
     """Sign the browser in with a new session, and return its cookie's value."""
     user_id = json.loads(session.user_object)["id"]

@@ -184,13 +184,9 @@ def sentences(*texts: str | None) -> Markup:
 def _say(language: str, table: str, name: str, /, **variables: object) -> Markup:
     settings = latchkey.settings
     brand = settings.brand_name
-    named = {"brand": brand, "contact": _contact(brand, settings.support_url)}
+    contact = link_to(settings.support_url, brand) if settings.support_url else brand
+    named = {"brand": brand, "contact": contact}
     return _spaced(string("pages", language, f"{table}.{name}").render(named, **variables), language)
-
-
-@functools.cache
-def _contact(brand: str, support_url: str | None) -> str:
-    return link_to(support_url, brand) if support_url else brand
 
 
 def link_to(url: str, text: str) -> Markup:

@@ -17,17 +17,19 @@ from auth.core.addresses import looks_like_phone
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
-from auth.web import Level, View, g, guard
+from auth.core.tokens import one_time
+from auth.web import Level, View, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
-from auth.web.html import browser_sessions, forms
+from auth.web.html import forms
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.forms import own_form
 from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
 from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
 from auth.web.limits import limited, queued
+from sql import queries
 
 _FIELDS = {
     "invalid_credentials": "password",
@@ -145,7 +147,9 @@ def told(wait: object = None) -> Mapping[str, Any] | None:
 
 def why_ended() -> Mapping[str, Any] | None:
     """Return the message of a sign-in page about the browser's session, if the user or an act ended it."""
-    reason = browser_sessions.end_reason()
+    token_hash = one_time.hash_token(cookies.sent(forms.SESSION))
+    ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
+    reason = ended.reason if ended else None
     return {"text": text("ended", reason)} if reason and has_text("ended", reason) else None
 
 
