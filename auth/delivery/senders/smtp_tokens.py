@@ -89,10 +89,7 @@ class SmtpTokens:
         now = int(time.time())
         claims = {"iss": self._client_id, "sub": self._client_id, "aud": self.url, "jti": str(uuid.uuid4())}
         times = {"iat": now, "nbf": now, "exp": now + _ASSERTION_LIFETIME}
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        signed = jwt.encode(header, claims | times, jwk.RSAKey.import_key(pem), algorithms=[header["alg"]])
+        signed = jwt.encode(header, claims | times, jwk.RSAKey.import_key(key), algorithms=[header["alg"]])
         return {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": signed}
 
 

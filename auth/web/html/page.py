@@ -6,7 +6,6 @@ The texts are in auth/core/text/pages.
 import functools
 import math
 import re
-from collections.abc import Iterable
 from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
@@ -196,12 +195,6 @@ def link_to(url: str, text: str) -> Markup:
 
 def _spaced(html: str, language: str) -> Markup:
     return Markup(languages.spaced(html, language))  # noqa: S704 (escaped)
-
-
-def kinds_listed(names: Iterable[str]) -> Markup:
-    """Return the kinds of characters that a password needs: `a number and a symbol`."""
-    kinds = [text("forms", name) for name in names]
-    return text("forms", "listed", kinds=kinds) if kinds else Markup("")
 
 
 def _logo(setting: str, path: str) -> str | None:

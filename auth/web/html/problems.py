@@ -27,7 +27,7 @@ from auth.web.html import forms
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.forms import own_form
 from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
-from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
+from auth.web.html.page import chosen_language, has_text, page, redirect_to_own, text
 from auth.web.limits import limited, queued
 from sql import queries
 
@@ -166,10 +166,12 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         field = error.details.partition(":")[0]
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
         field = "recovery_code"
+    # The kinds of characters that a password needs: `a number and a symbol`.
+    kinds = [text("forms", name) for name in getattr(exception, "missing", ())]
     values = {
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
-        "missing": kinds_listed(getattr(exception, "missing", ())),
+        "missing": text("forms", "listed", kinds=kinds) if kinds else "",
         "request_id": g.request_id,
     }
     said: str = text("errors", _name(exception, error, field, limit_text), **values)
