@@ -1826,7 +1826,7 @@ class SelectDevInbox(NamedTuple):
     id: str
     sealed: memoryview
     channel: str | None
-    kind: str | None
+    kind: str
     recipient: str | None
     outcome: str | None
     last_error: str | None
