@@ -1031,10 +1031,6 @@ class SelectRequestCount(NamedTuple):
 
 def select_request_count(on: Runner, /, *, key: str | None) -> SelectRequestCount | None: ...
 
-def clear_request_count(on: Runner, /, *, key: str | None) -> int: ...
-
-def reset_request_counts(on: Runner, /) -> int: ...
-
 class ListKnownNetworks(NamedTuple):
     network: str
     passed_at: datetime | None
