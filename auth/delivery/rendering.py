@@ -229,7 +229,7 @@ def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, obj
     now = datetime.now(UTC)
     seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:
-        seconds = promises.SMS_CODE_LIFETIME if channel == "sms" else promises.MAIL_CODE_LIFETIME
+        seconds = promises.PAGE_CODE_LIFETIME if channel == "sms" else promises.MAIL_CODE_LIFETIME
     moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)

@@ -29,7 +29,7 @@ _Query = schemas.Input.of(
 @administrator
 def preview_message() -> Response:
     query = read_query(_Query())
-    templates, message = _render(query)
+    templates, message = _sample(query)
     kinds = {f"{channel}.{kind}": timeline.message(channel, kind) for channel, kind in templates.kinds}
     kinds = {value: title[:1].upper() + title[1:] for value, title in kinds.items()}
     response = console_page(
@@ -49,18 +49,17 @@ def preview_message() -> Response:
 @administrator
 def preview_html() -> Response:
     """Return the HTML of an email, for the sandboxed frame of the preview."""
-    _templates, message = _render(read_query(_Query()))
+    _templates, message = _sample(read_query(_Query()))
     return message_frame(found(message.html, "message.not_found"))
 
 
-def _render(query: dict[str, str]) -> tuple[Templates, Message]:
-    """Render a message with the current templates."""
+def _sample(query: dict[str, str]) -> tuple[Templates, Message]:
+    """Render a message with the current templates, as the API sends it."""
     channel, _, kind = query["message"].partition(".")
     try:
         templates = Templates(latchkey.settings)
         if (channel, kind) not in templates.kinds or query["language"] not in templates.languages:
             raise ApiError("message.not_found")
-        message = templates.sample(channel, kind, _RECIPIENTS[channel], query["language"])
+        return templates, templates.sample(channel, kind, _RECIPIENTS[channel], query["language"])
     except (CannotRender, ValueError, OSError) as error:
         raise ApiError("template.validation_failed", why=str(error)) from None
-    return templates, message

@@ -135,7 +135,7 @@ class TestPreview:
         deliver()
         shown = "message=email.magiclink&language=en"
         page = operator.visit(f"/console/messages/preview?{shown}").text
-        (text,) = re.findall(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)
+        (text,) = re.findall("<pre[^>]*>(.*?)</pre>", page, re.S)
         assert alike(html.unescape(text)) == alike(server.text())
         frame = operator.visit(f"/console/messages/preview/html?{shown}").text
         assert alike(frame) == alike(server.mails[-1].get_body(("html",)).get_content())
