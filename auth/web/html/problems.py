@@ -76,7 +76,6 @@ class Problem:
     status: int
     headers: Mapping[str, str]
     error_code: str
-    key: str
     # For the developer, while AUTH_BASE_URL is this machine.
     reason: str | None = None
 
@@ -180,7 +179,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         said = error.msg
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
-    return Problem(said, field, status, error.headers, error.error_code, error.key)
+    return Problem(said, field, status, error.headers, error.error_code)
 
 
 def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
