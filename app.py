@@ -18,7 +18,7 @@ from auth.flows.sign_up import views as signup
 from auth.flows.well_known import views as well_known
 from auth.web import audit, edge, html, limits
 from auth.web.application import Application
-from auth.web.context import EXTENSION, make_parts
+from auth.web.context import EXTENSION, Latchkey
 from auth.web.declarations import LARGEST_BODY
 
 VIEWS = (
@@ -35,7 +35,7 @@ def create_app(config: Settings | None = None) -> Flask:
     app.search_folders(["web/html", *(f"extensions/{name}" for name in extensions.names_on(config))])
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY + 1
-    app.extensions[EXTENSION] = parts = make_parts(config, audit.origin)
+    app.extensions[EXTENSION] = parts = Latchkey(config, audit.origin)
     edge.register(app, config)
     limits.register(app, config)
     html.init_app(app, config)

@@ -63,11 +63,11 @@ def load_service_settings(*, missing_secrets: Missing = "refuse") -> settings.Se
 def open_parts() -> "Latchkey":
     """Return the parts of the service, whose database is closed when the command ends."""
     from auth.web import audit
-    from auth.web.context import make_parts
+    from auth.web.context import Latchkey
 
     parts = _given_parts()
     if parts is None:
-        parts = make_parts(load_service_settings(), audit.of_command)
+        parts = Latchkey(load_service_settings(), audit.of_command)
         click.get_current_context().call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts

@@ -11,12 +11,6 @@ SELECT count, extract(epoch FROM expires_at - now())::float AS seconds_left
   FROM request_counts
  WHERE key = :key AND expires_at > now();
 
--- name: clear_request_count(key text)
-DELETE FROM request_counts WHERE key = :key;
-
--- name: reset_request_counts()
-DELETE FROM request_counts;
-
 -- name: list_known_networks(user_id uuid) -> rows (passed_at?, mail_proved_at?)
 SELECT network, passed_at, mail_proved_at, clock_timestamp() AS now FROM known_networks WHERE user_id = :user_id;
 

@@ -66,15 +66,13 @@ WITH kept AS (
 )
 DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep));
 
--- name: select_dev_inbox(recipient text)
---   -> rows (channel?, kind?, recipient?, outcome?, last_error?, response?)
--- Messages that were not written have no row in the outbox, only their recipient in `sealed`.
+-- name: select_dev_inbox(recipient text) -> rows (channel?, recipient?, outcome?, last_error?, response?)
 SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, m.response,
-       iso_8601(coalesce(m.created_at, d.kept_at)) AS created_at
+       iso_8601(m.created_at) AS created_at
   FROM dev_inbox AS d
-  LEFT JOIN outbox AS m ON m.id = d.id
- WHERE :recipient IS NULL OR m.id IS NULL OR m.recipient = :recipient
- ORDER BY coalesce(m.created_at, d.kept_at) DESC, d.kept_at DESC;
+  JOIN outbox AS m ON m.id = d.id
+ WHERE :recipient IS NULL OR m.recipient = :recipient
+ ORDER BY m.created_at DESC, d.kept_at DESC;
 
 -- name: select_dev_inbox_message(id uuid) -> row?
 SELECT id, sealed FROM dev_inbox WHERE id = :id;

@@ -990,10 +990,6 @@ class SelectRequestCount(NamedTuple):
 
 def select_request_count(on: Runner, /, *, key: str | None) -> SelectRequestCount | None: ...
 
-def clear_request_count(on: Runner, /, *, key: str | None) -> int: ...
-
-def reset_request_counts(on: Runner, /) -> int: ...
-
 class ListKnownNetworks(NamedTuple):
     network: str
     passed_at: datetime | None
@@ -1726,7 +1722,7 @@ class SelectDevInbox(NamedTuple):
     id: str
     sealed: memoryview
     channel: str | None
-    kind: str | None
+    kind: str
     recipient: str | None
     outcome: str | None
     last_error: str | None

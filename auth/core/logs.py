@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -19,22 +20,25 @@ _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class ThrottledLog:
-    """Logs an event at most once a second, with the number of `times` since the last line and the newest
+    """Logs an event at most once in `interval`, with the number of `times` since the last line and the newest
     details."""
 
     interval = 1  # seconds
 
     def __init__(self, event: str) -> None:
         self._event = event
+        self._lock = threading.Lock()
         self._times = 0
         self._logged_at = -math.inf
 
     def count(self, **facts: object) -> None:
         now = time.monotonic()
-        self._times += 1
-        if now - self._logged_at >= self.interval:
+        with self._lock:
+            self._times += 1
+            if now - self._logged_at < self.interval:
+                return
             times, self._times, self._logged_at = self._times, 0, now
-            structlog.get_logger().warning(self._event, times=times, **facts)
+        structlog.get_logger().warning(self._event, times=times, **facts)
 
 
 class _Logger:

@@ -44,7 +44,11 @@ def main() -> None:
             origin=lambda: {"actor": "service"},
         )
         key_ring = KeyRing(config)
-        count = _serve_metrics(config, db)
+        count = None
+        if config.metrics_bind and METRICS_DIRECTORY in os.environ:
+            from auth.delivery import metrics_server
+
+            count = metrics_server.start(config, db)
         if sys.argv[1:] == ["metrics"]:
             while True:  # the system may deliver the signal to another thread, which would not wake this one
                 time.sleep(0.2)
@@ -78,25 +82,14 @@ def _wait_for_the_database(config: settings.Settings, db: Database) -> None:
 
     The files may have been replaced since the service started.
     """
-    failures = FailureLog("database")
+    failures = FailureLog()
     while True:
         try:
             fingerprints.check(db, config)
             return
         except psycopg2.Error as error:
-            failures.begin(one_line(str(error)))
+            failures.count(what="database", reason=one_line(str(error)))
         time.sleep(POLL_INTERVAL)
-
-
-def _serve_metrics(config: settings.Settings, db: Database) -> Callable[[str, str], None] | None:
-    """Serve the metrics if they have an address, and return the function that counts deliveries."""
-    if config.metrics_bind is None or METRICS_DIRECTORY not in os.environ:
-        return None
-    from auth.delivery.metrics_server import DeliveryMetrics
-
-    metrics = DeliveryMetrics(config, db)
-    metrics.start()
-    return metrics.count
 
 
 def _call_at_the_end(act: Callable[[], object]) -> None:

@@ -1,15 +1,15 @@
 """One attempt to send a message: render it, send it, record the outcome."""
 
 import random
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import psycopg2
 import structlog
 
+from auth.core.logs import ThrottledLog
 from auth.core.promises import FIRST_PAUSE, LONGEST_PAUSE
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import CannotOpen, Sealer, UnknownKey
@@ -21,39 +21,17 @@ from sql import Database, queries
 Claimed: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"
 # Seconds. Longer than any sender takes.
 LEASE = 90
-# Seconds without a failure before we log a recovery, so that a flapping target does not fill the log.
-_SETTLED_AFTER = 10.0
 
 log = structlog.get_logger()
 
 
-@dataclass
-class FailureLog:
-    """Logs when a channel or the database begins to fail and when it recovers, but not each failure."""
+class FailureLog(ThrottledLog):
+    """Logs at most once a minute that a channel or the database fails."""
 
-    what: str
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _failed_at: float | None = None
-    _has_recovered: bool = False
+    interval = 60
 
-    def begin(self, reason: str, exc_info: BaseException | None = None) -> None:
-        with self._lock:
-            is_new = self._failed_at is None
-            self._failed_at, self._has_recovered = time.monotonic(), False
-        if is_new:
-            log.warning("delivery_fails", what=self.what, reason=reason, exc_info=exc_info)
-
-    def end(self) -> None:
-        self._has_recovered = True
-
-    def settle(self) -> None:
-        with self._lock:
-            if self._failed_at is None or not self._has_recovered:
-                return
-            if time.monotonic() - self._failed_at < _SETTLED_AFTER:
-                return
-            self._failed_at = None
-        log.warning("delivery_works_again", what=self.what)
+    def __init__(self) -> None:
+        super().__init__("delivery_fails")
 
 
 @dataclass
@@ -93,13 +71,11 @@ class Attempts:
             log.debug("message_deferred", **facts, reason=reason)
             self.count(row.channel, "deferred")
             if failure.is_down:
-                failures.begin(reason)
-                return
+                failures.count(what=row.channel, reason=reason)
         else:
             self._record(queries.finish_message, id=row.id, outcome="sent", reason=None, response=response)
             log.info("message_sent", **facts)
             self.count(row.channel, "sent")
-        failures.end()
 
     def _render(self, row: Claimed) -> Message:
         countries = self.settings.sms_countries

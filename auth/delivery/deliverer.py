@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
@@ -42,7 +42,7 @@ log = structlog.get_logger()
 class _Channel:
     name: str
     sender: Sender
-    failures: FailureLog
+    failures: FailureLog = field(default_factory=FailureLog)
     slow_until: dict[str, float] = field(default_factory=dict)
     codes_in_a_row: int = 0
 
@@ -63,26 +63,28 @@ class _Lane:
     threads: set[threading.Thread] = field(default_factory=set)
 
 
-@dataclass(eq=False, repr=False)
 class Deliverer:
-    settings: Settings
-    db: Database
-    sealer: Sealer
-    senders: Mapping[str, Sender]
-    _: KW_ONLY
-    slow_after: float = SLOW_AFTER
-    count: Callable[[str, str], None] | None = None
-    _stopping: threading.Event = field(default_factory=threading.Event, init=False)
-    _beat_at: float = field(default=-_HEARTBEAT_INTERVAL, init=False)
-    _notifications: Notifications | None = field(default=None, init=False)
+    """`count` gets the channel and the outcome of each attempt."""
 
-    def __post_init__(self) -> None:
-        settings, db, sealer = self.settings, self.db, self.sealer
-        count = self.count or (lambda _channel, _outcome: None)
+    def __init__(
+        self,
+        settings: Settings,
+        db: Database,
+        sealer: Sealer,
+        senders: Mapping[str, Sender],
+        *,
+        slow_after: float = SLOW_AFTER,
+        count: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._settings, self._db, self._sealer, self._slow_after = settings, db, sealer, slow_after
+        count = count or (lambda _channel, _outcome: None)
         self._attempts = Attempts(settings, db, sealer, load_templates(settings), count)
-        self._channels = [_Channel(name, sender, FailureLog(name)) for name, sender in self.senders.items()]
+        self._channels = [_Channel(name, sender) for name, sender in senders.items()]
         self._lanes = [_Lane(channel, slow) for channel in self._channels for slow in (False, True)]
-        self._database_failures = FailureLog("database")
+        self._database_failures = FailureLog()
+        self._stopping = threading.Event()
+        self._beat_at = -_HEARTBEAT_INTERVAL
+        self._notifications: Notifications | None = None
 
     def run(self, grace: float = GRACE) -> None:
         """Deliver until `end` is called, then wait up to `grace` seconds for the threads to finish."""
@@ -90,7 +92,7 @@ class Deliverer:
         housekeeping.start()
         written_at = float("-inf")
         # PgBouncer, for which AUTH_DB_PREPARE is off, does not forward notifications.
-        listen_url = self.settings.database_url if self.settings.db_prepare else None
+        listen_url = self._settings.database_url if self._settings.db_prepare else None
         with contextlib.closing(Notifications(listen_url)) as self._notifications:
             while not self._stopping.is_set():
                 self._dispatch()
@@ -126,16 +128,13 @@ class Deliverer:
             for lane in self._lanes:
                 self._fill(lane)
             if time.monotonic() - self._beat_at >= _HEARTBEAT_INTERVAL:
-                queries.record_done(self.db, task="delivery")
+                queries.record_done(self._db, task="delivery")
                 self._beat_at = time.monotonic()
-            self._database_failures.end()
         except psycopg2.Error as error:
-            self._database_failures.begin(one_line(str(error)))
+            self._database_failures.count(what="database", reason=one_line(str(error)))
         except RuntimeError as error:
             log.error("delivery_has_no_threads", reason=one_line(str(error)))
-        self._database_failures.settle()
         for channel in self._channels:
-            channel.failures.settle()
             channel.sender.close_idle()
 
     def _fill(self, lane: _Lane) -> None:
@@ -157,12 +156,12 @@ class Deliverer:
         channel, slow_targets = lane.channel, lane.channel.slow_targets()
         options: dict[str, Any] = {"lease": LEASE, "slow_targets": slow_targets, "from_slow": lane.is_slow}
         if channel.name == EVENT_CHANNEL:
-            return queries.claim_event(self.db, **options)
+            return queries.claim_event(self._db, **options)
         if lane.is_slow and not slow_targets:
             return None
         is_turn = channel.codes_in_a_row >= promises.MOST_CODES_IN_A_ROW
         for is_notice in (is_turn, not is_turn):
-            row = queries.claim_message(self.db, channel=channel.name, is_notice=is_notice, **options)
+            row = queries.claim_message(self._db, channel=channel.name, is_notice=is_notice, **options)
             if row and not row.waits:
                 channel.codes_in_a_row = 0 if is_notice else channel.codes_in_a_row + 1
                 return row
@@ -171,7 +170,7 @@ class Deliverer:
     def _attempt(self, lane: _Lane, row: Claimed) -> None:
         started = time.monotonic()
         self._attempts.make(row, lane.channel.sender, lane.channel.failures)
-        if time.monotonic() - started >= self.slow_after:
+        if time.monotonic() - started >= self._slow_after:
             lane.channel.slow_until[row.target] = time.monotonic() + _SLOW_FOR
         else:
             lane.channel.slow_until.pop(row.target, None)
@@ -180,9 +179,10 @@ class Deliverer:
         try:
             self._attempt(lane, row)
         except psycopg2.Error as error:
-            self._database_failures.begin(one_line(str(error)))
+            self._database_failures.count(what="database", reason=one_line(str(error)))
         except BaseException as error:
-            lane.channel.failures.begin(f"unexpected: {type(error).__name__}", exc_info=error)
+            reason = f"unexpected: {type(error).__name__}"
+            lane.channel.failures.count(what=row.channel, reason=reason, exc_info=error)
         finally:
             lane.threads.discard(threading.current_thread())
             self._look_again()
@@ -194,16 +194,16 @@ class Deliverer:
     def _keep_house(self) -> None:
         key, due_at, count_at = None, 0.0, 0.0
         while not self._stopping.is_set():
-            if time.monotonic() >= due_at or self.sealer.newest != key:
-                key = self.sealer.newest
-                self._do(lambda: janitor.keep_house(self.db, self.sealer))
+            if time.monotonic() >= due_at or self._sealer.newest != key:
+                key = self._sealer.newest
+                self._do(lambda: janitor.keep_house(self._db, self._sealer))
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
-                self._do(lambda: janitor.count(self.db))
+                self._do(lambda: janitor.count(self._db))
                 # GET /user lists them.
-                self._do(lambda: janitor.clean(self.db, [queries.delete_unverified_factors]))
-                if self.settings.log_audit:
-                    self._do(lambda: janitor.log_entries(self.db))
+                self._do(lambda: janitor.clean(self._db, [queries.delete_unverified_factors]))
+                if self._settings.log_audit:
+                    self._do(lambda: janitor.log_entries(self._db))
                 count_at = time.monotonic() + _COUNT_INTERVAL
             self._stopping.wait(_KEY_INTERVAL)
 
@@ -211,7 +211,7 @@ class Deliverer:
         try:
             chore()
         except psycopg2.Error as error:
-            self._database_failures.begin(one_line(str(error)))
+            self._database_failures.count(what="database", reason=one_line(str(error)))
         except Exception as error:
             log.error("housekeeping_failed", exc_info=error)
-        self.db.close()  # the plans of these statements take 5 MiB in Postgres
+        self._db.close()  # the plans of these statements take 5 MiB in Postgres

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from auth.core.addresses import is_email
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.delivery.senders.sender import Message
 from sql import Database, queries
@@ -17,32 +16,13 @@ def keep(db: Database, sealer: Sealer, message: Message) -> None:
     queries.keep_in_dev_inbox(db, id=message.id, sealed=sealed, keep=KEPT)
 
 
-def keep_unsent(db: Database, sealer: Sealer, id: str, recipient: str, reason: str) -> None:
-    """Keep the reason why a message is not sent, instead of the message."""
-    content = {
-        "channel": "email" if is_email(recipient) else "sms",
-        "kind": "none",
-        "recipient": recipient,
-        "outcome": "failed",
-        "last_error": reason,
-        "subject": reason,
-        "text": reason,
-        "html": "",
-        "link": None,
-        "code": None,
-    }
-    queries.keep_in_dev_inbox(db, id=id, sealed=sealer.seal_json(content, _bound_to(id)), keep=KEPT)
-
-
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
     found = []
     for row in queries.select_dev_inbox(db, recipient=recipient):
         if content := _open(sealer, row):
             message = row._asdict() | content
             del message["sealed"], message["html"]
-            # A message without its row in the outbox has no recipient.
-            if message["recipient"] and recipient in (None, message["recipient"]):
-                found.append(message)
+            found.append(message)
     return found
 
 

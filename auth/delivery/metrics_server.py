@@ -4,7 +4,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.server import ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -29,39 +29,33 @@ _FIRST_WARNING = 10.0  # seconds: the previous process holds the port until it h
 log = structlog.get_logger()
 
 
-class DeliveryMetrics:
-    """Counts deliveries, and serves these and all other metrics."""
+def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
+    """Serve the metrics of all processes, and return the function that counts deliveries."""
+    metrics.join()
+    attempts = Counter(
+        "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
+    )
+    registry = CollectorRegistry()
+    registry.register(metrics.Files())
+    registry.register(_Measured(settings, db))
+    served = settings.metrics_bind or "", registry
+    threading.Thread(target=_serve, args=served, name="metrics", daemon=True).start()
+    return lambda channel, outcome: attempts.labels(channel, outcome).inc()
 
-    def __init__(self, settings: Settings, db: Database) -> None:
-        metrics.join()
-        self._attempts = Counter(
-            "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
-        )
-        self._bind = settings.metrics_bind or ""
-        self._registry = CollectorRegistry()
-        self._registry.register(metrics.Files())
-        self._registry.register(_WantedWorkers())
-        self._registry.register(_DatabaseMetrics(settings, db))
 
-    def count(self, channel: str, outcome: str) -> None:
-        self._attempts.labels(channel, outcome).inc()
-
-    def start(self) -> None:
-        threading.Thread(target=self._serve, name="metrics", daemon=True).start()
-
-    def _serve(self) -> None:
-        host, _, port = self._bind.rpartition(":")
-        began_at, has_warned = time.monotonic(), False
-        while True:
-            try:
-                server = _Server((host.strip("[]"), int(port)), _Handler.factory(self._registry))
-                break
-            except OSError as error:
-                if time.monotonic() - began_at > _FIRST_WARNING and not has_warned:
-                    log.warning("metrics_not_served", address=self._bind, reason=error.strerror)
-                    has_warned = True
-                time.sleep(1)
-        server.serve_forever()
+def _serve(bind: str, registry: CollectorRegistry) -> None:
+    host, _, port = bind.rpartition(":")
+    began_at, has_warned = time.monotonic(), False
+    while True:
+        try:
+            server = _Server((host.strip("[]"), int(port)), _Handler.factory(registry))
+            break
+        except OSError as error:
+            if time.monotonic() - began_at > _FIRST_WARNING and not has_warned:
+                log.warning("metrics_not_served", address=bind, reason=error.strerror)
+                has_warned = True
+            time.sleep(1)
+    server.serve_forever()
 
 
 class _Server(ThreadingHTTPServer):
@@ -86,15 +80,8 @@ class _Handler(MetricsHandler):
             self.send_error(404)
 
 
-class _WantedWorkers(Collector):
-    def collect(self) -> Iterable[Metric]:
-        number = state.wanted_workers()
-        if number is not None:
-            yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", number)
-
-
-class _DatabaseMetrics(Collector):
-    """Metrics from the database, the same on all nodes."""
+class _Measured(Collector):
+    """Metrics that nobody counts, mostly from the database: those are the same on all nodes."""
 
     def __init__(self, settings: Settings, db: Database) -> None:
         self._totals = settings.message_totals
@@ -112,6 +99,9 @@ class _DatabaseMetrics(Collector):
 
     def _measure(self) -> Iterator[Metric]:
         yield InfoMetricFamily("latchkey", "The running release.", {"version": auth.__version__})
+        workers = state.wanted_workers()
+        if workers is not None:
+            yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", workers)
         try:
             rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
         except psycopg2.Error:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -27,7 +27,6 @@ MAX_FIELDS = 100
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 _NO_ROUTE = Route()
-T = TypeVar("T")
 
 Actor = Literal["anonymous", "service_role", "user"]
 

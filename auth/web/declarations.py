@@ -26,14 +26,9 @@ SignIn = Literal[
 
 
 class Level(StrEnum):
-    """What an operation requires of its caller's session. `lacks_level` enforces it, in auth/rules and
-    in SQL.
+    """What an operation requires of its caller's session: auth/rules/levels.py says and enforces it.
 
-    AAL1 requires `aal2` of users with an authenticator app or a security key; AAL2, ENROL and PROOF also of
-    users with a passkey; SECOND_FACTOR of all users. If `AUTH_MFA_REQUIRED` demands a factor of the user, all
-    except SESSION and ENROL require it. Only SESSION and ENROL accept tokens of the audience `second_step`.
-    ENROL, PROOF and SECOND_FACTOR also require a recent proof. CLIENT accepts only access tokens of OAuth
-    clients.
+    ANYONE requires none. CLIENT accepts only access tokens of OAuth clients.
     """
 
     ANYONE = "anyone"

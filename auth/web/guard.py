@@ -5,7 +5,7 @@ import hmac
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from flask import request
 from flask.typing import ResponseReturnValue
@@ -14,9 +14,9 @@ from auth.core.logs import ThrottledLog
 from auth.core.settings import served
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, g
+from auth.web import Level, View, audit, audited, callers, cookies, current_request, g
 from auth.web.application import FORM
-from auth.web.callers import CallerIds
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import says
 from auth.web.errors import ApiError
@@ -198,15 +198,6 @@ def introspection_by_client() -> Callable[[], tuple[str, Any]] | None:
     return next((read for each in latchkey.extensions if (read := each.introspection_by_client())), None)
 
 
-F = TypeVar("F", bound="callers.CallerFacts")
-K = TypeVar("K", bound="callers.KeyFacts")
-
-
-def caller_ids() -> CallerIds:
-    """Return the parameters of a statement that reads `caller_facts`."""
-    return callers.caller_ids(g.caller)
-
-
 def caller_id() -> str:
     return g.caller.user_id
 
@@ -216,20 +207,9 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
-def admit_reader(row: F | None, level: Level | None = None) -> F:
-    """Return the row of a statement that reads `caller_facts`. Refuse a caller below the route's level."""
-    g = current_g()
-    return callers.admit_reader(row, g.caller, level or g.level, latchkey.policy)
-
-
-def admit_key(row: K | None, known: KeyCaller) -> K:
-    """Return the row of an API key. Refuse its access token unless the key is good."""
-    return callers.admit_key(row, known, latchkey.policy)
-
-
 def live_caller(level: Level | None = None) -> "queries.SelectPerson":
     """Return the row of the caller. Refuse a caller below the route's level, or another."""
-    return admit_reader(callers.select(latchkey.db, g.caller), level)
+    return current_asked().live_caller(level)
 
 
 def _refusal_of_token(token: str) -> ApiError:

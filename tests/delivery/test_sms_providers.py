@@ -1,6 +1,8 @@
 """SMS by Twilio."""
 
 import base64
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -22,8 +24,10 @@ def sms():
     return message("sms", subject="", text=TEXT + "\n", html=None)
 
 
-def twilio(target, **options):
-    return TwilioSender(target.url, "AC123", "the-token", options.pop("sender", "+15555550100"), **options)
+def twilio(target, sender="+15555550100", **options):
+    account = {"twilio_account_sid": "AC123", "twilio_auth_token": "the-token"}
+    settings: Any = SimpleNamespace(twilio_api_url=target.url, twilio_from=sender, **account)
+    return TwilioSender(settings, **options)
 
 
 class TestTwilio:

@@ -158,7 +158,7 @@ def test_flows_and_commands_know_no_request():
     assert len(commands) > 20
     web = [name for name in MODULES if layer_of(name) in ("web", "web/html")]
     readers = {reader for name in web for reader in readers_of(name)}
-    assert {"auth.web.guard.caller_ids", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
+    assert {"auth.web.guard.caller_id", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
     assert {
         (name, found)
         for name in flows | commands

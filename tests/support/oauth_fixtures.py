@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,7 +77,7 @@ def make_service(make_app: Callable, fakes: Fakes) -> Iterator[Callable[..., Ser
             parts = app.extensions[EXTENSION]
             chosen = parts.settings.providers.items()
             new = {name: Provider(name, provider, parts.settings.base_url) for name, provider in chosen}
-            patch.setitem(app.extensions, EXTENSION, replace(parts, providers=new))
+            patch.setattr(parts, "providers", new)
             return Service(app, changes.get("AUTH_BASE_URL") or SITE)
 
         yield make

@@ -22,7 +22,7 @@ def senders(
     found: dict[str, Sender] = {}
     services: list[tuple[str, str | None, Callable[[Settings], Sender]]] = [
         ("email", settings.smtp_url, mail_server),
-        ("sms", settings.sms_provider, TwilioSender.of),
+        ("sms", settings.sms_provider, TwilioSender),
     ]
     for channel, service, sender_of in services:
         if service == urls.CONSOLE or (service is None and settings.is_local):
@@ -54,16 +54,8 @@ def mail_server(settings: Settings, **timeouts: float) -> SmtpSender:
     """Return the sender of AUTH_SMTP_URL."""
     server, sender = urls.smtp_server(settings.smtp_url or ""), mail_from(settings)
     hostname = hostname_for(urlsplit(settings.base_url).hostname or "localhost")
-    tokens = None
-    if settings.smtp_token_url:
-        tokens = SmtpTokens(
-            settings.smtp_token_url,
-            settings.smtp_client_id,
-            settings.smtp_client_secret,
-            settings.smtp_client_key,
-            settings.smtp_scope,
-            timeouts.get("reply_timeout", REPLY_TIMEOUT),
-        )
+    token_timeout = timeouts.get("reply_timeout", REPLY_TIMEOUT)
+    tokens = SmtpTokens(settings, token_timeout) if settings.smtp_token_url else None
     return SmtpSender(server, sender, hostname, tokens, **timeouts)
 
 

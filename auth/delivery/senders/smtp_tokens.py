@@ -5,7 +5,6 @@ import re
 import threading
 import time
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -14,8 +13,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from auth.core import promises
 from auth.core.providers import said
+from auth.core.settings import Settings
 from auth.delivery.senders import http_post
 from auth.delivery.senders.sender import TryLater
 
@@ -27,18 +26,13 @@ _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "appl
 _TOKEN = re.compile(r"[!-~]{1,8192}")
 
 
-@dataclass(eq=False, repr=False)
 class SmtpTokens:
-    """The access token that the threads of a sender share. No repr: it would show secrets."""
+    """The access token that the threads of a sender share."""
 
-    url: str
-    client_id: str
-    client_secret: str
-    client_key: Path | None
-    scope: str
-    timeout: float = promises.HTTP_TIMEOUT
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: Settings, timeout: float) -> None:
+        self.url, self._timeout = settings.smtp_token_url, timeout
+        self._client_id, self._scope = settings.smtp_client_id, settings.smtp_scope
+        self._secret, self._key = settings.smtp_client_secret, settings.smtp_client_key
         self._lock = threading.Lock()
         self._token = ""
         self._good_until = 0.0
@@ -55,13 +49,13 @@ class SmtpTokens:
 
     def _fetch(self) -> tuple[str, int]:
         """Return a new token and its lifetime in seconds."""
-        form = {"grant_type": "client_credentials", "client_id": self.client_id}
-        if self.scope:
-            form["scope"] = self.scope
+        form = {"grant_type": "client_credentials", "client_id": self._client_id}
+        if self._scope:
+            form["scope"] = self._scope
         try:
-            proof = self._assertion() if self.client_key else {"client_secret": self.client_secret}
+            proof = self._assertion() if self._key else {"client_secret": self._secret}
             body = urlencode(form | proof).encode()
-            response = http_post.ask(self.url, body, _HEADERS, timeout=self.timeout)
+            response = http_post.ask(self.url, body, _HEADERS, timeout=self._timeout)
         except TryLater as failure:
             raise self._failure(failure.reason) from failure
         except ValueError as error:
@@ -86,19 +80,16 @@ class SmtpTokens:
         """Return the proof of `private_key_jwt` (RFC 7523, section 2.2). Raises `ValueError`."""
         from joserfc import jwk, jwt
 
-        key, certificate = read_client_key(self.client_key)
+        key, certificate = read_client_key(self._key)
         header = {"alg": "RS256"}
         if certificate:
             # Microsoft finds the key by this header.
             thumbprint = base64.urlsafe_b64encode(certificate.fingerprint(hashes.SHA256()))
             header = {"alg": "PS256", "x5t#S256": thumbprint.decode().rstrip("=")}
         now = int(time.time())
-        claims = {"iss": self.client_id, "sub": self.client_id, "aud": self.url, "jti": str(uuid.uuid4())}
+        claims = {"iss": self._client_id, "sub": self._client_id, "aud": self.url, "jti": str(uuid.uuid4())}
         times = {"iat": now, "nbf": now, "exp": now + _ASSERTION_LIFETIME}
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        signed = jwt.encode(header, claims | times, jwk.RSAKey.import_key(pem), algorithms=[header["alg"]])
+        signed = jwt.encode(header, claims | times, jwk.RSAKey.import_key(key), algorithms=[header["alg"]])
         return {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": signed}
 
 

@@ -238,7 +238,8 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the sessions, the current one first, and the ids of those that opened sessions for
     applications."""
-    row = guard.admit_reader(queries.select_sessions(latchkey.db, **_ALL, **guard.caller_ids()))
+    asked = current_asked()
+    row = asked.admit_reader(queries.select_sessions(asked.db, **_ALL, **asked.caller_ids))
     return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 

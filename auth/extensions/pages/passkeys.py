@@ -49,11 +49,8 @@ def begin_with_passkey() -> Response:
 def submit_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
-    return redirect_with_cookie(
-        assertions.sign_in(asked, sent_credential(), hook=None),
-        destination(),
-        way="passkey",
-    )
+    session = assertions.sign_in(asked, sent_credential(), hook=None)
+    return redirect_with_cookie(destination().own_url("sign-in"), session, way="passkey")
 
 
 def ending() -> dict[str, bool]:

@@ -33,7 +33,8 @@ _SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
 
 
 def own_user() -> dict[str, Any]:
-    return json.loads(guard.admit_reader(queries.select_user(latchkey.db, **guard.caller_ids())).user_object)
+    asked = current_asked()
+    return json.loads(asked.admit_reader(queries.select_user(asked.db, **asked.caller_ids)).user_object)
 
 
 @blueprint.get("/account/name")

@@ -82,7 +82,7 @@ def submit_sign_in() -> Response:
     if customers := _customers_provider():
         return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
     session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), hook=None)
-    return redirect_with_cookie(session, destination(), way="password")
+    return redirect_with_cookie(destination().own_url("sign-in"), session, way="password")
 
 
 @blueprint.get("/sign-in/code")
@@ -138,7 +138,7 @@ def submit_sign_up() -> Response:
     asked = current_asked()
     if latchkey.settings.autoconfirm:
         session = cast(Session, register(asked, body))
-        return redirect_with_cookie(session, to, way="password")
+        return redirect_with_cookie(to.own_url("sign-in"), session, way="password")
     wait = outgoing.seconds_to_wait(asked, address)
     register(asked, body)
     return redirect_when_sent("sign-up", address, browser, wait)

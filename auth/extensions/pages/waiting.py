@@ -140,7 +140,7 @@ def submit_code(path: str) -> Response:
     done = done_of(outcome)
     to, page_after = _onward("forgot-password" if done else path)
     session = found(outcome.session, "unexpected_failure")
-    return redirect_with_cookie(session, to, page_after, way=way, done=done)
+    return redirect_with_cookie(to.own_url(page_after), session, way=way, done=done)
 
 
 @blueprint.post("/waiting/state")

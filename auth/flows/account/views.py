@@ -8,7 +8,7 @@ from auth.flows.passkeys import assertions
 from auth.flows.sessions.token_response import token_response
 from auth.flows.sign_in.reauthentication import record_reauthentication
 from auth.rules.users import ADDRESS_KINDS
-from auth.web import dialect, fields, g, guard, limits, schemas
+from auth.web import callers, current_g, dialect, fields, guard, limits, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -32,12 +32,13 @@ class _UserChange(schemas.Reauthentication, schemas.Challenged):
 @blueprint.get("/user")
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
+    g = current_g()
     if known := g.key_caller:
         ids = {"user_id": known.user_id, "api_key_id": known.api_key_id}
         of_key = queries.select_user_of_api_key(latchkey.db, **ids)
-        return JsonResponse(guard.admit_key(of_key, known).user_object)
-    row = guard.admit_reader(queries.select_user(latchkey.db, **guard.caller_ids()))
-    return JsonResponse(row.user_object)
+        return JsonResponse(callers.admit_key(of_key, known, latchkey.policy).user_object)
+    row = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
+    return JsonResponse(callers.admit_reader(row, g.caller, g.level, latchkey.policy).user_object)
 
 
 @blueprint.get("/user/recent_changes")

@@ -267,7 +267,7 @@ def _redirect_elsewhere(outcome: Outcome, session: Session, target: str) -> Resp
     page = "sign-in" if to.next else "sign-in/here"
     if outcome.purpose == "recovery" or done:
         page = "new-password"
-    return redirects.redirect_with_cookie(session, to, page, done=done)
+    return redirects.redirect_with_cookie(to.own_url(page), session, done=done)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:

@@ -16,7 +16,6 @@ from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
-from auth.delivery import dev_inbox
 from auth.flows import counts
 from auth.flows.facts import Person
 from auth.rules.messages import Channel, address_of_notices, is_beyond_tenth, what_stops_message
@@ -230,13 +229,11 @@ def _reason(row: Counted, total: RateLimitItem, channel: str) -> str:
 
 
 def tell_developer(asked: Asked, address: str, reason: str) -> None:
-    """Say why a message is not sent, where a developer looks for it. Call it outside a transaction."""
+    """Print why a message is not sent, if messages are printed."""
     settings = asked.settings
     sender = settings.smtp_url if addresses.is_email(address) else settings.sms_provider
     if sender == "console" or (sender is None and settings.is_local):
-        print(f"To {address}: {reason}", flush=True)  # where the message would have been
-    if settings.dev_inbox:
-        dev_inbox.keep_unsent(asked.db, asked.parts.sealer, str(uuid.uuid4()), address, reason)
+        print(f"To {address}: {reason}", flush=True)
 
 
 def take_quota(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = False) -> Counted:

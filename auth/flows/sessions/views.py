@@ -4,7 +4,6 @@ from auth.flows.sessions.ending import end_session, sign_out
 from auth.web import Level, asks_more, fields, guard, schemas
 from auth.web.application import paginated
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from auth.web.input import read_query
@@ -29,7 +28,8 @@ def logout() -> Response:
 @guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
     query = read_query(PageQuery())
-    row = guard.admit_reader(queries.select_sessions(latchkey.db, **bounds(query), **guard.caller_ids()))
+    asked = current_asked()
+    row = asked.admit_reader(queries.select_sessions(asked.db, **bounds(query), **asked.caller_ids))
     return paginated(row.sessions, row.total, query)
 
 

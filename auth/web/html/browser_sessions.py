@@ -35,9 +35,7 @@ _BETWEEN_WRITES = timedelta(minutes=5)
 class BrowserSession:
     """The session of a browser, with its user. `lacks_level` refers to the level that was demanded."""
 
-    session_id: str
     user_id: str
-    aal: str
     email: str | None
     phone: str | None
     name: str | None
@@ -64,9 +62,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     g.admit(Caller(row.user_id, row.session_id, None, row.aal))
     demanded = cast(levels.Level, level or g.level)
     return BrowserSession(
-        session_id=row.session_id,
         user_id=row.user_id,
-        aal=row.aal,
         email=row.email,
         phone=row.phone,
         name=row.name,
@@ -75,13 +71,6 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         has_proof=is_fresh(proved_at(row), policy, row.now),
         lacks_level=levels.lacks_level(row, row, row.aal, demanded, policy, row.now),
     )
-
-
-def end_reason() -> str | None:
-    """Return why the session of the browser's cookie ended, a key of `SIZES`, or None."""
-    token_hash = one_time.hash_token(cookies.sent(SESSION))
-    ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
-    return ended.reason if ended else None
 
 
 def begin(session: Session) -> str:

@@ -1,8 +1,7 @@
-"""Sends browsers to applications and providers with a page instead of a redirect.
+"""Sends browsers to applications and providers with a page instead of a redirect: see docs/decisions.md.
 
-Browsers apply form-action of a page to all redirects after its form, even to those of the application, whose
-targets we do not know. A page ends that navigation. Its refresh starts another, and replaces it in the
-history, so that no form is sent twice. A redirect to a URL of ours would need storage for the code.
+A page ends the navigation of the form before. Its refresh starts another, and replaces it in the history, so
+that no form is sent twice.
 """
 
 from urllib.parse import urlsplit

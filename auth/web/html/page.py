@@ -6,7 +6,6 @@ The texts are in auth/core/text/pages.
 import functools
 import math
 import re
-from collections.abc import Iterable
 from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
@@ -184,13 +183,9 @@ def sentences(*texts: str | None) -> Markup:
 def _say(language: str, table: str, name: str, /, **variables: object) -> Markup:
     settings = latchkey.settings
     brand = settings.brand_name
-    named = {"brand": brand, "contact": _contact(brand, settings.support_url)}
+    contact = link_to(settings.support_url, brand) if settings.support_url else brand
+    named = {"brand": brand, "contact": contact}
     return _spaced(string("pages", language, f"{table}.{name}").render(named, **variables), language)
-
-
-@functools.cache
-def _contact(brand: str, support_url: str | None) -> str:
-    return link_to(support_url, brand) if support_url else brand
 
 
 def link_to(url: str, text: str) -> Markup:
@@ -200,12 +195,6 @@ def link_to(url: str, text: str) -> Markup:
 
 def _spaced(html: str, language: str) -> Markup:
     return Markup(languages.spaced(html, language))  # noqa: S704 (escaped)
-
-
-def kinds_listed(names: Iterable[str]) -> Markup:
-    """Return the kinds of characters that a password needs: `a number and a symbol`."""
-    kinds = [text("forms", name) for name in names]
-    return text("forms", "listed", kinds=kinds) if kinds else Markup("")
 
 
 def _logo(setting: str, path: str) -> str | None:

@@ -17,17 +17,19 @@ from auth.core.addresses import looks_like_phone
 from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
-from auth.web import Level, View, g, guard
+from auth.core.tokens import one_time
+from auth.web import Level, View, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
-from auth.web.html import browser_sessions, forms
+from auth.web.html import forms
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.forms import own_form
 from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
-from auth.web.html.page import chosen_language, has_text, kinds_listed, page, redirect_to_own, text
+from auth.web.html.page import chosen_language, has_text, page, redirect_to_own, text
 from auth.web.limits import limited, queued
+from sql import queries
 
 _FIELDS = {
     "invalid_credentials": "password",
@@ -74,7 +76,6 @@ class Problem:
     status: int
     headers: Mapping[str, str]
     error_code: str
-    key: str
     # For the developer, while AUTH_BASE_URL is this machine.
     reason: str | None = None
 
@@ -145,7 +146,9 @@ def told(wait: object = None) -> Mapping[str, Any] | None:
 
 def why_ended() -> Mapping[str, Any] | None:
     """Return the message of a sign-in page about the browser's session, if the user or an act ended it."""
-    reason = browser_sessions.end_reason()
+    token_hash = one_time.hash_token(cookies.sent(forms.SESSION))
+    ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
+    reason = ended.reason if ended else None
     return {"text": text("ended", reason)} if reason and has_text("ended", reason) else None
 
 
@@ -162,10 +165,12 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         field = error.details.partition(":")[0]
     if error.error_code == "mfa_verification_failed" and "recovery_code" in request.form:
         field = "recovery_code"
+    # The kinds of characters that a password needs: `a number and a symbol`.
+    kinds = [text("forms", name) for name in getattr(exception, "missing", ())]
     values = {
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
-        "missing": kinds_listed(getattr(exception, "missing", ())),
+        "missing": text("forms", "listed", kinds=kinds) if kinds else "",
         "request_id": g.request_id,
     }
     said: str = text("errors", _name(exception, error, field, limit_text), **values)
@@ -174,7 +179,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         said = error.msg
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
-    return Problem(said, field, status, error.headers, error.error_code, error.key)
+    return Problem(said, field, status, error.headers, error.error_code)
 
 
 def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:

@@ -40,21 +40,21 @@ def begin_sign_in(
     state, secrets = one_time.new_token(), new_secrets(scopes)
     browser = cookies.browser_secret(COOKIES[provider.posts_form])
     try:
-        wish = {"asks_again": asks_again}
-        response = redirect_to_provider(provider, state, secrets | wish, browser, status)
+        wishes = secrets | {"asks_again": asks_again}
+        response = redirect_to_provider(provider, state, wishes, browser, status)
     except ProviderRefusal as refusal:
         response = redirect_with_refusal(redirect_to, refusal)
         response.status_code = status
         return response
-    columns = {"redirect_to": redirect_to, "code_challenge": code_challenge}
     write_flow(
         current_asked(),
         latchkey.db,
         provider,
         state,
         secrets,
+        redirect_to=redirect_to,
+        code_challenge=code_challenge,
         browser_hash=one_time.hash_token(browser),
-        **columns,
     )
     return response
 

@@ -107,7 +107,7 @@ def redirect_signed_in(
         elif outcome.purpose == "invite" and is_password_page(target):
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
-        return _sign_in_browser(target, session, way, done)
+        return redirect_with_cookie(target, session, way=way, done=done)
     members = token_response.tokens(current_parts(), session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
@@ -160,18 +160,6 @@ def redirect_done(target: str, what: str, message: str) -> Response:
     return redirect(with_fragment(target, {"message": message, "type": what}))
 
 
-def redirect_with_cookie(
-    session: Session,
-    destination: Destination,
-    page: str = "sign-in",
-    *,
-    way: str | None = None,
-    done: str | None = None,
-) -> Response:
-    """Sign the browser in, and redirect it to its destination or a page, which shows the message `done`."""
-    return _sign_in_browser(destination.own_url(page), session, way, done)
-
-
 def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
     """Redirect a signed-in browser to its application, with a session for it, or to a page of ours.
 
@@ -201,7 +189,13 @@ def is_expected(destination: Destination) -> bool:
     return applications.meet_site(current_asked())
 
 
-def _sign_in_browser(target: str, session: Session, way: str | None, done: str | None) -> Response:
+def redirect_with_cookie(
+    target: str, session: Session, *, way: str | None = None, done: str | None = None
+) -> Response:
+    """Sign the browser in, and redirect it to a page of ours, which shows the message `done`.
+
+    From /sign-in, it goes on to its destination.
+    """
     if browser_sessions.resume():
         sign_out(current_asked(), "local")
     token = browser_sessions.begin(session)

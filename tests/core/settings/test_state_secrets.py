@@ -134,8 +134,7 @@ def test_command_reports_where_it_looked_for_secrets(state_dir_setting, monkeypa
 def test_empty_credential_never_matches_even_an_empty_service_role_key(make_app):
     app = make_app(fresh=True)
     parts = app.extensions[EXTENSION]
-    keyless = dataclasses.replace(parts.settings, service_role_key=("",))
-    app.extensions[EXTENSION] = dataclasses.replace(parts, settings=keyless)
+    parts.settings = dataclasses.replace(parts.settings, service_role_key=("",))
     empty = [{"Authorization": value} for value in ("", "Bearer", "Bearer ")]
     for headers in [*empty, {"apikey": ""}, {}]:
         response = app.test_client().get("/admin/users", headers=headers)

@@ -4,7 +4,6 @@ from auth.flows.account import grants
 from auth.web import Level, asks_more, audited, fields, guard, schemas
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import read_query
 from auth.web.limits import limited
@@ -18,7 +17,8 @@ _Query = schemas.Input.of(client_id=fields.Uuid(required=True))
 @blueprint.get("/user/oauth/grants")
 @guard.access_token(Level.AAL1)
 def list_grants() -> Response:
-    return JsonResponse(guard.admit_reader(queries.select_grants(latchkey.db, **guard.caller_ids())).grants)
+    asked = current_asked()
+    return JsonResponse(asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids)).grants)
 
 
 @blueprint.delete("/user/oauth/grants")

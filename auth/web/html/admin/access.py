@@ -1,6 +1,7 @@
 """Access to the console, and the further requirements of its acts."""
 
 import functools
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from flask import Response, request
@@ -82,7 +83,7 @@ def explain(error: Exception) -> Problem:
     """Return an error for a form of the console, with its own message if there is one."""
     known, problem = as_api_error(error), problem_of(error)
     field = known.values.get("field") or (known.details or "").partition(":")[0] or problem.field
-    return Problem(_said(known), field, problem.status, problem.headers, problem.error_code, problem.key)
+    return replace(problem, text=_said(known), field=field)
 
 
 def _said(error: ApiError) -> str:
