@@ -1,8 +1,8 @@
 """The facts that auth/rules decides about, from rows with the columns of SQL functions."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from auth.rules.clients import Client, Credentials
 from auth.rules.counts import KnownNetwork
@@ -16,36 +16,8 @@ from sql import queries
 Person: TypeAlias = "queries.SelectPerson"
 # Those of a session that is locked to be refreshed.
 RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
-
-
-class ClientFacts(Protocol):
-    """A row with what an application admits. The columns are null if there is none."""
-
-    @property
-    def allowed_roles(self) -> Collection[str] | None: ...
-    @property
-    def resources(self) -> Collection[str] | None: ...
-    @property
-    def is_dynamic(self) -> bool | None: ...
-    @property
-    def is_blocked(self) -> bool | None: ...
-
-
-class CredentialFacts(Protocol):
-    """A row with the credentials of an application."""
-
-    @property
-    def token_endpoint_auth_method(self) -> str: ...
-    @property
-    def secret_hash(self) -> memoryview | None: ...
-    @property
-    def previous_secret_hash(self) -> memoryview | None: ...
-    @property
-    def previous_secret_expires_at(self) -> datetime | None: ...
-    @property
-    def accepts_either_method(self) -> bool: ...
-    @property
-    def is_blocked(self) -> bool: ...
+# What an application admits. The columns are null if there is none.
+ClientFacts: TypeAlias = "queries.LockClientSession | queries.SelectClientCaller | queries.SelectOauthCode"
 
 
 def own_session_of(row: "Person") -> ProvedSession | None:
@@ -53,7 +25,7 @@ def own_session_of(row: "Person") -> ProvedSession | None:
     return None if row.session_created_at is None else cast(ProvedSession, row)
 
 
-def client_of(row: ClientFacts) -> Client | None:
+def client_of(row: "ClientFacts") -> Client | None:
     """Return the application, if there is one."""
     if row.allowed_roles is None or row.resources is None or row.is_dynamic is None or row.is_blocked is None:
         return None
@@ -65,7 +37,9 @@ def client_of(row: ClientFacts) -> Client | None:
     )
 
 
-def credentials_of(row: CredentialFacts) -> Credentials:
+def credentials_of(
+    row: "queries.SelectClientCredentials | queries.LockClientSession",
+) -> Credentials:
     """Return what an application has registered, to compare with what it sends."""
     return Credentials(
         auth_method=row.token_endpoint_auth_method,
