@@ -6,10 +6,8 @@ from typing import Any, TypeAlias, cast
 
 from auth.rules.clients import Client, Credentials
 from auth.rules.counts import KnownNetwork
-from auth.rules.deciding import Deciding, DecidingFactor, DecidingSession
 from auth.rules.proofs import Addition, Kind
 from auth.rules.sessions import OpenSession, ProvedSession
-from auth.rules.users import is_anonymous, is_banned
 from sql import queries
 
 # All facts about a user and one of its sessions.
@@ -79,35 +77,6 @@ def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:
         )
         for each in objects
     ]
-
-
-def deciding_of(row: "queries.SelectDeciding") -> Deciding:
-    """Return what decides about a token. A ban that is over does not."""
-    session = None
-    if row.session_id is not None and row.aal is not None:
-        session = DecidingSession(
-            id=row.session_id, aal=row.aal, ended_at=row.ended_at, factor_id=row.factor_id, amr=row.amr
-        )
-    return Deciding(
-        id=row.id,
-        role=row.role,
-        email=row.email,
-        email_confirmed_at=row.email_confirmed_at,
-        phone=row.phone,
-        phone_confirmed_at=row.phone_confirmed_at,
-        app_metadata=row.app_metadata,
-        banned_until=row.banned_until if is_banned(row, row.now) else None,
-        is_anonymous=is_anonymous(row),
-        created_at=row.created_at,
-        providers=tuple(row.providers),
-        factors=tuple(
-            DecidingFactor(
-                **each | {name: datetime.fromisoformat(each[name]) for name in ("created_at", "updated_at")}
-            )
-            for each in row.factors
-        ),
-        session=session,
-    )
 
 
 def additions_of(rows: "Iterable[queries.ListAdditions]") -> list[Addition]:

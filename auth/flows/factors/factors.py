@@ -136,7 +136,7 @@ def verify_totp(
         factor = _own_factor(asked, asked.db, factor_id)
         if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
             raise ApiError("mfa_verification_failed")
-    issue = about_own(asked, hook, "totp")
+    issue = about_own(asked, hook, "totp") if hook else None
     with acts.begin(asked.db) as act:
         factor = _own_factor(asked, act, factor_id)
         match = factor_codes.judge_app_code(asked, act, user_id, [factor], code)
@@ -144,7 +144,8 @@ def verify_totp(
         act.drop_verdict()
         act.lock_users([user_id])
         caller = admit_caller(asked, act, *_acts(factor), given="begun")
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         if _own_factor(asked, act, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(act, id=challenge_id, **_owner(asked, factor.id)):
@@ -197,7 +198,7 @@ def verify_webauthn(
         assertions.require_older(credential, added_before)
     else:
         created = assertions.verify_creation(asked, response, challenge, assertions.SECURITY_KEY)
-    issue = about_own(asked, hook, "webauthn")
+    issue = about_own(asked, hook, "webauthn") if hook else None
     return _use_key(asked, factor, created, credential, assertion, issue)
 
 
@@ -207,11 +208,12 @@ def _use_key(
     created: NewCredential | None,
     credential: "queries.SelectCredential | None",
     assertion: Assertion | None,
-    issue: Issue,
+    issue: Issue | None,
 ) -> Session:
     refusal = None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         caller = admit_caller(asked, act, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
         if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:

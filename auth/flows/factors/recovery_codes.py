@@ -79,9 +79,10 @@ def verify(
     code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
     if code_mac is None:
         raise ApiError("recovery.mfa_verification_failed")
-    issue = about_own(asked, hook, "mfa/recovery_code")
+    issue = about_own(asked, hook, "mfa/recovery_code") if hook else None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         caller = admit_caller(asked, act)
         spent = factor_codes.spend_recovery_code(act, caller.id, code_mac)
         if spent is None:
