@@ -61,11 +61,6 @@ def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
         raise ApiError(refusal)
 
 
-def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> bool:
-    """Whether the lists of domains allow an email, or a user without one."""
-    return admission.is_listed(email, asked.settings, is_proved=is_proved)
-
-
 def check_channel(asked: Asked, email: str | None, phone: str | None) -> None:
     """Refuse a disabled kind of address, and a number that SMS cannot reach."""
     is_possible = phone is not None and is_possible_phone(phone)

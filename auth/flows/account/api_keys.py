@@ -61,8 +61,8 @@ def remove(asked: Asked, id: str) -> None:
 
 def remove_any(asked: Asked, user_id: str, id: str) -> None:
     """Remove an API key of any user."""
-    with targets.act(asked) as act:
-        if not remove_of(act, targets.lock(asked, act, user_id), [id]):
+    with targets.on(asked, user_id) as (act, user):
+        if not remove_of(act, user, [id]):
             raise ApiError("api_key_not_found")
 
 

@@ -1,12 +1,13 @@
 """Acts of administrators, and the users whom they may act on: no other administrators, nor themselves."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from auth.rules.proofs import refusal_of_target
+from auth.rules.users import is_replaced
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Runner, acts, queries
+from sql import Runner, Transaction, acts, queries
 from sql.acts import Act
 
 # Runs in an act on one of many users, once the user is locked, and marks it as done.
@@ -59,26 +60,30 @@ def on_holders(
         check_actor(asked, act)
 
 
-def lock(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
-    """Lock a user, and return the facts. Refuse if the caller may not change this user."""
-    act.lock_users([user_id])
-    return read(asked, act, user_id, session_id)
-
-
 def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
-    """Read the facts about a locked user. Refuse like `lock`."""
+    """Return the facts about a locked user. Refuse if the caller may not change this user."""
     row = act.read(queries.select_person, user_id=user_id, session_id=session_id)
     return check(asked, act, found(row, "user_not_found"))
 
 
 def check(asked: Asked, act: Act, person: "queries.SelectPerson") -> "queries.SelectPerson":
-    """Return the facts about a locked user. Refuse like `lock`."""
+    """Return these facts. Refuse like `read`."""
     if asked.actor != "service_role" and refusal_of_target(person):
         raise refusal(asked, person.id)
     if person.role == "admin":
         # The service role key may remove the last administrator, but not while another administrator leaves.
         act.lock_administrators()
     return person
+
+
+def make_way(tx: Transaction, ids: Iterable[str | None], because: str) -> None:
+    """Delete those of some users who give way to the owner of their address: users whom a stranger may have
+    made block no address (rule 7). They are locked, with the owner.
+    """
+    for id in ids:
+        user = queries.select_person(tx, user_id=id, session_id=None)
+        if user and is_replaced(user, user.now):
+            queries.delete_user_because(tx, user_id=user.id, because=because)
 
 
 def check_actor(asked: Asked, act: Act) -> None:

@@ -10,9 +10,8 @@ from auth.core.text.moments import iso_8601
 from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
-from auth.flows.admin.targets import Claim
+from auth.flows.admin.targets import Claim, make_way
 from auth.flows.links.proving import person_of, prove_address
-from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
 from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
 from auth.web import audit
@@ -142,7 +141,8 @@ def clear_locks(asked: Asked, user_id: str) -> bool:
     with targets.act(asked) as act:
         # Counters before the user's row: see docs/decisions.md.
         cleared = queries.clear_failures(act, user_id=user_id) > 0
-        user = targets.lock(asked, act, user_id)
+        act.lock_users([user_id])
+        user = targets.read(asked, act, user_id)
         if cleared:
             audit.record(act, user_id, user.email, ["lock_cleared"], [])
         return cleared

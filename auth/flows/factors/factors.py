@@ -279,8 +279,8 @@ def rename(asked: Asked, factor_id: str, name: str) -> None:
 
 def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
     """Give a verified factor of any user another name, and return it as JSON."""
-    with targets.act(asked) as act:
-        return _rename(act, targets.lock(asked, act, user_id), factor_id, name)
+    with targets.on(asked, user_id) as (act, user):
+        return _rename(act, user, factor_id, name)
 
 
 def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
@@ -319,8 +319,8 @@ def delete(act: acts.Act, user_id: str, ids: Sequence[str]) -> None:
 
 def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and notify the user."""
-    with targets.act(asked) as act:
-        remove_of(asked, act, targets.lock(asked, act, user_id), factor_id)
+    with targets.on(asked, user_id) as (act, user):
+        remove_of(asked, act, user, factor_id)
 
 
 def remove_of(asked: Asked, act: acts.Act, user: Person, factor_id: str) -> None:

@@ -90,14 +90,13 @@ def remove(asked: Asked, known: Person, passkey_id: str, body: JsonObject) -> No
 
 def remove_any(asked: Asked, user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
-    with targets.act(asked) as act:
-        remove_of(asked, act, targets.lock(asked, act, user_id), passkey_id)
+    with targets.on(asked, user_id) as (act, user):
+        remove_of(asked, act, user, passkey_id)
 
 
 def remove_all(asked: Asked, user_id: str) -> int:
     """Remove all factors and passkeys of any user at once, and return how many there were."""
-    with targets.act(asked) as act:
-        user = targets.lock(asked, act, user_id)
+    with targets.on(asked, user_id) as (act, user):
         found = queries.list_verified_factors(act, user_id=user.id)
         for factor in found:
             (remove_of if factor.factor_type == "passkey" else factors.remove_of)(asked, act, user, factor.id)

@@ -16,7 +16,6 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
 from auth.flows import admission
-from auth.flows.admission import is_listed
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
@@ -24,6 +23,7 @@ from auth.flows.sessions.token_response import Outcome, Proof, open_session, rec
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
+from auth.rules.admission import is_listed
 from auth.rules.users import is_banned
 from auth.web import audit
 from auth.web.asked import Asked
@@ -240,7 +240,7 @@ def _create_user(
     """Return the new user of an identity, or the refusal."""
     if asked.settings.disable_signup:
         return ApiError("signup_disabled")
-    if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
+    if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):
         return ApiError("email_address_not_authorized")
     if user_id is None:
         raise _NewUser

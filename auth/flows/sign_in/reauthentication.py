@@ -7,14 +7,15 @@ minutes, by a factor if the user has one.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from auth.core import addresses
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows import facts
 from auth.flows.factors.factor_codes import check_totp
-from auth.flows.links import nonces
-from auth.flows.links.finding import by_code
+from auth.flows.links.finding import Code, by_code, find, locked
+from auth.flows.links.proving import person_of, record_mail_proof
 from auth.flows.sign_in.passwords import check_current_password
-from auth.rules import proofs
+from auth.rules import proofs, users
 from auth.rules.proofs import Kind, Proof, Verb
 from auth.rules.refusals import Refusal
 from auth.web import Level, audit, callers
@@ -174,12 +175,31 @@ def check_credential(
     if name is None:
         raise proof_refusal(key)
     address = code_address(known)
-    given = address and nonces.spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
+    given = address and _spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
     if not given:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
     if given != "code" and key == _CODE:
         raise proof_refusal(key)
     return given
+
+
+def _spend(asked: Asked, code: Code) -> Proof | None:
+    """Spend the caller's code, the `nonce` of a body, and return what it proves, or None for a wrong one."""
+    given = find(asked, code, ["reauthentication"])
+    if given is None:
+        return None
+    with locked(asked, given) as (act, row):
+        if row is None or row.user_id != asked.caller.user_id or not queries.spend_link(act, id=row.id):
+            return None
+        person = person_of(act, row.user_id)
+        record_mail_proof(act, person.id, asked.client["network"])
+        audit.record(act, person.id, None, ["reauthenticated"], [])
+        address = users.address_of(person, addresses.kind_of(row.target))
+        is_own = address is not None and address.value == row.target
+        added_at = proofs.added_at(address.added_at, person.created_at) if address and is_own else None
+        return proofs.proof_of_code(
+            is_of_session=row.session_id is not None, address_added_at=added_at, now=person.now
+        )
 
 
 def proof_refusal(key: str = "reauthentication_needed", accepted: str | None = None) -> ApiError:

@@ -6,11 +6,11 @@ As an anonymous user, the session may have begun to register a passkey without a
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows import ends
-from auth.flows.admission import is_listed
 from auth.flows.facts import Person
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns, notify
+from auth.rules.admission import is_listed
 from auth.rules.messages import message_of_first_address
 from auth.rules.users import gives_way, lacks_address
 from auth.web import audit
@@ -91,7 +91,7 @@ def finish_by_identity(
 
 
 def finish_by_passkey(asked: Asked, act: Act, user_id: str, session_id: str) -> None:
-    if not is_listed(asked, None):
+    if not is_listed(None, asked.settings):
         raise ApiError("email_address_not_authorized")
     queries.convert_user(act, user_id=user_id)
     queries.void_challenges(act, user_id=user_id)
