@@ -6,15 +6,7 @@ from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.facts import Person
 from auth.flows.messages import outgoing
-from auth.flows.sign_in.reauthentication import (
-    Act,
-    add,
-    admit_caller,
-    change,
-    give_proof,
-    proof_needed,
-    remove,
-)
+from auth.flows.sign_in.reauthentication import Act, admit_caller, give_proof, proof_needed
 from auth.flows.sign_up import first_address
 from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
@@ -80,7 +72,13 @@ def change_user(
                 removal.withdraw_changes(act, caller, wish.kept)
             left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if password:
-                _set_password(asked, act, caller, wish.known.password_hash, password.hash)
+                # Another request has changed the password that this one checked.
+                if caller.password_hash != wish.known.password_hash:
+                    raise ApiError("session_not_found")
+                reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
+                ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
+                queries.set_password(act, user_id=caller.id, password_hash=password.hash)
+                outgoing.notify(asked, act, caller, "password_changed")
             if is_at_once:
                 first_address.set_addresses(asked, act, caller, email, phone)
                 email = phone = None
@@ -106,7 +104,7 @@ def change_user(
 
 def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.ChangeUser":
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, change("metadata"))
+        caller = admit_caller(asked, act, Act("change", "metadata"))
         user = queries.change_user(
             act, user_id=caller.id, user_metadata=metadata, new_email=None, new_phone=None
         )
@@ -117,7 +115,7 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
 
 def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
-    act = remove("account")
+    act = Act("remove", "account")
     given = give_proof(asked, asked.live_caller(), body, act) if body else None
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
@@ -135,14 +133,14 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
     known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
     kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
     new = {kind: body[kind] for kind in ADDRESS_KINDS if kind in body and kind not in kept}
-    acts = [*map(add, new), *(remove(None, id) for id in ids)]
+    acts = [*(Act("add", kind) for kind in new), *(Act("remove", None, id) for id in ids)]
     if "password" in body:
         if is_anonymous(known) and not (new and asked.settings.autoconfirm):
             details = "password: set it once an email or phone is confirmed"
             raise ApiError("anonymous.validation_failed", details)
-        acts.append(change("password"))
+        acts.append(Act("change", "password"))
     if "data" in body or kept:
-        acts.append(change("metadata"))
+        acts.append(Act("change", "metadata"))
     return _Wish(known, acts, new, kept, ids)
 
 
@@ -159,15 +157,3 @@ def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _
         given = give_proof(asked, known, body, *wish.acts)
         is_same = old_hash is not None and passwords.check(password, old_hash)
         return given, _NewPassword(passwords.hash(password), is_same)
-
-
-def _set_password(
-    asked: Asked, act: acts.Act, caller: Person, checked_password_hash: str | None, new_hash: str
-) -> None:
-    # Another request has changed the password that this one checked.
-    if caller.password_hash != checked_password_hash:
-        raise ApiError("session_not_found")
-    reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
-    ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
-    queries.set_password(act, user_id=caller.id, password_hash=new_hash)
-    outgoing.notify(asked, act, caller, "password_changed")

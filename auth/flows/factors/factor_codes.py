@@ -68,11 +68,6 @@ def check_recovery_code(
     return bytes(row.code_mac) if row else None
 
 
-def spend_recovery_code(on: Runner, user_id: str, code_mac: bytes) -> "queries.UseRecoveryCode | None":
-    """Return a row with the number of `remaining` codes, or None if the code was used meanwhile."""
-    return queries.use_recovery_code(on, user_id=user_id, code_mac=code_mac)
-
-
 def check_totp(asked: Asked, user_id: str, code: str, *, added_before: datetime | None = None) -> bool:
     """Spend a code of one of a user's authenticator apps, and return whether it is one. Refuses as above."""
     factors = queries.list_totp_factors(asked.db, user_id=user_id, verified_before=added_before)
@@ -92,7 +87,7 @@ def check_owner(
         code_mac = check_recovery_code(asked, user_id, code, factors[0].now - RECENT_AGE)
         if code_mac is None:
             return None
-        return lambda on: spend_recovery_code(on, user_id, code_mac) is not None
+        return lambda on: queries.use_recovery_code(on, user_id=user_id, code_mac=code_mac) is not None
     match = check_app_code(asked, user_id, [factor for factor in factors if factor.secret], code)
     if match and any(each.removed_at for each in factors if each.id == match.factor_id):
         return lambda _: True

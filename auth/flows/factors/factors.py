@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, NewCredential
+from auth.core.factors.webauthn import WRONG_SIGNATURE, NewCredential
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
 from auth.flows import ends
@@ -199,17 +199,6 @@ def verify_webauthn(
     else:
         created = assertions.verify_creation(asked, response, challenge, assertions.SECURITY_KEY)
     issue = about_own(asked, hook, "webauthn") if hook else None
-    return _use_key(asked, factor, created, credential, assertion, issue)
-
-
-def _use_key(
-    asked: Asked,
-    factor: Factor,
-    created: NewCredential | None,
-    credential: "queries.SelectCredential | None",
-    assertion: Assertion | None,
-    issue: Issue | None,
-) -> Session:
     refusal = None
     with acts.on(asked.db, asked.caller.user_id) as act:
         if issue:

@@ -84,7 +84,7 @@ def verify(
         if issue:
             issue.confirm(act)
         caller = admit_caller(asked, act)
-        spent = factor_codes.spend_recovery_code(act, caller.id, code_mac)
+        spent = queries.use_recovery_code(act, user_id=caller.id, code_mac=code_mac)
         if spent is None:
             raise ApiError("recovery.mfa_verification_failed")
         left = spent.remaining

@@ -57,10 +57,6 @@ def add(kind: Kind) -> Act:
     return Act("add", kind)
 
 
-def change(kind: Kind) -> Act:
-    return Act("change", kind)
-
-
 def remove(kind: Kind | None, id: str | None = None) -> Act:
     return Act("remove", kind, id)
 
