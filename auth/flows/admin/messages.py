@@ -9,7 +9,7 @@ from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.flows import admission, counts
 from auth.flows.admin import targets
-from auth.flows.admin.targets import Claim, make_way
+from auth.flows.admin.targets import make_way
 from auth.flows.facts import Person
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
@@ -32,7 +32,7 @@ def invitation(email: str, groups: list[str]) -> JsonObject:
     return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
 
 
-def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) -> tuple[str, str]:
+def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first: an invitation that its window refuses must not count for the service.
@@ -59,7 +59,7 @@ def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) ->
     find = partial(queries.find_holder, address=email)
     # The constraint decides who gets the address.
     with acts.on_found(asked.db, find, before=insert) as (act, holders):
-        claim(act)
+        asked.claim(act)
         holder = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
         if holder is None:
             raise unavailable()

@@ -10,13 +10,6 @@ from auth.web.errors import ApiError, found
 from sql import Runner, Transaction, acts, queries
 from sql.acts import Act
 
-# Runs in an act on one of many users, once the user is locked, and marks it as done.
-Claim = Callable[[Act], object]
-
-
-def nothing(_act: Act) -> None:
-    """Claim nothing."""
-
 
 @contextmanager
 def act(asked: Asked) -> Iterator[Act]:
@@ -29,13 +22,13 @@ def act(asked: Asked) -> Iterator[Act]:
 
 @contextmanager
 def on(
-    asked: Asked, user_id: str, *, session_id: str | None = None, claim: Claim = nothing
+    asked: Asked, user_id: str, *, session_id: str | None = None
 ) -> Iterator[tuple[Act, "queries.SelectPerson"]]:
     """Run an act on a user, like `act`, and yield it with the facts about the user and one of its sessions.
     Refuse if the caller may not change this user."""
     with act(asked) as begun:
         begun.lock_users([user_id])
-        claim(begun)
+        asked.claim(begun)
         yield begun, read(asked, begun, user_id, session_id)
 
 
@@ -45,8 +38,7 @@ def on_holders(
     addresses: Sequence[str],
     user_id: str | None = None,
     *,
-    before: Callable[[Act], object] = nothing,
-    claim: Claim = nothing,
+    before: Callable[[Act], object] = lambda _: None,
 ) -> Iterator[tuple[Act, Sequence[str]]]:
     """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
     these others, too. `before` takes the locks that come before users."""
@@ -55,7 +47,7 @@ def on_holders(
         return [user_id, *(queries.select_holders(on, addresses=addresses).ids if addresses else [])]
 
     with acts.on_found(asked.db, find, before) as (act, ids):
-        claim(act)
+        asked.claim(act)
         yield act, [id for id in ids if id != user_id]
         check_actor(asked, act)
 

@@ -10,7 +10,7 @@ from auth.core.text.moments import iso_8601
 from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
-from auth.flows.admin.targets import Claim, make_way
+from auth.flows.admin.targets import make_way
 from auth.flows.links.proving import person_of, prove_address
 from auth.rules.ends import Reason
 from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
@@ -71,17 +71,10 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
     return asked.parts.passwords.hash(body["password"])
 
 
-def update_user(
-    asked: Asked,
-    user_id: str,
-    body: JsonObject,
-    password_hash: str | None = None,
-    *,
-    claim: Claim = targets.nothing,
-) -> str:
+def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON."""
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
-    with targets.on_holders(asked, addresses, user_id, claim=claim) as (act, holders):
+    with targets.on_holders(asked, addresses, user_id) as (act, holders):
         before = targets.read(asked, act, user_id)
         return _update(asked, act, before, body, password_hash, holders)
 
@@ -124,13 +117,13 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
     }
 
 
-def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
-    with targets.on(asked, user_id, claim=claim) as (act, user):
+def delete_user(asked: Asked, user_id: str) -> None:
+    with targets.on(asked, user_id) as (act, user):
         queries.delete_user(act, user_id=user.id)
 
 
-def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
-    with targets.on(asked, user_id, claim=claim) as (act, user):
+def end_sessions(asked: Asked, user_id: str) -> SignedOut:
+    with targets.on(asked, user_id) as (act, user):
         ends.end(act, user.id, None, "ended_by_admin")
         audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
         return SignedOut(iso_8601(user.now), queries.count_api_keys(act, user_id=user.id).total)
