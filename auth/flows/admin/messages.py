@@ -65,7 +65,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
             raise unavailable()
         user_id = holder.id
         if user_id != new_id:
-            make_way(act, holders, "created_again")
+            make_way(act, holders)
             user_id = insert(act) or _renew_invitation(asked, act, holder, body)
         is_created = user_id == new_id
         administrator = asked.administrator

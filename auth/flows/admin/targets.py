@@ -68,14 +68,14 @@ def check(asked: Asked, act: Act, person: "queries.SelectPerson") -> "queries.Se
     return person
 
 
-def make_way(tx: Transaction, ids: Iterable[str | None], because: str) -> None:
+def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
     """Delete those of some users who give way to the owner of their address: users whom a stranger may have
     made block no address (rule 7). They are locked, with the owner.
     """
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
         if user and is_replaced(user, user.now):
-            queries.delete_user_because(tx, user_id=user.id, because=because)
+            queries.delete_user_because(tx, user_id=user.id, because="created_again")
 
 
 def check_actor(asked: Asked, act: Act) -> None:

@@ -36,7 +36,7 @@ def create_user(asked: Asked, body: JsonObject) -> str:
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
-        make_way(act, holders, "created_again")
+        make_way(act, holders)
         columns = {name: body.get(name) for name in ("id", "email", "phone")} | {
             "password_hash": password_hash
         }
@@ -173,7 +173,7 @@ def _update(
     if removed or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
-    make_way(act, holders, "created_again")
+    make_way(act, holders)
     # A first proof removes other data, so it comes before the changes of the body.
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:

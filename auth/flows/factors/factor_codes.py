@@ -99,7 +99,7 @@ def _record_verdict(
 ) -> None:
     """Record a verdict. Refuse if a limit is used up, and count nothing: a code for fewer apps may follow."""
     most = promises.WRONG_CODES_A_DAY[kind]
-    limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"])
+    limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"], user_id=user_id)
     # A user who has more apps than tries still has one code a day.
     tries = min(max(apps, 1), most)
     verdict = verdicts.record(act, limits_of_code, is_right=is_right, tries=tries)
