@@ -20,9 +20,9 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def add(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
-    """Add an API key to the caller, whose row is `known`, and return it with its `key`."""
-    given = give_proof(asked, known, body, adding("api_key"))
+def add(asked: Asked, body: JsonObject) -> JsonObject:
+    """Add an API key to the caller, and return it with its `key`."""
+    given = give_proof(asked, body, adding("api_key"))
     id, key = new_key()
     columns = {
         "name": body["name"],

@@ -116,7 +116,7 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
 def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
     act = Act("remove", "account")
-    given = give_proof(asked, asked.live_caller(), body, act) if body else None
+    given = give_proof(asked, body, act) if body else None
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         if caller.role == "admin":
@@ -148,12 +148,12 @@ def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _
     """Return the kind of a body's proof, if one is needed, and its new password."""
     known, password = wish.known, body.get("password")
     if password is None:
-        return give_proof(asked, known, body, *wish.acts), None
+        return give_proof(asked, body, *wish.acts), None
     proof_needed(asked, *wish.acts)
     check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
     passwords, old_hash = asked.parts.passwords, known.password_hash
     # A request that the queue refuses must not spend its code.
     with passwords.queue():
-        given = give_proof(asked, known, body, *wish.acts)
+        given = give_proof(asked, body, *wish.acts)
         is_same = old_hash is not None and passwords.check(password, old_hash)
         return given, _NewPassword(passwords.hash(password), is_same)

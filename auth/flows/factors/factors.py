@@ -42,13 +42,13 @@ NO_CREDENTIAL = dict.fromkeys(
 )  # fmt: skip
 
 
-def enrol(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
+def enrol(asked: Asked, body: JsonObject) -> JsonObject:
     """Begin to enrol a factor. The caller needs a proof."""
     factor_type = body["factor_type"]
     # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
     if not asked.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
-    given = give_proof(asked, known, body, add("factor"))
+    given = give_proof(asked, body, add("factor"))
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
     sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
@@ -282,7 +282,7 @@ def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
 def remove(asked: Asked, factor_id: str, body: JsonObject) -> None:
     """Remove one of the caller's factors."""
     act = removing("factor", factor_id)
-    given = give_proof(asked, asked.live_caller(), body, act)
+    given = give_proof(asked, body, act)
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         factor = _find(tx, caller.id, factor_id)

@@ -37,7 +37,7 @@ def create(
 
     Without a `notice`, that of the factor just added covers both: its link removes the codes too.
     """
-    given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
+    given = give_proof(asked, body, add("recovery_codes"))
     codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
     made = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
     with acts.on(asked.db, asked.caller.user_id) as act:
@@ -58,7 +58,7 @@ def create(
 def remove_all(asked: Asked, body: JsonObject) -> None:
     """Remove the caller's recovery codes."""
     act = remove("recovery_codes")
-    given = give_proof(asked, asked.live_caller(), body, act)
+    given = give_proof(asked, body, act)
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         if not queries.delete_recovery_codes(tx, user_id=caller.id):

@@ -23,8 +23,8 @@ blueprint = Blueprint("factors", __name__)
 @audited("change_refused")
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
-    known = guard.live_caller()
-    return jsonify(factors.enrol(current_asked(), known, read_body(factor_schemas.FactorEnrolment())))
+    guard.live_caller()
+    return jsonify(factors.enrol(current_asked(), read_body(factor_schemas.FactorEnrolment())))
 
 
 @blueprint.post("/factors/<factor_id>/challenge")

@@ -25,9 +25,9 @@ def require_enabled(asked: Asked) -> None:
         raise ApiError("passkey_disabled")
 
 
-def begin_registration(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
+def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
-    given = give_proof(asked, known, body, add("passkey"))
+    given = give_proof(asked, body, add("passkey"))
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, add("passkey"), given=given)
         excluded = _credentials(asked, act, caller.id)
@@ -79,10 +79,10 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(asked: Asked, known: Person, passkey_id: str, body: JsonObject) -> None:
+def remove(asked: Asked, passkey_id: str, body: JsonObject) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     act = removing("passkey", passkey_id)
-    given = give_proof(asked, known, body, act)
+    given = give_proof(asked, body, act)
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         _remove(asked, tx, caller, passkey_id)

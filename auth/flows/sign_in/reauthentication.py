@@ -87,17 +87,17 @@ def require(asked: Asked, *wanted: Act) -> None:
         raise proof_refusal(key)
 
 
-def give_proof(asked: Asked, known: "queries.SelectPerson", body: JsonObject, *wanted: Act) -> Proof | None:
+def give_proof(asked: Asked, body: JsonObject, *wanted: Act) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
     the acts need none.
     """
     key = proof_needed(asked, *wanted)
-    return check_credential(asked, known, body, key) if key else None
+    return check_credential(asked, body, key) if key else None
 
 
-def record_reauthentication(asked: Asked, known: "queries.SelectPerson", body: JsonObject) -> str:
+def record_reauthentication(asked: Asked, body: JsonObject) -> str:
     """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
-    given = check_credential(asked, known, body)
+    given = check_credential(asked, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)
         by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
@@ -150,18 +150,13 @@ def _refusal(
     return proofs.refusal_of_acts(named, known, session, caller.aal, given, asked.policy, known.now)
 
 
-def check_credential(
-    asked: Asked,
-    known: "queries.SelectPerson",
-    body: JsonObject,
-    key: str = "reauthentication_needed",
-) -> Proof:
+def check_credential(asked: Asked, body: JsonObject, key: str = "reauthentication_needed") -> Proof:
     """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from
     the mailbox, else `proof`. Refuse with `key` if the body has none that satisfies it.
     """
     name = next((each for each in _ACCEPTED.get(key, _ANY) if each in body), None)
     if name == "current_password":
-        check_current_password(asked, body[name], known)
+        check_current_password(asked, body[name], asked.live_caller())
         return "proof"
     if name == "factor_code":
         if not check_totp(asked, asked.caller.user_id, body[name]):
@@ -170,7 +165,7 @@ def check_credential(
         return "factor"
     if name is None:
         raise proof_refusal(key)
-    address = code_address(known)
+    address = code_address(asked.live_caller())
     given = address and _spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
     if not given:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
