@@ -103,5 +103,5 @@ def submit_passkey_proof() -> Response:
 @blueprint.post("/account/confirm/code")
 @form("request_proof", shown=_page, level=Level.SESSION)
 def request_proof_code() -> Response:
-    send_reauthentication_code(current_asked(), guard.live_caller(), **cookies.bound())
+    send_reauthentication_code(current_asked(), **cookies.bound())
     return redirect_to_own(_here(sent="yes"))

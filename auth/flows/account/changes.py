@@ -31,12 +31,6 @@ class _Wish:
     ids: list[str]
 
 
-@dataclass(frozen=True)
-class _NewPassword:
-    hash: str
-    is_same: bool
-
-
 def change_user(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
@@ -51,7 +45,7 @@ def change_user(
     if wish.new:
         # This comes first, because a refusal must not cost a code.
         admission.check(asked, asked.caller.user_id, email, phone, is_first=is_sign_up)
-    given, password = _prove(asked, wish, body)
+    given, password_hash, is_same = _prove(asked, wish, body)
     if is_at_once or not is_sign_up:
         # If another user takes the address later, its confirmation is refused.
         for address in wish.new.values():
@@ -71,13 +65,13 @@ def change_user(
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
             left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
-            if password:
+            if password_hash:
                 # Another request has changed the password that this one checked.
                 if caller.password_hash != wish.known.password_hash:
                     raise ApiError("session_not_found")
                 reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
                 ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
-                queries.set_password(act, user_id=caller.id, password_hash=password.hash)
+                queries.set_password(act, user_id=caller.id, password_hash=password_hash)
                 outgoing.notify(asked, act, caller, "password_changed")
             if is_at_once:
                 first_address.set_addresses(asked, act, caller, email, phone)
@@ -88,11 +82,11 @@ def change_user(
                 first_address.request_address(asked, act, caller, address, link, body.get("channel"))
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
-            if password and password.is_same:
+            if is_same:
                 raise ApiError("same_password", "password: must differ from the current one")
             done = [
                 "user_changed" if "data" in body else None,
-                "password_changed" if password else None,
+                "password_changed" if password_hash else None,
                 "email_change_requested" if email else None,
                 "phone_change_requested" if phone else None,
             ]
@@ -144,11 +138,13 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
     return _Wish(known, acts, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _NewPassword | None]:
-    """Return the kind of a body's proof, if one is needed, and its new password."""
+def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, str | None, bool]:
+    """Return the kind of a body's proof, if one is needed, the hash of its new password, and whether that is
+    the current one.
+    """
     known, password = wish.known, body.get("password")
     if password is None:
-        return give_proof(asked, body, *wish.acts), None
+        return give_proof(asked, body, *wish.acts), None, False
     proof_needed(asked, *wish.acts)
     check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
     passwords, old_hash = asked.parts.passwords, known.password_hash
@@ -156,4 +152,4 @@ def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _
     with passwords.queue():
         given = give_proof(asked, body, *wish.acts)
         is_same = old_hash is not None and passwords.check(password, old_hash)
-        return given, _NewPassword(passwords.hash(password), is_same)
+        return given, passwords.hash(password), is_same

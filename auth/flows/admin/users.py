@@ -208,7 +208,7 @@ def _update_others(
 
 
 def _remove(act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]) -> list[str]:
-    providers = removal.removed_providers(act, before.id, kinds, ids)
+    providers, _ = removal.removed(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)
     if providers:

@@ -116,11 +116,9 @@ def write_requested(
     message.write(tx, user_id, kind, redirect_to=columns.get("redirect_to"), **variables)
 
 
-def send_reauthentication_code(
-    asked: Asked, known: "queries.SelectPerson", browser_hash: bytes | None = None
-) -> str:
-    """Send the caller, whose row is `known`, a code and return the message's id."""
-    address = code_address(known)
+def send_reauthentication_code(asked: Asked, browser_hash: bytes | None = None) -> str:
+    """Send the caller a code and return the message's id."""
+    address = code_address(asked.live_caller())
     if not address:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id
