@@ -7,7 +7,7 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.core.tokens import one_time
-from auth.flows import admission, counts
+from auth.flows import admission
 from auth.flows.admin import targets
 from auth.flows.admin.targets import make_way
 from auth.flows.facts import Person
@@ -37,8 +37,8 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first: an invitation that its window refuses must not count for the service.
     windows = [
-        counts.window("invite", settings.rate_limit_invite_per_address, email),
-        counts.window("invite", settings.rate_limit_invite),
+        outgoing.window("invite", settings.rate_limit_invite_per_address, email),
+        outgoing.window("invite", settings.rate_limit_invite),
     ]
     known = queries.select_person(
         asked.db, user_id=queries.find_holder(asked.db, address=email).id, session_id=None

@@ -240,14 +240,14 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
 
     with acts.on_found(asked.db, find) as (act, owners):
         known = queries.select_authorization_code(act, code_hash=code_hash)
-        opened_by = known and known.opened_by
         owner = next(iter(owners), None)
-        person = act.read(queries.select_person, user_id=owner, session_id=opened_by)
+        person = act.read(queries.select_person, user_id=owner, session_id=known and known.opened_by)
+        if known is None or person is None:
+            raise ApiError("flow_state_not_found")
         refusal = _verdict_on_code(asked, known, person, code_challenge)
-        is_live = known is not None and person is not None and known.expires_at > person.now
-        asked.noted.note(user_id=owner if is_live else None)
-        if known is None or person is None or refusal not in (None, "reused"):
-            raise ApiError(refusal or "flow_state_not_found")
+        asked.noted.note(user_id=owner if known.expires_at > person.now else None)
+        if refusal not in (None, "reused"):
+            raise ApiError(refusal)
         if refusal is None:
             session = _open_by_code(asked, act, person, known, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
@@ -259,12 +259,10 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
 
 def _verdict_on_code(
     asked: Asked,
-    known: "queries.SelectAuthorizationCode | None",
-    person: "queries.SelectPerson | None",
+    known: "queries.SelectAuthorizationCode",
+    person: "queries.SelectPerson",
     code_challenge: str,
 ) -> str | None:
-    if known is None or person is None:
-        return "flow_state_not_found"
     return verdict_on_code(
         known,
         person,
@@ -298,11 +296,10 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     hook = asked.parts.token_hook
     if hook is None:
         return None
-    known = queries.select_authorization_code(asked.db, code_hash=code_hash)
-    opened_by, person = known and known.opened_by, None
+    known, person = queries.select_authorization_code(asked.db, code_hash=code_hash), None
     if known:
-        person = queries.select_person(asked.db, user_id=known.user_id, session_id=opened_by)
-    if known is None or _verdict_on_code(asked, known, person, code_challenge) is not None:
+        person = queries.select_person(asked.db, user_id=known.user_id, session_id=known.opened_by)
+    if not known or not person or _verdict_on_code(asked, known, person, code_challenge) is not None:
         return about_new(asked, hook, None, "")
     provider, opener = known.provider, known.opened_by
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)

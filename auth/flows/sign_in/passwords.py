@@ -61,14 +61,13 @@ def sign_in_with_password(
             verdict = _record_verdict(asked, known, is_right=is_right)
             issue = about_new(asked, hook, known.user_id, "password")
         with acts.begin(asked.db) as act:
-            if issue is None:
-                verdict = verdicts.record(act, known.limits, is_right=is_right)
+            verdict = verdict or verdicts.record(act, known.limits, is_right=is_right)
             act.lock_users([known.user_id])
             # Before another refusal: the hook has decided about a user who is not so any more.
             if issue and issue.answer is not None:
                 issue.confirm(act)
             person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
-            reason: str | None = verdict.refused_by if verdict else None
+            reason: str | None = verdict.refused_by
             is_current = not is_right or known.are_those_of(person)
             if reason is None and is_current:
                 reason = (
@@ -149,15 +148,15 @@ def _record_verdict(
 
 
 def _error(
-    asked: Asked, known: _Credentials, refusal: str, verdict: "queries.RecordVerdict | None", *wrong: str
+    asked: Asked, known: _Credentials, refusal: str, verdict: "queries.RecordVerdict", *wrong: str
 ) -> ApiError:
     """Return the error for a refusal, or for the kind of a used-up limit, with its headers."""
-    most, tries = asked.settings.rate_limit_login_failures.amount, verdict and verdict.count
-    asked.noted.note(user_id=known.user_id, tries=tries, of=most)
-    if verdict and verdict.refused_for is not None and refusal in ("login", "account"):
+    most = asked.settings.rate_limit_login_failures.amount
+    asked.noted.note(user_id=known.user_id, tries=verdict.count, of=most)
+    if verdict.refused_for is not None and refusal in ("login", "account"):
         return _too_many(asked, verdict.refused_for)
     if refusal in ("user", "nobody", "invalid_credentials"):
-        if verdict and verdict.count and verdict.seconds_left is not None:
+        if verdict.count and verdict.seconds_left is not None:
             asked.noted.add_window(limits.Window(most, most - verdict.count, verdict.seconds_left))
         return ApiError(*wrong or ("invalid_credentials",))
     return ApiError(_REFUSED.get(refusal, refusal))
