@@ -57,9 +57,7 @@ def spend_totp(on: Runner, match: Match) -> bool:
     return queries.use_totp_step(on, id=match.factor_id, step=match.step) is not None
 
 
-def check_recovery_code(
-    asked: Asked, user_id: str, code: str, made_before: datetime | None = None
-) -> bytes | None:
+def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: datetime | None) -> bytes | None:
     """Record whether a recovery code is right, and return how to spend it. Refuses as above."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(asked.db, user_id=user_id, code_macs=macs, made_before=made_before)

@@ -26,7 +26,7 @@ def request_address(
     caller: Person,
     address: str,
     link: TokenColumns,
-    channel: str | None = None,
+    channel: str | None,
 ) -> None:
     """Send the link or code that confirms an address. The caller has checked it, unless it is the first.
 
