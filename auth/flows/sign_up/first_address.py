@@ -49,11 +49,10 @@ def request_address(
 
 def set_addresses(asked: Asked, act: Act, caller: Person, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
-    user_id = person_of(act, caller.id).id
     for provider, address in (("email", email), ("phone", phone)):
         if address:
             queries.set_address(
-                act, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
+                act, user_id=caller.id, provider=provider, address=address, is_confirmed=True, is_proved=False
             )
             audit.record(act, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     queries.void_challenges(act, user_id=caller.id)
