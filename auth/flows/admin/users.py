@@ -11,6 +11,7 @@ from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
 from auth.flows.admin.targets import make_way
+from auth.flows.facts import Person
 from auth.flows.links.proving import person_of, prove_address
 from auth.rules.ends import Reason
 from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
@@ -153,7 +154,7 @@ def end_session(asked: Asked, user_id: str, session_id: str) -> None:
 def _update(
     asked: Asked,
     act: Act,
-    before: "queries.SelectPerson",
+    before: Person,
     body: JsonObject,
     password_hash: str | None = None,
     holders: Sequence[str] = (),
@@ -190,9 +191,7 @@ def _update(
     return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
 
 
-def _update_others(
-    act: Act, before: "queries.SelectPerson", body: JsonObject, password_hash: str | None
-) -> None:
+def _update_others(act: Act, before: Person, body: JsonObject, password_hash: str | None) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
     if "ban_duration" in body:
@@ -207,7 +206,7 @@ def _update_others(
         ends.end_refused_sessions(act, before.id)
 
 
-def _remove(act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]) -> list[str]:
+def _remove(act: Act, before: Person, kinds: Sequence[str], ids: list[str]) -> list[str]:
     providers, _ = removal.removed(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)
@@ -232,9 +231,7 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) ->
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 
 
-def _record(
-    act: Act, before: "queries.SelectPerson", after: "queries.SelectPerson", body: JsonObject
-) -> None:
+def _record(act: Act, before: Person, after: Person, body: JsonObject) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
     was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))

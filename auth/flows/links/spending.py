@@ -12,6 +12,7 @@ from auth.core.tokens import one_time
 from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.account import removal
+from auth.flows.facts import Person
 from auth.flows.links.finding import Found, Given, Link, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
@@ -146,7 +147,7 @@ def _use(
     asked: Asked,
     act: Act,
     link: "queries.SelectLink",
-    person: "queries.SelectPerson",
+    person: Person,
     receiver: Receiver,
     issue: Issue | None,
 ) -> Outcome:
@@ -179,7 +180,7 @@ def _use_for_change(
     act: Act,
     found: Found,
     link: "queries.SelectLink",
-    person: "queries.SelectPerson",
+    person: Person,
     receiver: Receiver,
     issue: Issue | None,
 ) -> Outcome:
@@ -199,7 +200,7 @@ def _use_for_change(
     return Outcome(session=session, redirect_to=link.redirect_to)
 
 
-def _signs_in(found: Found, person: "queries.SelectPerson", receiver: Receiver) -> bool:
+def _signs_in(found: Found, person: Person, receiver: Receiver) -> bool:
     """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
     is_strangers = users.lacks_address(person) and found.token_hash is not None
@@ -210,7 +211,7 @@ def _is_for_client(
     asked: Asked,
     found: Found,
     link: "queries.SelectLink",
-    person: "queries.SelectPerson",
+    person: Person,
     receiver: Receiver,
 ) -> bool:
     """Whether a client gets the session directly, not a browser on our pages or an authorization code."""
@@ -225,7 +226,7 @@ def _is_for_client(
 
 
 def _confirm_address(
-    asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson", receiver: Receiver
+    asked: Asked, act: Act, link: "queries.SelectLink", person: Person, receiver: Receiver
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
     user, kind = person, addresses.kind_of(link.target)
@@ -275,9 +276,7 @@ def _confirm_address(
     return _Done(acts, email, {"purpose": link.purpose}, members)
 
 
-def _take_new_address(
-    asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson"
-) -> _Done:
+def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: Person) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind, is_first = addresses.kind_of(link.target), users.lacks_address(person)
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"

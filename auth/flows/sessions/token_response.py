@@ -13,6 +13,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends, facts
+from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
@@ -107,7 +108,7 @@ class Outcome:
 def open_session(
     asked: Asked,
     act: acts.Act,
-    person: "queries.SelectPerson",
+    person: Person,
     proof: Proof,
     issue: Issue | None = None,
 ) -> Session:
@@ -159,7 +160,7 @@ def open_session(
 def _notify(
     asked: Asked,
     act: acts.Act,
-    person: "queries.SelectPerson",
+    person: Person,
     proof: Proof,
     *,
     is_known: bool,
@@ -204,9 +205,7 @@ def tokens(parts: Latchkey, session: Session) -> JsonObject:
     }
 
 
-def write_code(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", code_challenge: str, proof: Proof
-) -> str:
+def write_code(asked: Asked, act: acts.Act, person: Person, code_challenge: str, proof: Proof) -> str:
     """Write an authorization code for a sign-in, and return it. `exchange` opens the session.
 
     The user gets a notice if the sign-in is new.
@@ -260,7 +259,7 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
 def _verdict_on_code(
     asked: Asked,
     known: "queries.SelectAuthorizationCode",
-    person: "queries.SelectPerson",
+    person: Person,
     code_challenge: str,
 ) -> str | None:
     return verdict_on_code(
@@ -276,7 +275,7 @@ def _verdict_on_code(
 def _open_by_code(
     asked: Asked,
     act: acts.Act,
-    person: "queries.SelectPerson",
+    person: Person,
     known: "queries.SelectAuthorizationCode",
     issue: Issue | None,
 ) -> Session:
@@ -305,7 +304,7 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
-def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) -> Opener:
+def opener_of(act: acts.Act, person: Person, session_id: str) -> Opener:
     """Return the session of a browser, which `person` was read with."""
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
@@ -313,7 +312,7 @@ def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) ->
 
 
 def open_for_application(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", opened_by: str, issue: Issue | None
+    asked: Asked, act: acts.Act, person: Person, opened_by: str, issue: Issue | None
 ) -> Session:
     """Open a session for an application from one on our pages, which `person` was read with."""
     opener = opener_of(act, person, opened_by)
@@ -323,9 +322,7 @@ def open_for_application(
     return session
 
 
-def record_sign_in(
-    act: acts.Act, person: "queries.SelectPerson", session: Session, **details: object
-) -> None:
+def record_sign_in(act: acts.Act, person: Person, session: Session, **details: object) -> None:
     """Write the audit row and the event of a new session."""
     details["session_id"] = session.session_id
     audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)

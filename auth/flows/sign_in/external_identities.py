@@ -16,6 +16,7 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
 from auth.flows import admission
+from auth.flows.facts import Person
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
@@ -44,7 +45,7 @@ class IdToken(TypedDict):
 class _User:
     """The user of an identity. `is_first` if this sign-in is the first proof of the address."""
 
-    person: "queries.SelectPerson"
+    person: Person
     is_first: bool = False
 
 
@@ -217,7 +218,7 @@ def _user_of(
 
 
 def _link_identity(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", identity: ExternalIdentity
+    asked: Asked, act: acts.Act, person: Person, identity: ExternalIdentity
 ) -> "_User | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]

@@ -7,6 +7,7 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
 from auth.flows import facts, verdicts
+from auth.flows.facts import Person
 from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
 from auth.rules import counts
@@ -34,7 +35,7 @@ class _Credentials:
     password_hash: str | None
     limits: list[Limit]
 
-    def are_those_of(self, person: "queries.SelectPerson | None") -> bool:
+    def are_those_of(self, person: "Person | None") -> bool:
         """Whether they are still a user's."""
         if person is None or self.address != getattr(person, self.kind):
             return False
@@ -100,7 +101,7 @@ def sign_in_with_password(
     raise unavailable()
 
 
-def check_current_password(asked: Asked, password: str, known: "queries.SelectPerson") -> None:
+def check_current_password(asked: Asked, password: str, known: Person) -> None:
     """Check the password of a signed-in user, a row with `email` and `phone`."""
     with asked.parts.passwords.queue():
         credentials = _look_up(asked, known.email, None if known.email else known.phone)

@@ -12,6 +12,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows import facts
 from auth.flows.factors.factor_codes import check_totp
+from auth.flows.facts import Person
 from auth.flows.links.finding import Code, by_code, find, locked
 from auth.flows.links.proving import person_of, record_mail_proof
 from auth.flows.sign_in.passwords import check_current_password
@@ -61,12 +62,12 @@ def remove(kind: Kind | None, id: str | None = None) -> Act:
     return Act("remove", kind, id)
 
 
-def code_address(known: "queries.SelectPerson") -> str | None:
+def code_address(known: Person) -> str | None:
     """Return the caller's confirmed address for codes of a proof, if any."""
     return (known.email_confirmed_at and known.email) or (known.phone_confirmed_at and known.phone) or None
 
 
-def has_proof(asked: Asked, known: "queries.SelectPerson") -> bool:
+def has_proof(asked: Asked, known: Person) -> bool:
     """Whether the caller's session has a recent proof."""
     session = facts.own_session_of(known)
     return session is not None and proofs.has_proof(known, session, asked.policy, known.now)
@@ -115,7 +116,7 @@ def admit_caller(
     given: Proof | None = None,
     accepted: str | None = None,
     level: Level | None = None,
-) -> "queries.SelectPerson":
+) -> Person:
     """Return the facts about the caller, whom the act has locked. Refuse if the session has ended, or may not
     do what is wanted.
 
@@ -134,7 +135,7 @@ def admit_caller(
 def _refusal(
     asked: Asked,
     on: Runner,
-    known: "queries.SelectPerson",
+    known: Person,
     wanted: Sequence[Act],
     level: Level,
     given: Proof | None,

@@ -5,6 +5,7 @@ from typing import TypedDict
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
+from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sessions.issuing import Session, about_new
@@ -184,7 +185,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
 
 def dispute(
     tx: Transaction,
-    owner: "queries.SelectPerson | None",
+    owner: "Person | None",
     *,
     password_hash: str | None = None,
     user_metadata: JsonObject | None = None,
