@@ -92,19 +92,17 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
+            # Raised below: what is refused is spent, too.
             refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
-            if refusal:
-                # Raised below: what is refused is spent, too.
-                outcome = Outcome(refusal=ApiError(refusal))
-            elif link.purpose in one_time.CHANGES:
+            if refusal is None and link.purpose in one_time.CHANGES:
                 outcome = _use_for_change(asked, act, found, link, person, receiver, issue)
-            else:
+            elif refusal is None:
                 outcome = _use(asked, act, link, person, receiver, issue)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
-    if outcome.refusal:
-        raise outcome.refusal
+    if refusal:
+        raise ApiError(refusal)
     return replace(outcome, members=members | outcome.members)
 
 

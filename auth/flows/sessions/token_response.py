@@ -91,11 +91,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a `Session`, an authorization code, or a refusal."""
+    """The result of a sign-in: a `Session`, or an authorization code."""
 
     session: Session | None = None
     authorization_code: str | None = None
-    refusal: ApiError | None = None
     redirect_to: str | None = None
     # Further members of the response: `recent_changes`, and `password_removed` by the first proof.
     members: dict[str, Any] = field(default_factory=dict)

@@ -104,8 +104,8 @@ def sign_in(
                 user_id = str(uuid.uuid4())
                 admission.ask_hook(asked, user_id, identity.email, None, data=data, provider=provider)
                 continue
-            if outcome.refusal:
-                raise outcome.refusal
+            if isinstance(outcome, ApiError):
+                raise outcome
             return outcome
     raise unavailable()
 
@@ -133,15 +133,15 @@ def _try_sign_in(
     id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
-) -> Outcome:
+) -> Outcome | ApiError:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
     with _with_owner(asked, identity) as (act, owner):
         if id_token and not queries.spend_id_token(act, **id_token):
-            return Outcome(refusal=invalid_id_token())
+            return invalid_id_token()
         user = _user_of(asked, act, identity, owner, user_id)
         if isinstance(user, ApiError):
-            return Outcome(refusal=user)
+            return user
         person, moment = user.person, identity.auth_time
         proof = Proof(
             method="oauth",
