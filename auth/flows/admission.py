@@ -32,7 +32,8 @@ def check(
     refusal = admission.refusal_of_address(
         email, phone, asked.settings, is_possible_phone=is_possible, is_first=is_first
     )
-    _raise(asked, refusal, doing)
+    if refusal:
+        raise _error(asked, refusal, doing)
     ask_hook(asked, user_id, email, phone, data=data)
 
 
@@ -61,25 +62,17 @@ def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
         raise ApiError(refusal)
 
 
-def is_listed(asked: Asked, email: str | None, *, is_proved: bool = True) -> bool:
-    """Whether the lists of domains allow an email, or a user without one."""
-    return admission.is_listed(email, asked.settings, is_proved=is_proved)
-
-
 def check_channel(asked: Asked, email: str | None, phone: str | None) -> None:
     """Refuse a disabled kind of address, and a number that SMS cannot reach."""
     is_possible = phone is not None and is_possible_phone(phone)
-    _raise(
-        asked,
-        admission.refusal_of_channel(email, phone, asked.settings, is_possible_phone=is_possible),
-        "Sign-in",
-    )
+    refusal = admission.refusal_of_channel(email, phone, asked.settings, is_possible_phone=is_possible)
+    if refusal:
+        raise _error(asked, refusal, "Sign-in")
 
 
-def _raise(asked: Asked, refusal: Refusal | None, doing: str) -> None:
+def _error(asked: Asked, refusal: Refusal, doing: str) -> ApiError:
     details = {
         "phone.validation_failed": "phone: must be as long as the numbers of its country",
         "country.validation_failed": f"phone: must begin with {', '.join(asked.settings.sms_countries)}",
     }
-    if refusal:
-        raise ApiError(refusal, details.get(refusal), doing=doing)
+    return ApiError(refusal, details.get(refusal), doing=doing)

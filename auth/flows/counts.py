@@ -1,7 +1,7 @@
 """Counts of wrong passwords, wrong codes and messages per address, for administrators."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from limits import RateLimitItem
 
@@ -66,14 +66,6 @@ def locks(settings: Settings) -> dict[str, dict[str, int]]:
         "network": amounts | dict.fromkeys(("login", "user"), failures.amount),
         "elsewhere": amounts | dict.fromkeys(("account", "user"), of_account.amount),
     }
-
-
-def window(
-    kind: str, limit: RateLimitItem, subject: str | None = None, network: str | None = None
-) -> dict[str, Any]:
-    """Return a `failure_limit` of SQL."""
-    name = {"kind": kind, "subject": subject, "network": network}
-    return name | {"amount": limit.amount, "seconds": limit.get_expiry()}
 
 
 def _count(settings: Settings, row: "queries.SelectFailureCounts") -> Count | None:

@@ -8,17 +8,15 @@ from auth.rules.counts import Limit
 from sql import Runner, acts, queries
 
 
-def is_known_network(on: Runner, user_id: str | None, network: str) -> bool:
-    """Whether wrong ones from a network count for themselves. Runs the same statement without a user."""
-    rows = queries.list_known_networks(on, user_id=user_id)
-    return bool(rows) and counts.is_known_network(rows, network, rows[0].now)
+def limits_of_code(on: Runner, kind: str, subject: str, network: str, *, user_id: str | None) -> list[Limit]:
+    """Return the limits of codes of a kind of `promises.WRONG_CODES_A_DAY`, for a subject.
 
-
-def limits_of_code(on: Runner, kind: str, user_id: str, network: str) -> list[Limit]:
-    """Return the limits of a user's codes of a kind of `promises.WRONG_CODES_A_DAY`."""
+    Runs the same statement without a user.
+    """
     a_day = (promises.WRONG_CODES_A_DAY[kind], promises.DAY)
-    is_known = is_known_network(on, user_id, network)
-    return counts.limits_of(kind, kind, user_id, network, is_known=is_known, own=a_day, of_all=a_day)
+    rows = queries.list_known_networks(on, user_id=user_id)
+    is_known = bool(rows) and counts.is_known_network(rows, network, rows[0].now)
+    return counts.limits_of(kind, kind, subject, network, is_known=is_known, own=a_day, of_all=a_day)
 
 
 def record(

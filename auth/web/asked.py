@@ -14,6 +14,7 @@ from auth.web.callers import CallerIds
 from auth.web.context import Latchkey, current_parts
 from auth.web.declarations import Level
 from sql import Database, Runner, queries
+from sql.acts import Act
 
 _LONGEST_LANGUAGES = 200
 F = TypeVar("F", bound="callers.CallerFacts")
@@ -42,6 +43,8 @@ class Asked:
     query: Mapping[str, str] = field(default_factory=dict)
     # Returns the browser's cookie of a name, or "".
     cookie: Callable[[str], str] = lambda _name: ""
+    # Runs in an act on one of many users, once the user is locked, and marks it as done.
+    claim: Callable[[Act], object] = lambda _act: None
     # For the log line, the audit log and the headers of the response.
     noted: Noted = field(default_factory=Noted)
 

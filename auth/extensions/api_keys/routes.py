@@ -21,8 +21,8 @@ class _NewApiKey(schemas.Reauthentication):
 @limited("add_api_key", key=guard.caller_on_network)
 @audited("change_refused")
 def add_api_key() -> ResponseReturnValue:
-    known = guard.live_caller()
-    return jsonify(api_keys.add(current_asked(), known, read_body(_NewApiKey()))), 201
+    guard.live_caller()
+    return jsonify(api_keys.add(current_asked(), read_body(_NewApiKey()))), 201
 
 
 @blueprint.get("/user/api_keys")

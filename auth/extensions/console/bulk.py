@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,6 @@ from flask import Blueprint, Response, request
 from auth.core.text.labels import counted
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages
-from auth.flows.admin.targets import Claim
 from auth.flows.admin.user_acts import ACTS, Many, UserAct
 from auth.web import fields, guard
 from auth.web.asked import Asked, current_asked
@@ -182,13 +182,13 @@ def work_on(bulk_id: str) -> Response:
     return redirect_to_own(f"console/bulk/{bulk.id}")
 
 
-def _do(bulk: "queries.SelectBulkAct", target: str, claim: Claim) -> None:
-    asked = current_asked()
+def _do(bulk: "queries.SelectBulkAct", target: str, claim: Callable[[acts.Act], object]) -> None:
+    asked = replace(current_asked(), claim=claim)
     if bulk.act == "invite":
-        messages.invite(asked, messages.invitation(target, bulk.options["groups"]), claim=claim)
+        messages.invite(asked, messages.invitation(target, bulk.options["groups"]))
     else:
         act = ACTS[bulk.act]
-        act.flow(asked, target, check(act.form(), bulk.options), claim)
+        act.flow(asked, target, check(act.form(), bulk.options))
 
 
 class _Done(Exception):

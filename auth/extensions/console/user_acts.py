@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 
 from auth.core.text.labels import counted, label, quoted
 from auth.core.text.moments import clock
-from auth.flows.admin import messages, targets, users
+from auth.flows.admin import messages, users
 from auth.flows.admin.schemas import AnyUser
 from auth.flows.admin.user_acts import ACTS, NEVER
 from auth.flows.factors import factors
@@ -87,7 +87,7 @@ def _declared(name: str, template: str = "act.html") -> Act:
         title=act.title,
         effects=lambda user: act.effects(user.row),
         undo=act.undo,
-        do=lambda asked, user, form: act.flow(asked, user.row.id, form, targets.nothing),
+        do=lambda asked, user, form: act.flow(asked, user.row.id, form),
         done=act.done,
         needs_factor=act.needs_factor,
         is_destructive=act.is_destructive,

@@ -83,8 +83,9 @@ def _page(problem: Problem | None = None) -> Response:
 @form("give_proof", shown=_page, level=Level.SESSION)
 @audited("change_refused")
 def submit_proof() -> Response:
-    known, asked, sent = guard.live_caller(), current_asked(), read_form(form_schemas.ProofForm())
-    record_reauthentication(asked, known, sent | {"browser_hash": asked.browser_hash})
+    guard.live_caller()
+    asked, sent = current_asked(), read_form(form_schemas.ProofForm())
+    record_reauthentication(asked, sent | {"browser_hash": asked.browser_hash})
     return redirect_to_own(own_page(request.form.get("next")) or "account")
 
 
@@ -102,5 +103,5 @@ def submit_passkey_proof() -> Response:
 @blueprint.post("/account/confirm/code")
 @form("request_proof", shown=_page, level=Level.SESSION)
 def request_proof_code() -> Response:
-    send_reauthentication_code(current_asked(), guard.live_caller(), **cookies.bound())
+    send_reauthentication_code(current_asked(), **cookies.bound())
     return redirect_to_own(_here(sent="yes"))

@@ -159,7 +159,7 @@ def submit_two_step() -> Response:
     asked = current_asked()
     require(asked, add("factor"))
     name = read_form(form_schemas.AppNameForm())["name"]
-    enrolled = factors.enrol(asked, guard.live_caller(), {"factor_type": "totp", "friendly_name": name})
+    enrolled = factors.enrol(asked, {"factor_type": "totp", "friendly_name": name})
     path = destination().path("account/two-step/verify")
     return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
 

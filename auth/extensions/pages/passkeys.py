@@ -70,7 +70,7 @@ def show_new_passkey() -> Response:
     if not may_challenge():
         return Response()
     require(asked, add("passkey"))
-    challenge = begin_registration(asked, guard.live_caller(), {})
+    challenge = begin_registration(asked, {})
     shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
     return page("account_passkey.html", script=True, here=None, **shown)
 

@@ -56,7 +56,7 @@ def _step(asked: Asked, id: str) -> _Removal:
     step = found(next((each for each in steps if each["id"] == id), None), "not_found")
     is_last, type = len(steps) == 1, step["type"]
     if type == "passkey":
-        act, run = remove("passkey", id), partial(passkeys.remove, asked, guard.live_caller(), id, {})
+        act, run = remove("passkey", id), partial(passkeys.remove, asked, id, {})
     else:
         act, run = remove("factor", id), partial(factors.remove, asked, id, {})
     follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]

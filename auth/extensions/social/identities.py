@@ -50,7 +50,7 @@ def authorize_identity() -> Response:
     identities.require_manual_linking(asked)
     query = read_query(_LinkingQuery())
     provider = oauth.provider_named(asked, query["provider"])
-    given = give_proof(asked, guard.live_caller(), query, add("identity")) if "nonce" in query else None
+    given = give_proof(asked, query, add("identity")) if "nonce" in query else None
     wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(asked, query)}
     state = identities.begin(asked, provider, **wish, given=given)
     return jsonify(url=outgoing.own_url(latchkey.settings, "link-identity", {"flow": state}))
@@ -129,6 +129,6 @@ def delete_identity(identity_id: str) -> Response:
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")
-    given = give_proof(asked, guard.live_caller(), body, remove("identity", identity_id)) if body else None
+    given = give_proof(asked, body, remove("identity", identity_id)) if body else None
     moment = identities.unlink(asked, identity_id, given=given)
     return jsonify(message="Identity unlinked", timestamp=moment)

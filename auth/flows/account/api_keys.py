@@ -20,9 +20,9 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def add(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
-    """Add an API key to the caller, whose row is `known`, and return it with its `key`."""
-    given = give_proof(asked, known, body, adding("api_key"))
+def add(asked: Asked, body: JsonObject) -> JsonObject:
+    """Add an API key to the caller, and return it with its `key`."""
+    given = give_proof(asked, body, adding("api_key"))
     id, key = new_key()
     columns = {
         "name": body["name"],
@@ -61,8 +61,8 @@ def remove(asked: Asked, id: str) -> None:
 
 def remove_any(asked: Asked, user_id: str, id: str) -> None:
     """Remove an API key of any user."""
-    with targets.act(asked) as act:
-        if not remove_of(act, targets.lock(asked, act, user_id), [id]):
+    with targets.on(asked, user_id) as (act, user):
+        if not remove_of(act, user, [id]):
             raise ApiError("api_key_not_found")
 
 

@@ -7,15 +7,7 @@ from auth.flows import admission, ends
 from auth.flows.account import removal
 from auth.flows.facts import Person
 from auth.flows.messages import outgoing
-from auth.flows.sign_in.reauthentication import (
-    Act,
-    add,
-    admit_caller,
-    change,
-    give_proof,
-    proof_needed,
-    remove,
-)
+from auth.flows.sign_in.reauthentication import Act, admit_caller, give_proof, proof_needed
 from auth.flows.sign_up import first_address
 from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
@@ -40,12 +32,6 @@ class _Wish:
     ids: list[str]
 
 
-@dataclass(frozen=True)
-class _NewPassword:
-    hash: str
-    is_same: bool
-
-
 def change_user(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
@@ -60,7 +46,7 @@ def change_user(
     if wish.new:
         # This comes first, because a refusal must not cost a code.
         admission.check(asked, asked.caller.user_id, email, phone, is_first=is_sign_up)
-    given, password = _prove(asked, wish, body)
+    given, password_hash, is_same = _prove(asked, wish, body)
     if is_at_once or not is_sign_up:
         # If another user takes the address later, its confirmation is refused.
         for address in wish.new.values():
@@ -80,8 +66,14 @@ def change_user(
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
             left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
-            if password:
-                _set_password(asked, act, caller, wish.known.password_hash, password.hash)
+            if password_hash:
+                # Another request has changed the password that this one checked.
+                if caller.password_hash != wish.known.password_hash:
+                    raise ApiError("session_not_found")
+                reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
+                ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
+                queries.set_password(act, user_id=caller.id, password_hash=password_hash)
+                outgoing.notify(asked, act, caller, "password_changed")
             if is_at_once:
                 first_address.set_addresses(asked, act, caller, email, phone)
                 email = phone = None
@@ -91,11 +83,11 @@ def change_user(
                 first_address.request_address(asked, act, caller, address, link, body.get("channel"))
             # This comes last: otherwise, failing changes would let a session guess the current password
             # uncounted.
-            if password and password.is_same:
+            if is_same:
                 raise ApiError("same_password", "password: must differ from the current one")
             done = [
                 "user_changed" if "data" in body else None,
-                "password_changed" if password else None,
+                "password_changed" if password_hash else None,
                 "email_change_requested" if email else None,
                 "phone_change_requested" if phone else None,
             ]
@@ -107,7 +99,7 @@ def change_user(
 
 def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.ChangeUser":
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, change("metadata"))
+        caller = admit_caller(asked, act, Act("change", "metadata"))
         user = queries.change_user(
             act, user_id=caller.id, user_metadata=metadata, new_email=None, new_phone=None
         )
@@ -118,8 +110,8 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
 
 def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
-    act = remove("account")
-    given = give_proof(asked, asked.live_caller(), body, act) if body else None
+    act = Act("remove", "account")
+    given = give_proof(asked, body, act) if body else None
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         if caller.role == "admin":
@@ -136,39 +128,29 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
     known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
     kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
     new = {kind: body[kind] for kind in ADDRESS_KINDS if kind in body and kind not in kept}
-    acts = [*map(add, new), *(remove(None, id) for id in ids)]
+    acts = [*(Act("add", kind) for kind in new), *(Act("remove", None, id) for id in ids)]
     if "password" in body:
         if is_anonymous(known) and not (new and asked.settings.autoconfirm):
             details = "password: set it once an email or phone is confirmed"
             raise ApiError("anonymous.validation_failed", details)
-        acts.append(change("password"))
+        acts.append(Act("change", "password"))
     if "data" in body or kept:
-        acts.append(change("metadata"))
+        acts.append(Act("change", "metadata"))
     return _Wish(known, acts, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, _NewPassword | None]:
-    """Return the kind of a body's proof, if one is needed, and its new password."""
+def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, str | None, bool]:
+    """Return the kind of a body's proof, if one is needed, the hash of its new password, and whether that is
+    the current one.
+    """
     known, password = wish.known, body.get("password")
     if password is None:
-        return give_proof(asked, known, body, *wish.acts), None
+        return give_proof(asked, body, *wish.acts), None, False
     proof_needed(asked, *wish.acts)
     check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
     passwords, old_hash = asked.parts.passwords, known.password_hash
     # A request that the queue refuses must not spend its code.
     with passwords.queue():
-        given = give_proof(asked, known, body, *wish.acts)
+        given = give_proof(asked, body, *wish.acts)
         is_same = old_hash is not None and passwords.check(password, old_hash)
-        return given, _NewPassword(passwords.hash(password), is_same)
-
-
-def _set_password(
-    asked: Asked, act: acts.Act, caller: Person, checked_password_hash: str | None, new_hash: str
-) -> None:
-    # Another request has changed the password that this one checked.
-    if caller.password_hash != checked_password_hash:
-        raise ApiError("session_not_found")
-    reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
-    ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
-    queries.set_password(act, user_id=caller.id, password_hash=new_hash)
-    outgoing.notify(asked, act, caller, "password_changed")
+        return given, passwords.hash(password), is_same

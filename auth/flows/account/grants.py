@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import Protocol
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.facts import Person
@@ -13,15 +12,6 @@ from auth.web import audit
 from auth.web.asked import Asked
 from sql import acts, queries
 from sql.acts import Act
-
-
-class Request(Protocol):
-    """A row with what an application asks for."""
-
-    @property
-    def scopes(self) -> Sequence[str]: ...
-    @property
-    def resource(self) -> str | None: ...
 
 
 def own(asked: Asked) -> list[JsonObject]:
@@ -40,7 +30,7 @@ def add(
     user: Person,
     client: "queries.SelectClient",
     scopes: Sequence[str],
-    request: Request,
+    request: "queries.SelectOauthRequest | queries.SelectDeviceRequest",
     *,
     is_first: bool,
 ) -> None:

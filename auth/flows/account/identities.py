@@ -9,7 +9,6 @@ from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.flows import admission, ends
 from auth.flows.account import removal
-from auth.flows.admission import is_listed
 from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions import refreshing
@@ -19,6 +18,7 @@ from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
+from auth.rules.admission import is_listed
 from auth.rules.levels import level_at
 from auth.rules.proofs import Proof
 from auth.rules.users import is_anonymous
@@ -123,7 +123,7 @@ def _add(
         if not queries.insert_identity(act, user_id=user.id, last_sign_in_at=None, **identity.row):
             raise ApiError("identity_already_exists")
         if was_anonymous:
-            if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
+            if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):
                 raise ApiError("email_address_not_authorized")
             gets_email = first_address.finish_by_identity(asked, act, user, identity, session_id)
     except UniqueViolation as error:

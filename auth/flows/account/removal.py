@@ -39,13 +39,15 @@ def require_of_settings(provider: str) -> None:
         raise ApiError("customer.manual_linking_disabled")
 
 
-def removed_providers(act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> list[str]:
-    """Return the providers of the identities and recent additions to remove."""
-    recent = {change["id"] for change in list_recent(act, user_id)} if ids else set()
-    if not recent.issuperset(ids):
+def removed(
+    act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the providers of the identities and recent additions to remove, and the ids of factors."""
+    types = {change["id"]: change["type"] for change in list_recent(act, user_id)} if ids else {}
+    if not types.keys() >= set(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = queries.list_ways_to_sign_in(act, user_id=user_id, ids=ids) if ids else []
-    return sorted({*providers, *(row.provider for row in rows)})
+    return sorted({*providers, *(row.provider for row in rows)}), [id for id in ids if types[id] in _FACTORS]
 
 
 def take_away(
@@ -59,9 +61,7 @@ def take_away(
     """Remove identities and recent additions of a caller whom `admit_caller` has let through. End the other
     sessions, unless only grants and API keys are removed. Return the remaining email.
     """
-    providers = removed_providers(act, caller.id, providers, ids)
-    recent = list_recent(act, caller.id)
-    factor_ids = [way["id"] for way in recent if way["type"] in _FACTORS and way["id"] in ids]
+    providers, factor_ids = removed(act, caller.id, providers, ids)
     email = None if "email" in providers else caller.email
     for provider in providers:
         require_of_settings(provider)

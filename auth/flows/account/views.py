@@ -84,9 +84,9 @@ def delete_user() -> Response:
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     asked = current_asked()
-    known = guard.live_caller()
+    guard.live_caller()
     body = read_body(factor_schemas.Proof())
     if "credential" in body:
         moment, session = assertions.prove(asked, body, asked.parts.token_hook)
         return JsonResponse(token_response(asked.parts, session, message="Reauthenticated", timestamp=moment))
-    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(asked, known, body))
+    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(asked, body))

@@ -1,15 +1,12 @@
 """Makes a user an administrator, for an operator's command."""
 
-import uuid
 from contextlib import suppress
 from typing import TypedDict
 
 from psycopg2.errors import UniqueViolation
 
-from auth.core import promises
-from auth.core.tokens import one_time
 from auth.flows import ends
-from auth.flows.messages.outgoing import NO_COLUMNS
+from auth.flows.messages.outgoing import Message
 from auth.web import audit
 from auth.web.asked import Asked
 from sql import acts, queries
@@ -77,21 +74,10 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:
     """Return a code that lets an administrator without a second factor add one, like an emailed code."""
-    code = one_time.code_of(one_time.new_token())
+    message = Message(asked, email, link=False)
     with acts.on(asked.db, user_id) as act:
         user = act.read(queries.select_person, user_id=user_id, session_id=None)
         if user is None or user.oldest_factor_at is not None:
             return None
-        queries.write_token(
-            act,
-            token_id=str(uuid.uuid4()),
-            user_id=user_id,
-            purpose="reauthentication",
-            target=email,
-            code_mac=asked.parts.codes.macs(email, code)[0],
-            code_lifetime=promises.MAIL_CODE_LIFETIME,
-            token_hash=None,
-            link_lifetime=None,
-            **NO_COLUMNS,
-        )
-    return code
+        message.write_token(act, user_id, "reauthentication")
+    return message.code

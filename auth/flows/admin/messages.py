@@ -7,11 +7,11 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.core.tokens import one_time
-from auth.flows import admission, counts
+from auth.flows import admission
 from auth.flows.admin import targets
-from auth.flows.admin.targets import Claim
+from auth.flows.admin.targets import make_way
+from auth.flows.facts import Person
 from auth.flows.links.targets import requested_target
-from auth.flows.making_way import make_way
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import recipient_of, write_requested
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
@@ -32,13 +32,13 @@ def invitation(email: str, groups: list[str]) -> JsonObject:
     return {"email": email, "data": {}, "options": {"data": {"groups": groups} if groups else {}}}
 
 
-def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) -> tuple[str, str]:
+def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
     # The address first: an invitation that its window refuses must not count for the service.
     windows = [
-        counts.window("invite", settings.rate_limit_invite_per_address, email),
-        counts.window("invite", settings.rate_limit_invite),
+        outgoing.window("invite", settings.rate_limit_invite_per_address, email),
+        outgoing.window("invite", settings.rate_limit_invite),
     ]
     known = queries.select_person(
         asked.db, user_id=queries.find_holder(asked.db, address=email).id, session_id=None
@@ -59,13 +59,13 @@ def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) ->
     find = partial(queries.find_holder, address=email)
     # The constraint decides who gets the address.
     with acts.on_found(asked.db, find, before=insert) as (act, holders):
-        claim(act)
+        asked.claim(act)
         holder = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
         if holder is None:
             raise unavailable()
         user_id = holder.id
         if user_id != new_id:
-            make_way(act, holders, "created_again")
+            make_way(act, holders)
             user_id = insert(act) or _renew_invitation(asked, act, holder, body)
         is_created = user_id == new_id
         administrator = asked.administrator
@@ -80,7 +80,7 @@ def invite(asked: Asked, body: JsonObject, *, claim: Claim = targets.nothing) ->
     return user, message_id
 
 
-def _renew_invitation(asked: Asked, act: Act, user: "queries.SelectPerson", body: JsonObject) -> str:
+def _renew_invitation(asked: Asked, act: Act, user: Person, body: JsonObject) -> str:
     if not has_open_invitation(user):
         raise ApiError("email_exists")
     targets.check(asked, act, user)
@@ -105,8 +105,7 @@ def send_recovery(asked: Asked, user_id: str, email: str | None) -> None:
     admission.check_channel(asked, email, None)
     message, target = outgoing.Message(asked, email), requested_target(asked, "recovery", {})
     outgoing.take_quota(asked, email)
-    with targets.act(asked) as act:
-        targets.lock(asked, act, user_id)
+    with targets.on(asked, user_id) as (act, _):
         recipient = recipient_of(act, "recovery", email)
         if recipient.user_id != user_id or not recipient.is_due:
             raise ApiError("undue.validation_failed")
@@ -148,20 +147,20 @@ def resend(asked: Asked, message_id: str) -> None:
     if message.outcome == "waiting":
         with targets.act(asked) as act:
             if message.has_user:
-                targets.lock(asked, act, message.user_id)
+                act.lock_users([message.user_id])
+                targets.read(asked, act, message.user_id)
             queries.hurry_message(act, id=message.id)
             return
     quota = outgoing.take_quota(asked, message.recipient)
-    with targets.act(asked) as act:
-        # The user may have become an administrator.
-        targets.lock(asked, act, message.user_id)
+    # The user may have become an administrator.
+    with targets.on(asked, message.user_id) as (act, user):
         # The languages and browser of the first request, not the administrator's.
         names = ("languages", "user_agent", "inviter", "channel")
         variables = {name: message.variables.get(name) for name in names}
         if message.kind in REQUESTED:
             _request_again(asked, act, message, variables)
         elif message.kind == "invite":
-            _invite_again(asked, act, message, variables)
+            _invite_again(asked, act, user, message, variables)
         else:
             _notify_again(asked, act, message)
         audit.record(act, message.user_id, None, ["message_resent"], [], kind=message.kind)
@@ -190,13 +189,10 @@ def _request_again(
 
 
 def _invite_again(
-    asked: Asked, tx: Transaction, message: "queries.SelectMessage", variables: JsonObject
+    asked: Asked, tx: Transaction, user: Person, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
-    user = queries.select_person(tx, user_id=message.user_id, session_id=None)
-    person = user and user
-    if not user or not person or user.email != message.recipient:
-        raise ApiError("undue.validation_failed")
-    if not has_open_invitation(person) or is_banned(person, user.now):
+    is_due = user.email == message.recipient and has_open_invitation(user)
+    if not is_due or is_banned(user, user.now):
         raise ApiError("undue.validation_failed")
     redirect_to = message.variables.get("redirect_to")
     _write_invitation(asked, tx, user.id, message.recipient, redirect_to, **variables)

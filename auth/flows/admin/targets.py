@@ -1,20 +1,15 @@
 """Acts of administrators, and the users whom they may act on: no other administrators, nor themselves."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from auth.flows.facts import Person
 from auth.rules.proofs import refusal_of_target
+from auth.rules.users import is_replaced
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import Runner, acts, queries
+from sql import Runner, Transaction, acts, queries
 from sql.acts import Act
-
-# Runs in an act on one of many users, once the user is locked, and marks it as done.
-Claim = Callable[[Act], object]
-
-
-def nothing(_act: Act) -> None:
-    """Claim nothing."""
 
 
 @contextmanager
@@ -27,14 +22,12 @@ def act(asked: Asked) -> Iterator[Act]:
 
 
 @contextmanager
-def on(
-    asked: Asked, user_id: str, *, session_id: str | None = None, claim: Claim = nothing
-) -> Iterator[tuple[Act, "queries.SelectPerson"]]:
+def on(asked: Asked, user_id: str, *, session_id: str | None = None) -> Iterator[tuple[Act, Person]]:
     """Run an act on a user, like `act`, and yield it with the facts about the user and one of its sessions.
     Refuse if the caller may not change this user."""
     with act(asked) as begun:
         begun.lock_users([user_id])
-        claim(begun)
+        asked.claim(begun)
         yield begun, read(asked, begun, user_id, session_id)
 
 
@@ -44,8 +37,7 @@ def on_holders(
     addresses: Sequence[str],
     user_id: str | None = None,
     *,
-    before: Callable[[Act], object] = nothing,
-    claim: Claim = nothing,
+    before: Callable[[Act], object] = lambda _: None,
 ) -> Iterator[tuple[Act, Sequence[str]]]:
     """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
     these others, too. `before` takes the locks that come before users."""
@@ -54,31 +46,35 @@ def on_holders(
         return [user_id, *(queries.select_holders(on, addresses=addresses).ids if addresses else [])]
 
     with acts.on_found(asked.db, find, before) as (act, ids):
-        claim(act)
+        asked.claim(act)
         yield act, [id for id in ids if id != user_id]
         check_actor(asked, act)
 
 
-def lock(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
-    """Lock a user, and return the facts. Refuse if the caller may not change this user."""
-    act.lock_users([user_id])
-    return read(asked, act, user_id, session_id)
-
-
-def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> "queries.SelectPerson":
-    """Read the facts about a locked user. Refuse like `lock`."""
+def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> Person:
+    """Return the facts about a locked user. Refuse if the caller may not change this user."""
     row = act.read(queries.select_person, user_id=user_id, session_id=session_id)
     return check(asked, act, found(row, "user_not_found"))
 
 
-def check(asked: Asked, act: Act, person: "queries.SelectPerson") -> "queries.SelectPerson":
-    """Return the facts about a locked user. Refuse like `lock`."""
+def check(asked: Asked, act: Act, person: Person) -> Person:
+    """Return these facts. Refuse like `read`."""
     if asked.actor != "service_role" and refusal_of_target(person):
         raise refusal(asked, person.id)
     if person.role == "admin":
         # The service role key may remove the last administrator, but not while another administrator leaves.
         act.lock_administrators()
     return person
+
+
+def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
+    """Delete those of some users who give way to the owner of their address: users whom a stranger may have
+    made block no address (rule 7). They are locked, with the owner.
+    """
+    for id in ids:
+        user = queries.select_person(tx, user_id=id, session_id=None)
+        if user and is_replaced(user, user.now):
+            queries.delete_user(tx, user_id=user.id, because="created_again")
 
 
 def check_actor(asked: Asked, act: Act) -> None:

@@ -15,7 +15,6 @@ from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
 from auth.flows.admin import schemas, users
-from auth.flows.admin.targets import Claim
 from auth.web.asked import Asked
 from auth.web.errors import found
 from auth.web.schemas import Input
@@ -61,7 +60,7 @@ class UserAct:
     """
 
     title: str
-    flow: Callable[[Asked, str, JsonObject, Claim], Mapping[str, Any]]
+    flow: Callable[[Asked, str, JsonObject], Mapping[str, Any]]
     effects: Callable[["queries.SelectEffects"], Iterable[str]]
     undo: str
     done: str
@@ -76,12 +75,12 @@ def name_of(user: "queries.SelectEffects | queries.SelectSummary | queries.Descr
     return user.email or user.phone or user.id
 
 
-def _ban(asked: Asked, id: str, options: JsonObject, claim: Claim) -> Mapping[str, Any]:
+def _ban(asked: Asked, id: str, options: JsonObject) -> Mapping[str, Any]:
     body = {"ban_duration": options["ban_duration"]}
-    return {"banned_until": json.loads(users.update_user(asked, id, body, claim=claim))["banned_until"]}
+    return {"banned_until": json.loads(users.update_user(asked, id, body))["banned_until"]}
 
 
-def _unban(asked: Asked, id: str, options: JsonObject, claim: Claim) -> Mapping[str, Any]:
+def _unban(asked: Asked, id: str, options: JsonObject) -> Mapping[str, Any]:
     """Lift a ban. The command can also void the password."""
     body, password_hash = {"ban_duration": None}, None
     if options.get("void_password"):
@@ -89,12 +88,12 @@ def _unban(asked: Asked, id: str, options: JsonObject, claim: Claim) -> Mapping[
         if found(user, "user_not_found").has_password:
             body |= {"password": None}
             password_hash = asked.parts.passwords.hash(state.new_secret())
-    users.update_user(asked, id, body, password_hash, claim=claim)
+    users.update_user(asked, id, body, password_hash)
     return {"banned_until": None}
 
 
-def _delete(asked: Asked, id: str, _options: JsonObject, claim: Claim) -> Mapping[str, Any]:
-    users.delete_user(asked, id, claim=claim)
+def _delete(asked: Asked, id: str, _options: JsonObject) -> Mapping[str, Any]:
+    users.delete_user(asked, id)
     return {}
 
 
@@ -112,9 +111,7 @@ def _keys(user: "queries.SelectEffects") -> str:
 ACTS = {
     "end-sessions": UserAct(
         title="End all sessions",
-        flow=lambda asked, id, _options, claim: {
-            "api_keys": users.end_sessions(asked, id, claim=claim).api_keys
-        },
+        flow=lambda asked, id, _options: {"api_keys": users.end_sessions(asked, id).api_keys},
         effects=lambda user: [
             _ended(user),
             f"Leaves {_keys(user)}, which you can remove on the user’s page." if user.api_keys else "",
@@ -186,7 +183,7 @@ ACTS = {
     ),
     "unlock": UserAct(
         title="Clear the lock",
-        flow=lambda asked, id, _options, _claim: {"cleared": users.clear_locks(asked, id)},
+        flow=lambda asked, id, _options: {"cleared": users.clear_locks(asked, id)},
         effects=lambda user: [f"Lets {name_of(user)} try again now."],
         undo="Check first that it’s really them: someone else may have been guessing.",
         done="Lock cleared.",

@@ -10,9 +10,9 @@ from auth.core.text.moments import iso_8601
 from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
-from auth.flows.admin.targets import Claim
+from auth.flows.admin.targets import make_way
+from auth.flows.facts import Person
 from auth.flows.links.proving import person_of, prove_address
-from auth.flows.making_way import make_way
 from auth.rules.ends import Reason
 from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
 from auth.web import audit
@@ -37,7 +37,7 @@ def create_user(asked: Asked, body: JsonObject) -> str:
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
-        make_way(act, holders, "created_again")
+        make_way(act, holders)
         columns = {name: body.get(name) for name in ("id", "email", "phone")} | {
             "password_hash": password_hash
         }
@@ -72,17 +72,10 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
     return asked.parts.passwords.hash(body["password"])
 
 
-def update_user(
-    asked: Asked,
-    user_id: str,
-    body: JsonObject,
-    password_hash: str | None = None,
-    *,
-    claim: Claim = targets.nothing,
-) -> str:
+def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON."""
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
-    with targets.on_holders(asked, addresses, user_id, claim=claim) as (act, holders):
+    with targets.on_holders(asked, addresses, user_id) as (act, holders):
         before = targets.read(asked, act, user_id)
         return _update(asked, act, before, body, password_hash, holders)
 
@@ -125,13 +118,13 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
     }
 
 
-def delete_user(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> None:
-    with targets.on(asked, user_id, claim=claim) as (act, user):
+def delete_user(asked: Asked, user_id: str) -> None:
+    with targets.on(asked, user_id) as (act, user):
         queries.delete_user(act, user_id=user.id, because=None)
 
 
-def end_sessions(asked: Asked, user_id: str, *, claim: Claim = targets.nothing) -> SignedOut:
-    with targets.on(asked, user_id, claim=claim) as (act, user):
+def end_sessions(asked: Asked, user_id: str) -> SignedOut:
+    with targets.on(asked, user_id) as (act, user):
         ends.end(act, user.id, None, "ended_by_admin")
         audit.record(act, user.id, user.email, ["signed_out"], ["auth.logout"], scope="global")
         return SignedOut(iso_8601(user.now), queries.count_api_keys(act, user_id=user.id).live)
@@ -142,7 +135,8 @@ def clear_locks(asked: Asked, user_id: str) -> bool:
     with targets.act(asked) as act:
         # Counters before the user's row: see docs/decisions.md.
         cleared = queries.clear_failures(act, user_id=user_id) > 0
-        user = targets.lock(asked, act, user_id)
+        act.lock_users([user_id])
+        user = targets.read(asked, act, user_id)
         if cleared:
             audit.record(act, user_id, user.email, ["lock_cleared"], [])
         return cleared
@@ -160,7 +154,7 @@ def end_session(asked: Asked, user_id: str, session_id: str) -> None:
 def _update(
     asked: Asked,
     act: Act,
-    before: "queries.SelectPerson",
+    before: Person,
     body: JsonObject,
     password_hash: str | None = None,
     holders: Sequence[str] = (),
@@ -180,7 +174,7 @@ def _update(
     if removed or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
-    make_way(act, holders, "created_again")
+    make_way(act, holders)
     # A first proof removes other data, so it comes before the changes of the body.
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
@@ -197,9 +191,7 @@ def _update(
     return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
 
 
-def _update_others(
-    act: Act, before: "queries.SelectPerson", body: JsonObject, password_hash: str | None
-) -> None:
+def _update_others(act: Act, before: Person, body: JsonObject, password_hash: str | None) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
     if "ban_duration" in body:
@@ -214,8 +206,8 @@ def _update_others(
         ends.end_refused_sessions(act, before.id)
 
 
-def _remove(act: Act, before: "queries.SelectPerson", kinds: Sequence[str], ids: list[str]) -> list[str]:
-    providers = removal.removed_providers(act, before.id, kinds, ids)
+def _remove(act: Act, before: Person, kinds: Sequence[str], ids: list[str]) -> list[str]:
+    providers, _ = removal.removed(act, before.id, kinds, ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)
     if providers:
@@ -239,9 +231,7 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) ->
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 
 
-def _record(
-    act: Act, before: "queries.SelectPerson", after: "queries.SelectPerson", body: JsonObject
-) -> None:
+def _record(act: Act, before: Person, after: Person, body: JsonObject) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
     was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))

@@ -57,20 +57,13 @@ def spend_totp(on: Runner, match: Match) -> bool:
     return queries.use_totp_step(on, id=match.factor_id, step=match.step) == 1
 
 
-def check_recovery_code(
-    asked: Asked, user_id: str, code: str, made_before: datetime | None = None
-) -> bytes | None:
+def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: datetime | None) -> bytes | None:
     """Record whether a recovery code is right, and return how to spend it. Refuses as above."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(asked.db, user_id=user_id, code_macs=macs, made_before=made_before)
     with acts.begin(asked.db) as act:
         _record_verdict(asked, act, "recovery", user_id, row is not None)
     return bytes(row.code_mac) if row else None
-
-
-def spend_recovery_code(on: Runner, user_id: str, code_mac: bytes) -> "queries.UseRecoveryCode | None":
-    """Return a row with the number of `remaining` codes, or None if the code was used meanwhile."""
-    return queries.use_recovery_code(on, user_id=user_id, code_mac=code_mac)
 
 
 def check_totp(asked: Asked, user_id: str, code: str, *, added_before: datetime | None = None) -> bool:
@@ -92,7 +85,7 @@ def check_owner(
         code_mac = check_recovery_code(asked, user_id, code, factors[0].now - RECENT_AGE)
         if code_mac is None:
             return None
-        return lambda on: spend_recovery_code(on, user_id, code_mac) is not None
+        return lambda on: queries.use_recovery_code(on, user_id=user_id, code_mac=code_mac) is not None
     match = check_app_code(asked, user_id, [factor for factor in factors if factor.secret], code)
     if match and any(each.removed_at for each in factors if each.id == match.factor_id):
         return lambda _: True
@@ -104,7 +97,7 @@ def _record_verdict(
 ) -> None:
     """Record a verdict. Refuse if a limit is used up, and count nothing: a code for fewer apps may follow."""
     most = promises.WRONG_CODES_A_DAY[kind]
-    limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"])
+    limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"], user_id=user_id)
     # A user who has more apps than tries still has one code a day.
     tries = min(max(apps, 1), most)
     verdict = verdicts.record(act, limits_of_code, is_right=is_right, tries=tries)

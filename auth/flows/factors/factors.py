@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from auth.core import promises
 from auth.core.factors import totp
-from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, NewCredential
+from auth.core.factors.webauthn import WRONG_SIGNATURE, NewCredential
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
 from auth.flows import ends
@@ -42,13 +42,13 @@ NO_CREDENTIAL = dict.fromkeys(
 )  # fmt: skip
 
 
-def enrol(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
+def enrol(asked: Asked, body: JsonObject) -> JsonObject:
     """Begin to enrol a factor. The caller needs a proof."""
     factor_type = body["factor_type"]
     # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
     if not asked.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
-    given = give_proof(asked, known, body, add("factor"))
+    given = give_proof(asked, body, add("factor"))
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
     sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
@@ -136,7 +136,7 @@ def verify_totp(
         factor = _own_factor(asked, asked.db, factor_id)
         if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
             raise ApiError("mfa_verification_failed")
-    issue = about_own(asked, hook, "totp")
+    issue = about_own(asked, hook, "totp") if hook else None
     with acts.begin(asked.db) as act:
         factor = _own_factor(asked, act, factor_id)
         match = factor_codes.judge_app_code(asked, act, user_id, [factor], code)
@@ -144,7 +144,8 @@ def verify_totp(
         act.drop_verdict()
         act.lock_users([user_id])
         caller = admit_caller(asked, act, *_acts(factor), given="begun")
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         if _own_factor(asked, act, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(act, id=challenge_id, **_owner(asked, factor.id)):
@@ -197,21 +198,11 @@ def verify_webauthn(
         assertions.require_older(credential, added_before)
     else:
         created = assertions.verify_creation(asked, response, challenge, assertions.SECURITY_KEY)
-    issue = about_own(asked, hook, "webauthn")
-    return _use_key(asked, factor, created, credential, assertion, issue)
-
-
-def _use_key(
-    asked: Asked,
-    factor: Factor,
-    created: NewCredential | None,
-    credential: "queries.SelectCredential | None",
-    assertion: Assertion | None,
-    issue: Issue,
-) -> Session:
+    issue = about_own(asked, hook, "webauthn") if hook else None
     refusal = None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         caller = admit_caller(asked, act, *_acts(factor), given="begun")
         # Another request may have verified or removed it.
         if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:
@@ -277,8 +268,8 @@ def rename(asked: Asked, factor_id: str, name: str) -> None:
 
 def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
     """Give a verified factor of any user another name, and return it as JSON."""
-    with targets.act(asked) as act:
-        return _rename(act, targets.lock(asked, act, user_id), factor_id, name)
+    with targets.on(asked, user_id) as (act, user):
+        return _rename(act, user, factor_id, name)
 
 
 def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
@@ -291,7 +282,7 @@ def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
 def remove(asked: Asked, factor_id: str, body: JsonObject) -> None:
     """Remove one of the caller's factors."""
     act = removing("factor", factor_id)
-    given = give_proof(asked, asked.live_caller(), body, act)
+    given = give_proof(asked, body, act)
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         factor = _find(tx, caller.id, factor_id)
@@ -317,8 +308,8 @@ def delete(act: acts.Act, user_id: str, ids: Sequence[str]) -> None:
 
 def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
     """Remove a factor of any user, and notify the user."""
-    with targets.act(asked) as act:
-        remove_of(asked, act, targets.lock(asked, act, user_id), factor_id)
+    with targets.on(asked, user_id) as (act, user):
+        remove_of(asked, act, user, factor_id)
 
 
 def remove_of(asked: Asked, act: acts.Act, user: Person, factor_id: str) -> None:

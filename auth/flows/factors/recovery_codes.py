@@ -37,7 +37,7 @@ def create(
 
     Without a `notice`, that of the factor just added covers both: its link removes the codes too.
     """
-    given = give_proof(asked, asked.live_caller(), body, add("recovery_codes"))
+    given = give_proof(asked, body, add("recovery_codes"))
     codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
     made = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
     with acts.on(asked.db, asked.caller.user_id) as act:
@@ -58,7 +58,7 @@ def create(
 def remove_all(asked: Asked, body: JsonObject) -> None:
     """Remove the caller's recovery codes."""
     act = remove("recovery_codes")
-    given = give_proof(asked, asked.live_caller(), body, act)
+    given = give_proof(asked, body, act)
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         if not queries.delete_recovery_codes(tx, user_id=caller.id):
@@ -79,11 +79,12 @@ def verify(
     code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
     if code_mac is None:
         raise ApiError("recovery.mfa_verification_failed")
-    issue = about_own(asked, hook, "mfa/recovery_code")
+    issue = about_own(asked, hook, "mfa/recovery_code") if hook else None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         caller = admit_caller(asked, act)
-        spent = factor_codes.spend_recovery_code(act, caller.id, code_mac)
+        spent = queries.use_recovery_code(act, user_id=caller.id, code_mac=code_mac)
         if spent is None:
             raise ApiError("recovery.mfa_verification_failed")
         left = spent.remaining

@@ -1,5 +1,3 @@
-from typing import Protocol
-
 from flask import Blueprint, Response, jsonify
 
 from auth.core.json_bodies import JsonObject
@@ -12,11 +10,6 @@ from auth.web.input import read_body
 from sql import queries
 
 blueprint = Blueprint("introspect", __name__)
-
-
-class _Client(Protocol):
-    @property
-    def introspects_sessions(self) -> bool: ...
 
 
 _Introspection = schemas.Input.of(token=fields.LongText(required=True))
@@ -39,7 +32,7 @@ def introspect() -> Response:
     return jsonify(active=False)
 
 
-def _of_session(token: str, client: _Client | None) -> JsonObject | None:
+def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject | None:
     if client and not client.introspects_sessions:
         return None
     try:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from auth.core import promises
 from auth.core.tokens import one_time
 from auth.flows import verdicts
-from auth.rules import counts, links
+from auth.rules import links
 from auth.rules.counts import Limit
 from auth.web.asked import Asked
 from sql import Runner, acts, queries
 from sql.acts import Act
-
-_A_DAY = (promises.WRONG_CODES_A_DAY["code"], promises.DAY)
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,10 @@ def _judge(asked: Asked, given: Code, purposes: Collection[str]) -> str | None:
         is_right = row is not None and links.is_open_code(
             row, bytes(row.code_mac) in given.macs, purposes, row.now
         )
-        is_known = verdicts.is_known_network(act, row.user_id if row else None, here)
         guessed = row.id if row and row.purpose in purposes else given.address
         limits = [
             Limit("try", guessed, here, promises.TRIES, promises.MAIL_CODE_LIFETIME),
-            *counts.limits_of(
-                "code", "code", given.address, here, is_known=is_known, own=_A_DAY, of_all=_A_DAY
-            ),
+            *verdicts.limits_of_code(act, "code", given.address, here, user_id=row.user_id if row else None),
         ]
         verdict = verdicts.record(act, limits, is_right=is_right)
     return row.id if row and is_right and verdict.refused_by is None else None

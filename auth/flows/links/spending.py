@@ -12,6 +12,7 @@ from auth.core.tokens import one_time
 from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.account import removal
+from auth.flows.facts import Person
 from auth.flows.links.finding import Found, Given, Link, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
@@ -91,19 +92,17 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
+            # Raised below: what is refused is spent, too.
             refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
-            if refusal:
-                # Raised below: what is refused is spent, too.
-                outcome = Outcome(refusal=ApiError(refusal))
-            elif link.purpose in one_time.CHANGES:
+            if refusal is None and link.purpose in one_time.CHANGES:
                 outcome = _use_for_change(asked, act, found, link, person, receiver, issue)
-            else:
+            elif refusal is None:
                 outcome = _use(asked, act, link, person, receiver, issue)
     except UniqueViolation as error:
         is_phone = error.diag.constraint_name == "users_phone_key"
         raise ApiError("phone_exists" if is_phone else "email_exists") from None
-    if outcome.refusal:
-        raise outcome.refusal
+    if refusal:
+        raise ApiError(refusal)
     return replace(outcome, members=members | outcome.members)
 
 
@@ -146,7 +145,7 @@ def _use(
     asked: Asked,
     act: Act,
     link: "queries.SelectLink",
-    person: "queries.SelectPerson",
+    person: Person,
     receiver: Receiver,
     issue: Issue | None,
 ) -> Outcome:
@@ -179,7 +178,7 @@ def _use_for_change(
     act: Act,
     found: Found,
     link: "queries.SelectLink",
-    person: "queries.SelectPerson",
+    person: Person,
     receiver: Receiver,
     issue: Issue | None,
 ) -> Outcome:
@@ -199,7 +198,7 @@ def _use_for_change(
     return Outcome(session=session, redirect_to=link.redirect_to)
 
 
-def _signs_in(found: Found, person: "queries.SelectPerson", receiver: Receiver) -> bool:
+def _signs_in(found: Found, person: Person, receiver: Receiver) -> bool:
     """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
     is_strangers = users.lacks_address(person) and found.token_hash is not None
@@ -210,7 +209,7 @@ def _is_for_client(
     asked: Asked,
     found: Found,
     link: "queries.SelectLink",
-    person: "queries.SelectPerson",
+    person: Person,
     receiver: Receiver,
 ) -> bool:
     """Whether a client gets the session directly, not a browser on our pages or an authorization code."""
@@ -225,7 +224,7 @@ def _is_for_client(
 
 
 def _confirm_address(
-    asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson", receiver: Receiver
+    asked: Asked, act: Act, link: "queries.SelectLink", person: Person, receiver: Receiver
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
     user, kind = person, addresses.kind_of(link.target)
@@ -275,9 +274,7 @@ def _confirm_address(
     return _Done(acts, email, {"purpose": link.purpose}, members)
 
 
-def _take_new_address(
-    asked: Asked, act: Act, link: "queries.SelectLink", person: "queries.SelectPerson"
-) -> _Done:
+def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: Person) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind, is_first = addresses.kind_of(link.target), users.lacks_address(person)
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"

@@ -21,8 +21,7 @@ def requested_target(asked: Asked, purpose: str, body: JsonObject) -> str | None
 def _own_target(asked: Asked, purpose: str, *, has_page: bool) -> str | None:
     """Return the page of ours that a link without `redirect_to` leads to, or None."""
     # `has_page` if the application asks for the new password itself, as one does that speaks the dialect or
-    # sends a code challenge. Its links have no `redirect_to`; nor have those from before 0.3.0, which
-    # therefore count as an application's.
+    # sends a code challenge. Its links have no `redirect_to`.
     is_ours = purpose == "undo" or (purpose in TO_PASSWORD and not has_page)
     if not (is_ours and asked.settings.pages):
         return None

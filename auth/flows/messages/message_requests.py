@@ -8,6 +8,7 @@ from functools import partial
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
 from auth.flows import admission
+from auth.flows.facts import Person
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns
@@ -78,7 +79,7 @@ class Recipient:
 
     user_id: str | None
     is_due: bool
-    holder: "queries.SelectPerson | None"
+    holder: "Person | None"
 
 
 def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
@@ -115,11 +116,9 @@ def write_requested(
     message.write(tx, user_id, kind, redirect_to=columns.get("redirect_to"), **variables)
 
 
-def send_reauthentication_code(
-    asked: Asked, known: "queries.SelectPerson", browser_hash: bytes | None = None
-) -> str:
-    """Send the caller, whose row is `known`, a code and return the message's id."""
-    address = code_address(known)
+def send_reauthentication_code(asked: Asked, browser_hash: bytes | None = None) -> str:
+    """Send the caller a code and return the message's id."""
+    address = code_address(asked.live_caller())
     if not address:
         raise ApiError("reauthentication.validation_failed")
     message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id

@@ -16,7 +16,6 @@ from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
-from auth.flows import counts
 from auth.flows.facts import Person
 from auth.rules.messages import Channel, address_of_notices, is_beyond_tenth, what_stops_message
 from auth.web.asked import Asked
@@ -53,6 +52,14 @@ class TokenColumns(TypedDict, total=False):
 
 
 NO_COLUMNS = cast(TokenColumns, dict.fromkeys(TokenColumns.__annotations__))
+
+
+def window(
+    kind: str, limit: RateLimitItem, subject: str | None = None, network: str | None = None
+) -> dict[str, Any]:
+    """Return a `failure_limit` of SQL."""
+    name = {"kind": kind, "subject": subject, "network": network}
+    return name | {"amount": limit.amount, "seconds": limit.get_expiry()}
 
 
 def own_url(settings: Settings, path: str, parameters: Mapping[str, str]) -> str:
@@ -185,7 +192,7 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     if not windows:
         windows = [*_windows_here(asked, address)]
         per_recipient = settings.rate_limit_messages_per_recipient
-        windows += [counts.window("message", limit, address) for limit in per_recipient]
+        windows += [window("message", limit, address) for limit in per_recipient]
     channel: Channel = "mail" if addresses.is_email(address) else "sms"
     total = settings.rate_limit_mail_total if channel == "mail" else settings.rate_limit_sms_total
     most, seconds = total.amount, total.get_expiry()
@@ -206,8 +213,8 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     wait = waits[refused_by] if refused_by else None
     # Of several windows with this amount the last, which the most messages share.
     used = [each for each in windows if refused_by == "recipient" and each["amount"] == own.amount]
-    window = used[-1] if used else {}
-    counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0, window)
+    tightest = used[-1] if used else {}
+    counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0, tightest)
     if refused_by:
         reason = _reason(counted, total, channel.upper())
         _not_sent.count(reason=reason)
@@ -271,7 +278,7 @@ def too_early(address: str, seconds: float) -> ApiError:
 
 def _windows_here(asked: Asked, address: str) -> Windows:
     limits, network = asked.settings.rate_limit_messages, asked.client["network"]
-    return [counts.window("message", limit, address, network) for limit in limits]
+    return [window("message", limit, address, network) for limit in limits]
 
 
 def add_quota_headers(asked: Asked, row: Counted) -> None:

@@ -211,9 +211,10 @@ def prove(
     if passkey.user_id != asked.caller.user_id:
         raise failed(WRONG_SIGNATURE)
     require_older(passkey, added_before)
-    issue = about_own(asked, hook, "webauthn")
+    issue = about_own(asked, hook, "webauthn") if hook else None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        issue.confirm(act)
+        if issue:
+            issue.confirm(act)
         caller = admit_caller(asked, act)
         refusal = _refusal(act, caller, passkey, assertion)
         if refusal is None:

@@ -25,9 +25,9 @@ def require_enabled(asked: Asked) -> None:
         raise ApiError("passkey_disabled")
 
 
-def begin_registration(asked: Asked, known: Person, body: JsonObject) -> JsonObject:
+def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
-    given = give_proof(asked, known, body, add("passkey"))
+    given = give_proof(asked, body, add("passkey"))
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, add("passkey"), given=given)
         excluded = _credentials(asked, act, caller.id)
@@ -79,10 +79,10 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
     return row.object
 
 
-def remove(asked: Asked, known: Person, passkey_id: str, body: JsonObject) -> None:
+def remove(asked: Asked, passkey_id: str, body: JsonObject) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     act = removing("passkey", passkey_id)
-    given = give_proof(asked, known, body, act)
+    given = give_proof(asked, body, act)
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
         _remove(asked, tx, caller, passkey_id)
@@ -90,14 +90,13 @@ def remove(asked: Asked, known: Person, passkey_id: str, body: JsonObject) -> No
 
 def remove_any(asked: Asked, user_id: str, passkey_id: str) -> None:
     """Remove a passkey of any user."""
-    with targets.act(asked) as act:
-        remove_of(asked, act, targets.lock(asked, act, user_id), passkey_id)
+    with targets.on(asked, user_id) as (act, user):
+        remove_of(asked, act, user, passkey_id)
 
 
 def remove_all(asked: Asked, user_id: str) -> int:
     """Remove all factors and passkeys of any user at once, and return how many there were."""
-    with targets.act(asked) as act:
-        user = targets.lock(asked, act, user_id)
+    with targets.on(asked, user_id) as (act, user):
         found = queries.list_verified_factors(act, user_id=user.id)
         for factor in found:
             (remove_of if factor.factor_type == "passkey" else factors.remove_of)(asked, act, user, factor.id)

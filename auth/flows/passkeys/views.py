@@ -24,7 +24,7 @@ def begin_passkey_registration() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
     body = read_body(schemas.Reauthentication())
-    return jsonify(passkeys.begin_registration(asked, guard.live_caller(), body))
+    return jsonify(passkeys.begin_registration(asked, body))
 
 
 @blueprint.post("/passkeys/registration/verify")
@@ -81,9 +81,9 @@ def rename_passkey(passkey_id: str) -> Response:
 @audited("change_refused")
 @asks_more
 def delete_passkey(passkey_id: str) -> Response:
-    known = guard.live_caller()
+    guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove(current_asked(), known, passkey_id, read_body(schemas.Reauthentication()))
+    passkeys.remove(current_asked(), passkey_id, read_body(schemas.Reauthentication()))
     return jsonify(id=passkey_id)
 
 

@@ -11,15 +11,14 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.extensions import TokenHook
-from auth.flows import facts
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
-from auth.rules.users import is_banned
+from auth.rules.users import is_anonymous, is_banned
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
 from auth.web.errors import unavailable
@@ -28,7 +27,6 @@ from sql import Runner, Transaction, queries
 # Claims that the hook may not change.
 OWN_CLAIMS = {"sub", "aud", "exp", "iat", "nbf", "session_id", "client_id", "api_key_id", "scope", "nonce",
               "aal", "next_aal", "is_anonymous"}  # fmt: skip
-_NOTHING: Literal[""] = ""
 # Methods that raise a session to `aal2`.
 _SECOND_STEPS = ("totp", "webauthn", "mfa/recovery_code")
 
@@ -37,26 +35,23 @@ _SECOND_STEPS = ("totp", "webauthn", "mfa/recovery_code")
 class Issue:
     """A token that the session with this id is about to issue. The session may not exist yet.
 
-    Without a token hook, or for a session on our pages, it is only the id. Otherwise `decides` are the inputs
-    of the decision before the call of the hook, and `answer` contains the hook's claims.
+    `decides` are the inputs of the decision before the call of the hook, None if there was no token to ask
+    about, and `answer` contains the hook's claims.
     """
 
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     user_id: str | None = None
     # The session that decides: the token's session, or the one that opens it.
     decided_by: str | None = None
-    # None if no hook is asked, "" if there was no token to ask about.
-    decides: Deciding | Literal[""] | None = None
+    decides: Deciding | None = None
     answer: dict[str, Any] | None = None
 
     def confirm(self, tx: Transaction) -> None:
         """Refuse if the inputs of the decision have changed since the hook was asked. Call it with the user
         locked, or the session if it is refreshed.
         """
-        if self.decides is None:
-            return
-        present = deciding_of(tx, self.user_id, self.decided_by)
-        if not isinstance(self.decides, Deciding) or not still_decides(self.decides, present):
+        present = _deciding(tx, self.user_id, self.decided_by)
+        if self.decides is None or not still_decides(self.decides, present):
             raise unavailable()
 
 
@@ -96,12 +91,32 @@ def claims_of(parts: Latchkey, issue: Issue | None, composed: JsonObject) -> Jso
     return answered | {name: composed[name] for name in written}
 
 
-def deciding_of(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
-    """Return what decides about a token of a session. Read it before the token's claims, and again once the
-    user is locked.
+def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
+    """Return what decides about a token of a session. A ban that is over does not. Read it before the token's
+    claims, and again once the user is locked.
     """
     row = queries.select_deciding(on, user_id=user_id, session_id=session_id)
-    return facts.deciding_of(row) if row else None
+    if row is None:
+        return None
+    return Deciding(
+        id=row.id,
+        role=row.role,
+        email=row.email,
+        email_confirmed_at=row.email_confirmed_at,
+        phone=row.phone,
+        phone_confirmed_at=row.phone_confirmed_at,
+        app_metadata=row.app_metadata,
+        banned_until=row.banned_until if is_banned(row, row.now) else None,
+        is_anonymous=is_anonymous(row),
+        created_at=row.created_at,
+        providers=row.providers,
+        factors=row.factors,
+        session_id=row.session_id,
+        aal=row.aal,
+        ended_at=row.ended_at,
+        factor_id=row.factor_id,
+        amr=row.amr,
+    )
 
 
 def about_new(
@@ -117,12 +132,10 @@ def about_new(
     return _about_user(asked, hook, Issue(user_id=user_id, decided_by=opener), method, provider)
 
 
-def about_own(asked: Asked, hook: TokenHook | None, second_step: str | None) -> Issue:
-    """Ask the hook, if there is one, about the caller's session, which a second step may raise."""
-    issue = Issue(asked.caller.session_id, asked.caller.user_id, asked.caller.session_id)
-    if hook is None:
-        return issue
+def about_own(asked: Asked, hook: TokenHook, second_step: str | None) -> Issue:
+    """Ask about the caller's session, which a second step may raise."""
     asked.live_caller()
+    issue = Issue(asked.caller.session_id, asked.caller.user_id, asked.caller.session_id)
     return _about_user(asked, hook, issue, second_step)
 
 
@@ -143,10 +156,10 @@ def _about_user(
     `reason`, by default the last method.
     """
     known = {"user_id": issue.user_id, "session_id": issue.decided_by}
-    told = deciding_of(asked.db, **known)
+    told = _deciding(asked.db, **known)
     row = queries.select_token(asked.db, **known) if told else None
     if row is None or is_banned(row, row.now):
-        return replace(issue, decides=_NOTHING)
+        return issue
     named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
     added = named | {"timestamp": int(row.now.timestamp())}
     aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [added])
@@ -169,10 +182,10 @@ def about_key(
 ) -> Issue:
     """Ask about a token of an API key. `compose_with` returns its claims for a user object."""
     issue = Issue(user_id=user_id)
-    told = deciding_of(asked.db, user_id, None)
+    told = _deciding(asked.db, user_id, None)
     row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
     if row is None:
-        return replace(issue, decides=_NOTHING)
+        return issue
     answer = hook(asked, compose_with(row.user_object), "api_key")
     return replace(issue, decides=told, answer=answer)
 

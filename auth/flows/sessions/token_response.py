@@ -13,6 +13,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends, facts
+from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
@@ -90,11 +91,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a `Session`, an authorization code, or a refusal."""
+    """The result of a sign-in: a `Session`, or an authorization code."""
 
     session: Session | None = None
     authorization_code: str | None = None
-    refusal: ApiError | None = None
     redirect_to: str | None = None
     # Further members of the response: `recent_changes`, and `password_removed` by the first proof.
     members: dict[str, Any] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Outcome:
 def open_session(
     asked: Asked,
     act: acts.Act,
-    person: "queries.SelectPerson",
+    person: Person,
     proof: Proof,
     issue: Issue | None = None,
 ) -> Session:
@@ -159,7 +159,7 @@ def open_session(
 def _notify(
     asked: Asked,
     act: acts.Act,
-    person: "queries.SelectPerson",
+    person: Person,
     proof: Proof,
     *,
     is_known: bool,
@@ -204,9 +204,7 @@ def tokens(parts: Latchkey, session: Session) -> JsonObject:
     }
 
 
-def write_code(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", code_challenge: str, proof: Proof
-) -> str:
+def write_code(asked: Asked, act: acts.Act, person: Person, code_challenge: str, proof: Proof) -> str:
     """Write an authorization code for a sign-in, and return it. `exchange` opens the session.
 
     The user gets a notice if the sign-in is new.
@@ -240,14 +238,14 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
 
     with acts.on_found(asked.db, find) as (act, owners):
         known = queries.select_authorization_code(act, code_hash=code_hash)
-        opened_by = known and known.opened_by
         owner = next(iter(owners), None)
-        person = act.read(queries.select_person, user_id=owner, session_id=opened_by)
+        person = act.read(queries.select_person, user_id=owner, session_id=known and known.opened_by)
+        if known is None or person is None:
+            raise ApiError("flow_state_not_found")
         refusal = _verdict_on_code(asked, known, person, code_challenge)
-        is_live = known is not None and person is not None and known.expires_at > person.now
-        asked.noted.note(user_id=owner if is_live else None)
-        if known is None or person is None or refusal not in (None, "reused"):
-            raise ApiError(refusal or "flow_state_not_found")
+        asked.noted.note(user_id=owner if known.expires_at > person.now else None)
+        if refusal not in (None, "reused"):
+            raise ApiError(refusal)
         if refusal is None:
             session = _open_by_code(asked, act, person, known, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
@@ -259,12 +257,10 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
 
 def _verdict_on_code(
     asked: Asked,
-    known: "queries.SelectAuthorizationCode | None",
-    person: "queries.SelectPerson | None",
+    known: "queries.SelectAuthorizationCode",
+    person: Person,
     code_challenge: str,
 ) -> str | None:
-    if known is None or person is None:
-        return "flow_state_not_found"
     return verdict_on_code(
         person,
         facts.own_session_of(person),
@@ -280,7 +276,7 @@ def _verdict_on_code(
 def _open_by_code(
     asked: Asked,
     act: acts.Act,
-    person: "queries.SelectPerson",
+    person: Person,
     known: "queries.SelectAuthorizationCode",
     issue: Issue | None,
 ) -> Session:
@@ -300,17 +296,16 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     hook = asked.parts.token_hook
     if hook is None:
         return None
-    known = queries.select_authorization_code(asked.db, code_hash=code_hash)
-    opened_by, person = known and known.opened_by, None
+    known, person = queries.select_authorization_code(asked.db, code_hash=code_hash), None
     if known:
-        person = queries.select_person(asked.db, user_id=known.user_id, session_id=opened_by)
-    if known is None or _verdict_on_code(asked, known, person, code_challenge) is not None:
+        person = queries.select_person(asked.db, user_id=known.user_id, session_id=known.opened_by)
+    if not known or not person or _verdict_on_code(asked, known, person, code_challenge) is not None:
         return about_new(asked, hook, None, "")
     provider, opener = known.provider, known.opened_by
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
-def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) -> Opener:
+def opener_of(act: acts.Act, person: Person, session_id: str) -> Opener:
     """Return the session of a browser, which `person` was read with."""
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
@@ -318,7 +313,7 @@ def opener_of(act: acts.Act, person: "queries.SelectPerson", session_id: str) ->
 
 
 def open_for_application(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", opened_by: str, issue: Issue | None
+    asked: Asked, act: acts.Act, person: Person, opened_by: str, issue: Issue | None
 ) -> Session:
     """Open a session for an application from one on our pages, which `person` was read with."""
     opener = opener_of(act, person, opened_by)
@@ -328,9 +323,7 @@ def open_for_application(
     return session
 
 
-def record_sign_in(
-    act: acts.Act, person: "queries.SelectPerson", session: Session, **details: object
-) -> None:
+def record_sign_in(act: acts.Act, person: Person, session: Session, **details: object) -> None:
     """Write the audit row and the event of a new session."""
     details["session_id"] = session.session_id
     audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)

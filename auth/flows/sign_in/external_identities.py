@@ -16,7 +16,7 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
 from auth.flows import admission
-from auth.flows.admission import is_listed
+from auth.flows.facts import Person
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
@@ -24,6 +24,7 @@ from auth.flows.sessions.token_response import Outcome, Proof, open_session, rec
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
+from auth.rules.admission import is_listed
 from auth.rules.users import is_banned
 from auth.web import audit
 from auth.web.asked import Asked
@@ -44,7 +45,7 @@ class IdToken(TypedDict):
 class _User:
     """The user of an identity. `is_first` if this sign-in is the first proof of the address."""
 
-    person: "queries.SelectPerson"
+    person: Person
     is_first: bool = False
 
 
@@ -103,8 +104,8 @@ def sign_in(
                 user_id = str(uuid.uuid4())
                 admission.ask_hook(asked, user_id, identity.email, None, data=data, provider=provider)
                 continue
-            if outcome.refusal:
-                raise outcome.refusal
+            if isinstance(outcome, ApiError):
+                raise outcome
             return outcome
     raise unavailable()
 
@@ -132,15 +133,15 @@ def _try_sign_in(
     id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
-) -> Outcome:
+) -> Outcome | ApiError:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
     with _with_owner(asked, identity) as (act, owner):
         if id_token and not queries.spend_id_token(act, **id_token):
-            return Outcome(refusal=invalid_id_token())
+            return invalid_id_token()
         user = _user_of(asked, act, identity, owner, user_id)
         if isinstance(user, ApiError):
-            return Outcome(refusal=user)
+            return user
         person, moment = user.person, identity.auth_time
         proof = Proof(
             method="oauth",
@@ -217,7 +218,7 @@ def _user_of(
 
 
 def _link_identity(
-    asked: Asked, act: acts.Act, person: "queries.SelectPerson", identity: ExternalIdentity
+    asked: Asked, act: acts.Act, person: Person, identity: ExternalIdentity
 ) -> "_User | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
@@ -240,7 +241,7 @@ def _create_user(
     """Return the new user of an identity, or the refusal."""
     if asked.settings.disable_signup:
         return ApiError("signup_disabled")
-    if not is_listed(asked, identity.told_email, is_proved=identity.is_proved):
+    if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):
         return ApiError("email_address_not_authorized")
     if user_id is None:
         raise _NewUser

@@ -30,7 +30,7 @@ def find_provider(asked: Asked, name: str) -> Provider | None:
 
 
 def provider_named(asked: Asked, name: str) -> Provider:
-    provider = asked.parts.providers.get(name) or find_provider(asked, name)
+    provider = find_provider(asked, name)
     if provider is None:
         details = "provider: must be one of external_providers in /settings"
         raise ApiError("oauth_provider_not_supported", details)

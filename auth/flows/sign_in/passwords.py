@@ -7,6 +7,7 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
 from auth.flows import facts, verdicts
+from auth.flows.facts import Person
 from auth.flows.sessions.issuing import Session, about_new
 from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
 from auth.rules import counts
@@ -34,7 +35,7 @@ class _Credentials:
     password_hash: str | None
     limits: list[Limit]
 
-    def are_those_of(self, person: "queries.SelectPerson | None") -> bool:
+    def are_those_of(self, person: "Person | None") -> bool:
         """Whether they are still a user's."""
         if person is None or self.address != getattr(person, self.kind):
             return False
@@ -61,14 +62,13 @@ def sign_in_with_password(
             verdict = _record_verdict(asked, known, is_right=is_right)
             issue = about_new(asked, hook, known.user_id, "password")
         with acts.begin(asked.db) as act:
-            if issue is None:
-                verdict = verdicts.record(act, known.limits, is_right=is_right)
+            verdict = verdict or verdicts.record(act, known.limits, is_right=is_right)
             act.lock_users([known.user_id])
             # Before another refusal: the hook has decided about a user who is not so any more.
             if issue and issue.answer is not None:
                 issue.confirm(act)
             person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
-            reason: str | None = verdict.refused_by if verdict else None
+            reason: str | None = verdict.refused_by
             is_current = not is_right or known.are_those_of(person)
             if reason is None and is_current:
                 reason = (
@@ -101,7 +101,7 @@ def sign_in_with_password(
     raise unavailable()
 
 
-def check_current_password(asked: Asked, password: str, known: "queries.SelectPerson") -> None:
+def check_current_password(asked: Asked, password: str, known: Person) -> None:
     """Check the password of a signed-in user, a row with `email` and `phone`."""
     with asked.parts.passwords.queue():
         credentials = _look_up(asked, known.email, None if known.email else known.phone)
@@ -151,15 +151,15 @@ def _record_verdict(
 
 
 def _error(
-    asked: Asked, known: _Credentials, refusal: str, verdict: "queries.RecordVerdict | None", *wrong: str
+    asked: Asked, known: _Credentials, refusal: str, verdict: "queries.RecordVerdict", *wrong: str
 ) -> ApiError:
     """Return the error for a refusal, or for the kind of a used-up limit, with its headers."""
-    most, tries = asked.settings.rate_limit_login_failures.amount, verdict and verdict.count
-    asked.noted.note(user_id=known.user_id, tries=tries, of=most)
-    if verdict and verdict.refused_for is not None and refusal in ("login", "account"):
+    most = asked.settings.rate_limit_login_failures.amount
+    asked.noted.note(user_id=known.user_id, tries=verdict.count, of=most)
+    if verdict.refused_for is not None and refusal in ("login", "account"):
         return _too_many(asked, verdict.refused_for)
     if refusal in ("user", "nobody", "invalid_credentials"):
-        if verdict and verdict.count and verdict.seconds_left is not None:
+        if verdict.count and verdict.seconds_left is not None:
             asked.noted.add_window(limits.Window(most, most - verdict.count, verdict.seconds_left))
         return ApiError(*wrong or ("invalid_credentials",))
     return ApiError(_REFUSED.get(refusal, refusal))

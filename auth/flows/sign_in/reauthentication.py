@@ -7,14 +7,16 @@ minutes, by a factor if the user has one.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from auth.core import addresses
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows import facts
 from auth.flows.factors.factor_codes import check_totp
-from auth.flows.links import nonces
-from auth.flows.links.finding import by_code
+from auth.flows.facts import Person
+from auth.flows.links.finding import Code, by_code, find, locked
+from auth.flows.links.proving import person_of, record_mail_proof
 from auth.flows.sign_in.passwords import check_current_password
-from auth.rules import proofs
+from auth.rules import proofs, users
 from auth.rules.proofs import Kind, Proof, Verb
 from auth.rules.refusals import Refusal
 from auth.web import Level, audit, callers
@@ -56,20 +58,16 @@ def add(kind: Kind) -> Act:
     return Act("add", kind)
 
 
-def change(kind: Kind) -> Act:
-    return Act("change", kind)
-
-
 def remove(kind: Kind | None, id: str | None = None) -> Act:
     return Act("remove", kind, id)
 
 
-def code_address(known: "queries.SelectPerson") -> str | None:
+def code_address(known: Person) -> str | None:
     """Return the caller's confirmed address for codes of a proof, if any."""
     return (known.email_confirmed_at and known.email) or (known.phone_confirmed_at and known.phone) or None
 
 
-def has_proof(asked: Asked, known: "queries.SelectPerson") -> bool:
+def has_proof(asked: Asked, known: Person) -> bool:
     """Whether the caller's session has a recent proof."""
     session = facts.own_session_of(known)
     return session is not None and proofs.has_proof(known, session, asked.policy, known.now)
@@ -90,17 +88,17 @@ def require(asked: Asked, *wanted: Act) -> None:
         raise proof_refusal(key)
 
 
-def give_proof(asked: Asked, known: "queries.SelectPerson", body: JsonObject, *wanted: Act) -> Proof | None:
+def give_proof(asked: Asked, body: JsonObject, *wanted: Act) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
     the acts need none.
     """
     key = proof_needed(asked, *wanted)
-    return check_credential(asked, known, body, key) if key else None
+    return check_credential(asked, body, key) if key else None
 
 
-def record_reauthentication(asked: Asked, known: "queries.SelectPerson", body: JsonObject) -> str:
+def record_reauthentication(asked: Asked, body: JsonObject) -> str:
     """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
-    given = check_credential(asked, known, body)
+    given = check_credential(asked, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)
         by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
@@ -118,7 +116,7 @@ def admit_caller(
     given: Proof | None = None,
     accepted: str | None = None,
     level: Level | None = None,
-) -> "queries.SelectPerson":
+) -> Person:
     """Return the facts about the caller, whom the act has locked. Refuse if the session has ended, or may not
     do what is wanted.
 
@@ -137,7 +135,7 @@ def admit_caller(
 def _refusal(
     asked: Asked,
     on: Runner,
-    known: "queries.SelectPerson",
+    known: Person,
     wanted: Sequence[Act],
     level: Level,
     given: Proof | None,
@@ -153,18 +151,13 @@ def _refusal(
     return proofs.refusal_of_acts(named, known, session, caller.aal, given, asked.policy, known.now)
 
 
-def check_credential(
-    asked: Asked,
-    known: "queries.SelectPerson",
-    body: JsonObject,
-    key: str = "reauthentication_needed",
-) -> Proof:
+def check_credential(asked: Asked, body: JsonObject, key: str = "reauthentication_needed") -> Proof:
     """Check the password or code of a body, and return `factor` for the code of an app, `code` for one from
     the mailbox, else `proof`. Refuse with `key` if the body has none that satisfies it.
     """
     name = next((each for each in _ACCEPTED.get(key, _ANY) if each in body), None)
     if name == "current_password":
-        check_current_password(asked, body[name], known)
+        check_current_password(asked, body[name], asked.live_caller())
         return "proof"
     if name == "factor_code":
         if not check_totp(asked, asked.caller.user_id, body[name]):
@@ -173,13 +166,32 @@ def check_credential(
         return "factor"
     if name is None:
         raise proof_refusal(key)
-    address = code_address(known)
-    given = address and nonces.spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
+    address = code_address(asked.live_caller())
+    given = address and _spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
     if not given:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
     if given != "code" and key == _CODE:
         raise proof_refusal(key)
     return given
+
+
+def _spend(asked: Asked, code: Code) -> Proof | None:
+    """Spend the caller's code, the `nonce` of a body, and return what it proves, or None for a wrong one."""
+    given = find(asked, code, ["reauthentication"])
+    if given is None:
+        return None
+    with locked(asked, given) as (act, row):
+        if row is None or row.user_id != asked.caller.user_id or not queries.spend_link(act, id=row.id):
+            return None
+        person = person_of(act, row.user_id)
+        record_mail_proof(act, person.id, asked.client["network"])
+        audit.record(act, person.id, None, ["reauthenticated"], [])
+        address = users.address_of(person, addresses.kind_of(row.target))
+        is_own = address is not None and address.value == row.target
+        added_at = proofs.added_at(address.added_at, person.created_at) if address and is_own else None
+        return proofs.proof_of_code(
+            is_of_session=row.session_id is not None, address_added_at=added_at, now=person.now
+        )
 
 
 def proof_refusal(key: str = "reauthentication_needed", accepted: str | None = None) -> ApiError:

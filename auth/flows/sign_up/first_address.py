@@ -6,11 +6,11 @@ As an anonymous user, the session may have begun to register a passkey without a
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows import ends
-from auth.flows.admission import is_listed
 from auth.flows.facts import Person
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns, notify
+from auth.rules.admission import is_listed
 from auth.rules.messages import message_of_first_address
 from auth.rules.users import gives_way, lacks_address
 from auth.web import audit
@@ -26,7 +26,7 @@ def request_address(
     caller: Person,
     address: str,
     link: TokenColumns,
-    channel: str | None = None,
+    channel: str | None,
 ) -> None:
     """Send the link or code that confirms an address. The caller has checked it, unless it is the first.
 
@@ -49,11 +49,10 @@ def request_address(
 
 def set_addresses(asked: Asked, act: Act, caller: Person, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
-    user_id = person_of(act, caller.id).id
     for provider, address in (("email", email), ("phone", phone)):
         if address:
             queries.set_address(
-                act, user_id=user_id, provider=provider, address=address, is_confirmed=True, is_proved=False
+                act, user_id=caller.id, provider=provider, address=address, is_confirmed=True, is_proved=False
             )
             audit.record(act, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     queries.void_challenges(act, user_id=caller.id)
@@ -91,7 +90,7 @@ def finish_by_identity(
 
 
 def finish_by_passkey(asked: Asked, act: Act, user_id: str, session_id: str) -> None:
-    if not is_listed(asked, None):
+    if not is_listed(None, asked.settings):
         raise ApiError("email_address_not_authorized")
     queries.convert_user(act, user_id=user_id)
     queries.void_challenges(act, user_id=user_id)

@@ -5,10 +5,11 @@ from typing import TypedDict
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
+from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sessions.issuing import Session, about_new
-from auth.flows.sessions.token_response import Proof, open_session
+from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
 from auth.rules.users import is_unused_sign_up
@@ -68,43 +69,43 @@ def sign_up_anonymously(asked: Asked, body: JsonObject) -> Session:
     made = {"by": "anonymous", "method": "anonymous"}
     with acts.begin(asked.db) as act:
         queries.insert_anonymous_user(act, user_id=user_id, user_metadata=body["data"])
-        session = _begin(asked, act, user_id, None, made)
-    return session or _continue(asked, user_id, None, made["method"])
+        session = _begin(asked, act, user_id, made)
+    return session or _continue(asked, user_id, made["method"])
 
 
 def _sign_up_confirmed(asked: Asked, columns: _Columns) -> Session:
     """Create a user with a confirmed address, and return the session."""
-    user_id, email = columns["user_id"], columns["email"]
+    user_id, address = columns["user_id"], columns["email"] or columns["phone"]
     made = {"by": "signup", "method": "password"}
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
         queries.insert_sign_up(act, **columns, is_confirmed=True)
 
-    find = partial(queries.find_holder, address=email or columns["phone"])
+    find = partial(queries.find_holder, address=address)
     with acts.on_found(asked.db, find, before=insert) as (act, owners):
         is_created = owners == [user_id]
-        session = _begin(asked, act, user_id, email, made) if is_created else None
+        session = _begin(asked, act, user_id, made) if is_created else None
         if not is_created:
             queries.record_refused_sign_up(act, user_id=next(iter(owners), None), reason=_TAKEN)
     if not is_created:
         raise ApiError(_TAKEN)
-    return session or _continue(asked, user_id, email, made["method"])
+    return session or _continue(asked, user_id, made["method"])
 
 
-def _begin(asked: Asked, act: Act, user_id: str, email: str | None, made: dict[str, str]) -> Session | None:
+def _begin(asked: Asked, act: Act, user_id: str, made: dict[str, str]) -> Session | None:
     """Record a new user, and open the session in the same act, unless the token hook has to be asked."""
     person = found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
     if asked.parts.token_hook:
-        audit.record(act, user_id, email, ["user_created"], ["user.created"], **made)
+        audit.record(act, user_id, person.email, ["user_created"], ["user.created"], **made)
         return None
     session = open_session(asked, act, person, Proof(method=made["method"]))
     done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-    audit.record(act, user_id, email, done, events, **made, session_id=session.session_id)
+    audit.record(act, user_id, person.email, done, events, **made, session_id=session.session_id)
     return session
 
 
-def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Session:
+def _continue(asked: Asked, user_id: str, method: str) -> Session:
     """Open the session of a new user with the answer of the token hook."""
     hook = found(asked.parts.token_hook, "unexpected_failure")
     issue = about_new(asked, hook, user_id, method)
@@ -113,8 +114,7 @@ def _continue(asked: Asked, user_id: str, email: str | None, method: str) -> Ses
             act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure"
         )
         session = open_session(asked, act, person, Proof(method=method), issue)
-        details = {"method": method, "session_id": session.session_id}
-        audit.record(act, user_id, email, ["signed_in"], ["auth.login"], **details)
+        record_sign_in(act, person, session, method=method)
     return session
 
 
@@ -185,7 +185,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
 
 def dispute(
     tx: Transaction,
-    owner: "queries.SelectPerson | None",
+    owner: "Person | None",
     *,
     password_hash: str | None = None,
     user_metadata: JsonObject | None = None,

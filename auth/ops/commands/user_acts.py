@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 
 from auth.cli import Unusable, acting, ask, found_user, json_option, printable, prints_json, show, yes_option
 from auth.flows import counts
-from auth.flows.admin import lists, messages, searches, targets
+from auth.flows.admin import lists, messages, searches
 from auth.flows.admin.user_acts import ACTS, UserAct, name_of
 from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
@@ -190,7 +190,7 @@ def _command(act: UserAct) -> click.Command:
         with _acting_on(subject) as (asked, user):
             if words.question:
                 ask(words.question(user))
-            outcome = act.flow(asked, user.id, options, targets.nothing)
+            outcome = act.flow(asked, user.id, options)
             _report(user, f"{name_of(user)} {words.said(outcome)}", **outcome)
 
     parameters = [json_option, *([yes_option] if words.question else [])]

@@ -145,7 +145,7 @@ def _enter() -> str:
     user_id, most = g.caller.user_id, promises.WRONG_CODES_A_DAY["device"]
     with acts.begin(latchkey.db) as act:
         request = queries.select_user_code(act, macs=macs)
-        known = verdicts.limits_of_code(act, "device", user_id, g.client["network"])
+        known = verdicts.limits_of_code(act, "device", user_id, g.client["network"], user_id=user_id)
         verdict = verdicts.record(act, known, is_right=_is_open(request))
         act.lock_users([user_id])
         act.lock_request(request and request.id)

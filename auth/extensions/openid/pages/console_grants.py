@@ -40,8 +40,8 @@ def find(user_id: str, client_id: str) -> Subject:
 
 
 def _remove(asked: Asked, subject: Subject, _form: object) -> None:
-    with targets.act(asked) as act:
-        if not grants.remove(act, targets.lock(asked, act, subject.row.user_id), client_id=subject.row.id):
+    with targets.on(asked, subject.row.user_id) as (act, user):
+        if not grants.remove(act, user, client_id=subject.row.id):
             raise ApiError("oauth_consent_not_found")
 
 
