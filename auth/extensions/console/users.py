@@ -65,7 +65,7 @@ _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 
 Query = Input.of(
-    **{name: fields.Text() for name in ("q", "provider", "after", "before")},
+    **{name: fields.Text() for name in ("q", "provider", "after")},
     by=fields.Choice("", "all", *_READINGS),
     status=fields.Choice(*_STATUSES),
     factor=fields.Choice(*_FACTORS),
@@ -100,7 +100,7 @@ def show_users() -> Response:
 
 
 def _linker(query: dict[str, str]) -> Callable[..., str]:
-    kept = {name: value for name, value in query.items() if name not in ("after", "before")}
+    kept = {name: value for name, value in query.items() if name != "after"}
 
     def link(path: str = "console/users", **changes: str) -> str:
         query = {name: value for name, value in (kept | changes).items() if value != "all"}
@@ -110,12 +110,12 @@ def _linker(query: dict[str, str]) -> Callable[..., str]:
 
 
 def _find(query: dict[str, str]) -> dict[str, Any]:
-    """Return a page of users, with the places of the pages before and after it, and their total.
+    """Return a page of users, with the place of the next one, and their total.
 
     `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
     this address but have not confirmed it. Raises `QueryCanceled` if it takes too long.
     """
-    text, filters = query.get("q", ""), _filters(query)
+    text, filters, is_first = query.get("q", ""), _filters(query), "after" not in query
     readings, chosen = searches.readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
@@ -124,7 +124,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         is_many = total > FEW or wanted.keys() == {"common"}
         among, least = (None, PAGE_SIZE) if is_many else few(wanted)
         order = reading if reading in _SORTED else "last_sign_in" if "within" in wanted else query["sort"]
-        rows, is_first, is_last = _page(order, wanted, among, query)
+        rows, is_last = _page(order, wanted, among, query.get("after"))
         if rows:
             break
     locks = counts.locks(latchkey.settings)
@@ -141,8 +141,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         "is_sorted": reading in _SORTED or "within" in wanted,
         "readings": list(readings),
         "is_first": is_first,
-        "previous": None if is_first or not rows else _named(rows[0]),
-        "next": None if is_last else _named(rows[-1]),
+        "next": None if is_last else f"{rows[-1].place}~{rows[-1].id}",
     }
 
 
@@ -195,28 +194,18 @@ def few(wanted: Filters) -> tuple[list[str] | None, int]:
 
 
 def _page(
-    sort: str, wanted: Filters, among: list[str] | None, query: dict[str, str]
-) -> tuple[list[Any], bool, bool]:
-    """Return the rows of a page, and whether it is the first and the last one. Raises `QueryCanceled`."""
-    is_first = "after" not in query
+    sort: str, wanted: Filters, among: list[str] | None, after: str | None
+) -> tuple[list["queries.SearchUsers"], bool]:
+    """Return the rows of a page, and whether it is the last one. Raises `QueryCanceled`."""
     if among == []:
-        return [], is_first, True
-    start: dict[str, Any] = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
-    descending = sort in _SORTS
+        return [], True
+    place: dict[str, Any] = {"place": None, "id": None} if after is None else _place(sort, after)
     with latchkey.db.transaction() as tx:
         queries.bound_search(tx, seconds=_LISTING, in_order=among is None)
-        if "before" in query:
-            before: dict[str, Any] = _place(sort, query["before"])
-            rows = queries.search_users(tx, **start, **before, descending=not descending)
-            if len(rows) > PAGE_SIZE:
-                return rows[PAGE_SIZE - 1 :: -1], False, False
-        after: dict[str, Any] = {"place": None, "id": None} if is_first else _place(sort, query["after"])
-        rows = queries.search_users(tx, **start, **after, descending=descending)
-    return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
-
-
-def _named(row: "queries.SearchUsers") -> str:
-    return f"{row.place}~{row.id}"
+        rows = queries.search_users(
+            tx, filters=wanted, among=among, sort=sort, page_size=PAGE_SIZE + 1, **place
+        )
+    return rows[:PAGE_SIZE], len(rows) <= PAGE_SIZE
 
 
 def _place(sort: str, text: str) -> dict[str, str]:
@@ -224,7 +213,7 @@ def _place(sort: str, text: str) -> dict[str, str]:
     if sort in _SORTS and place != _NEVER:
         place = _timestamp(place)
     if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
-        raise ApiError("validation_failed", "after, before: must be a place from this list")
+        raise ApiError("validation_failed", "after: must be a place from this list")
     return {"place": place, "id": user_id}
 
 
