@@ -1,6 +1,5 @@
 """Acts on up to 500 users at once, in chunks that the browser requests one after the other."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -59,16 +58,9 @@ def _chosen() -> Subject:
     if ids is None or len(ids) > MOST:
         raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
     row = queries.select_chosen(latchkey.db, ids=[id for id in ids if is_uuid(id)])
-    named = sorted(zip(row.names, row.ids, strict=True), key=lambda user: _natural(user[0]))
-    row = row._replace(names=[name for name, _id in named], ids=[id for _name, id in named])
     hidden = {"ids": ",".join(row.ids)}
     name = counted(len(row.ids), "user") if row.ids else "Users"
     return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
-
-
-def _natural(name: str) -> list[str | int]:
-    """Return a key of alternating texts and numbers, which sorts `bot2` before `bot10`."""
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
 def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:

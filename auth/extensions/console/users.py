@@ -1,7 +1,6 @@
 """Finding users among a million: by words, by the start of an address or ID, and by filters."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +17,7 @@ from auth.web.fields import is_uuid
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.console_page import console_page, whole_address
 from auth.web.html.page import provider, root
-from auth.web.input import read_query
+from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
 
@@ -72,6 +71,8 @@ Query = Input.of(
     signed_in=fields.Choice(*_SIGNED_IN),
     sort=fields.Choice(*_SORTS, load_default="newest"),
 )
+# A place in the order by a time. Python reads formats that Postgres does not.
+_Place = Input.of(after=fields.Timestamp())
 
 
 @blueprint.get("/console/users")
@@ -211,19 +212,10 @@ def _page(
 def _place(sort: str, text: str) -> dict[str, str]:
     place, _, user_id = text.rpartition("~")
     if sort in _SORTS and place != _NEVER:
-        place = _timestamp(place)
+        place = check(_Place(), {"after": place})["after"].isoformat()
     if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
         raise ApiError("validation_failed", "after: must be a place from this list")
     return {"place": place, "id": user_id}
-
-
-def _timestamp(text: str) -> str:
-    """Return a time for Postgres, or an empty string. Python accepts formats that Postgres does not."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""
-    except (ValueError, OverflowError):
-        return ""
 
 
 def _estimate(total: int, least: int) -> str:
