@@ -74,11 +74,6 @@ _OPTIONS: dict[str, Any] = {
 _SECRETS = {"token": "t" * 43, "code": "123456"}
 
 
-def ends_earlier_on_pages(channel: str, kind: str) -> bool:
-    """Whether the code of a message expires earlier if our pages requested it."""
-    return channel == "email" and kind in _WITH_A_CODE
-
-
 class CannotRender(Exception):
     """A template is malformed, or a variable is missing."""
 
@@ -167,17 +162,12 @@ class Templates:
             if channel == "email":
                 yield self.sample(channel, kind, recipient, language)
 
-    def sample(
-        self, channel: str, kind: str, recipient: str, language: str, code_lifetime: int | None = None
-    ) -> Message:
-        """Return a message with a link and a code that do not work. Raises `CannotRender`.
+    def sample(self, channel: str, kind: str, recipient: str, language: str) -> Message:
+        """Return a message as the API sends it, with a link and a code that do not work.
 
-        Without a `code_lifetime`, in seconds, it is as the API sends it.
+        Raises `CannotRender`.
         """
-        variables: dict[str, object] = _SAMPLE | {"locale": language}
-        if code_lifetime and kind in _WITH_A_LINK[channel]:
-            variables["code_lifetime"] = code_lifetime
-        row = _sample(channel, kind, recipient, variables, code_lifetime)
+        row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
         carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
         return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
@@ -235,18 +225,11 @@ class Templates:
         return languages.spaced(template.render(context, say=say, has=known.__contains__), language)
 
 
-def _sample(
-    channel: str,
-    kind: str,
-    recipient: str,
-    variables: Mapping[str, object],
-    code_lifetime: int | None = None,
-) -> SimpleNamespace:
+def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, object]) -> SimpleNamespace:
     now = datetime.now(UTC)
     seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:
-        usual = promises.PAGE_CODE_LIFETIME if channel == "sms" else promises.MAIL_CODE_LIFETIME
-        seconds = code_lifetime or usual
+        seconds = promises.PAGE_CODE_LIFETIME if channel == "sms" else promises.MAIL_CODE_LIFETIME
     moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)
