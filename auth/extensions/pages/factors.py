@@ -166,11 +166,7 @@ def submit_two_step() -> Response:
 
 @blueprint.get("/account/two-step/verify")
 @signed_in(Level.SESSION)
-def show_first_code() -> Response:
-    return _first_code_page()
-
-
-def _first_code_page(problem: Problem | None = None) -> Response:
+def show_first_code(problem: Problem | None = None) -> Response:
     """Show the secret of an app, as a QR code and as text, and ask for its first code, or for another app if
     this one has expired.
     """
@@ -190,7 +186,7 @@ def _first_code_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/two-step/verify")
-@form("verify_factor", shown=_first_code_page, level=Level.SESSION)
+@form("verify_factor", shown=show_first_code, level=Level.SESSION)
 @audited("factor_refused")
 def submit_first_code() -> Response:
     """Add a new app with its first code. A user without recovery codes sees new ones."""
@@ -241,16 +237,12 @@ def own_steps() -> list[dict[str, Any]]:
 
 @blueprint.get("/account/rename")
 @signed_in(Level.AAL2)
-def show_rename() -> Response:
-    return _rename_page()
-
-
-def _rename_page(problem: Problem | None = None) -> Response:
+def show_rename(problem: Problem | None = None) -> Response:
     return page("account_rename.html", script=True, here=None, problem=problem, step=_renamed_step())
 
 
 @blueprint.post("/account/rename")
-@form("rename", shown=_rename_page, level=Level.AAL2)
+@form("rename", shown=show_rename, level=Level.AAL2)
 @audited("change_refused")
 def submit_rename() -> Response:
     step = _renamed_step()

@@ -38,17 +38,13 @@ def own_user() -> dict[str, Any]:
 
 @blueprint.get("/account/name")
 @signed_in(Level.AAL2)
-def show_name() -> Response:
-    return _name_page()
-
-
-def _name_page(problem: Problem | None = None) -> Response:
+def show_name(problem: Problem | None = None) -> Response:
     shown = names.of_user(own_user()["user_metadata"]) or ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
 
 
 @blueprint.post("/account/name")
-@form("change_user", shown=_name_page, level=Level.AAL2)
+@form("change_user", shown=show_name, level=Level.AAL2)
 def submit_name() -> Response:
     new = read_form(form_schemas.NameForm())["name"]
     change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})

@@ -38,6 +38,9 @@ def typed() -> "queries.SelectTypedAddress | None":
     return waiting.typed_address(current_asked(), request.values.get("typed", ""))
 
 
+@blueprint.get("/sign-in/code", defaults={"path": "sign-in"})
+@blueprint.get("/sign-up/code", defaults={"path": "sign-up"})
+@blueprint.get("/forgot-password/code", defaults={"path": "forgot-password"})
 def code_page(path: str, problem: Problem | None = None) -> Response:
     """Ask for the code in an email or SMS, which `path`/verify takes.
 
