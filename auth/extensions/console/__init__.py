@@ -8,47 +8,22 @@ from auth.extensions import Extension
 if TYPE_CHECKING:
     from flask import Flask
 
+# The files of views.
+_FILES = (
+    "overview", "user_page", "user_acts", "users", "bulk", "export", "audit", "webhooks", "messages",
+    "message_preview",
+)  # fmt: skip
+
 
 class Console(Extension):
     def init_app(self, app: "Flask") -> None:
         """Register the sections, also those of other extensions."""
-        from flask import Blueprint
-
-        from auth.extensions.console import (
-            audit,
-            bulk,
-            export,
-            message_preview,
-            messages,
-            overview,
-            user_acts,
-            user_page,
-            users,
-            webhooks,
-        )
         from auth.web.context import EXTENSION as PARTS
-        from auth.web.edge import for_no_other_origin
-        from auth.web.html.admin import access
+        from auth.web.html import register_pages
+        from auth.web.html.admin.access import show_error
 
-        own = (
-            overview,
-            user_page,
-            user_acts,
-            users,
-            bulk,
-            export,
-            audit,
-            webhooks,
-            messages,
-            message_preview,
-        )
         added = [section for each in app.extensions[PARTS].extensions for section in each.sections()]
-        console = Blueprint("console", __name__)
-        for section in (*(module.blueprint for module in own), *added):
-            console.register_blueprint(section)
-        console.register_error_handler(Exception, access.show_error)
-        console.after_request(for_no_other_origin)
-        app.register_blueprint(console)
+        register_pages(app, __name__, _FILES, added, show_error)
 
     def navigation(self) -> Sequence[tuple[int, str, str]]:
         return (

@@ -1,9 +1,13 @@
 """Common code of all pages: the layout, forms, problems and links."""
 
-from flask import Flask
+from collections.abc import Callable, Iterable
+from importlib import import_module
+
+from flask import Blueprint, Flask, Response
 
 from auth.core.settings import Settings
 from auth.core.settings.brand import logo_file
+from auth.web.edge import for_no_other_origin
 
 
 def init_app(app: Flask, settings: Settings) -> None:
@@ -19,3 +23,19 @@ def init_app(app: Flask, settings: Settings) -> None:
         for status in (404, 405):
             app.register_error_handler(status, problems.show_no_page)
     app.after_request(leaving.by_page)
+
+
+def register_pages(
+    app: Flask,
+    package: str,
+    files: Iterable[str],
+    added: Iterable[Blueprint],
+    show_error: Callable[[Exception], Response],
+) -> None:
+    """Register the views in files of an extension's package, and those that other extensions add to them."""
+    pages = Blueprint(package.rpartition(".")[2], package)
+    for each in (*(import_module(f"{package}.{file}").blueprint for file in files), *added):
+        pages.register_blueprint(each)
+    pages.register_error_handler(Exception, show_error)
+    pages.after_request(for_no_other_origin)
+    app.register_blueprint(pages)
