@@ -131,13 +131,14 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
     locks = counts.locks(latchkey.settings)
     users = queries.describe_users(latchkey.db, ids=[row.id for row in rows], locks=locks)
     address = whole_address(text) if is_first else None
+    count = None if among is None else len(among)
     if is_first and is_last:
-        among = rows
+        count = len(rows)
     return {
         "users": users,
         "pending": queries.list_pending_users(latchkey.db, address=address) if address else [],
-        "count": None if among is None else len(among),
-        "total": _estimate(total, least) if among is None else counted(len(among), "user"),
+        "count": count,
+        "total": _estimate(total, least) if count is None else counted(count, "user"),
         "reading": reading,
         "is_sorted": reading in _SORTED or "within" in wanted,
         "readings": list(readings),
