@@ -37,26 +37,21 @@ class Waiting:
     fields: Mapping[str, str]
 
 
-class AdmissionHook(Protocol):
-    def __call__(
-        self,
-        asked: "Asked",
-        id: str,
-        *,
-        email: str | None,
-        phone: str | None,
-        data: dict[str, Any],
-        provider: str | None,
-    ) -> None:
-        """Refuse a new user, or a user's first address. Call it outside any transaction."""
+@dataclass(frozen=True)
+class Candidate:
+    """A new user, or a user with a first address, and the provider that gives it."""
+
+    id: str
+    email: str | None
+    phone: str | None
+    data: Mapping[str, Any]
+    provider: str | None = None
 
 
-class TokenHook(Protocol):
-    def __call__(self, asked: "Asked", claims: dict[str, Any], method: str) -> dict[str, Any]:
-        """Return the claims to sign. Call it outside any transaction.
-
-        `method` is how the user authenticated.
-        """
+# Refuses a candidate. Call it outside any transaction.
+AdmissionHook = Callable[["Asked", Candidate], None]
+# Returns the claims to sign, from the claims and how the user authenticated. Call it outside any transaction.
+TokenHook = Callable[["Asked", dict[str, Any], str], dict[str, Any]]
 
 
 class Extension(Protocol):

@@ -15,6 +15,7 @@ from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
+from auth.extensions import Candidate
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
@@ -91,8 +92,8 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
     user = json.loads(found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object)
     email, phone = row.email, row.phone
     if setting == "before_user_created":
-        data = user["user_metadata"]
-        return before_user_created.event_of(asked, hook, user["id"], email=email, phone=phone, data=data)
+        candidate = Candidate(user["id"], email, phone, user["user_metadata"])
+        return before_user_created.event_of(asked, hook, candidate)
     if setting == "custom_access_token":
         now = int(time.time())
         amr = [{"method": "password", "timestamp": now}]
