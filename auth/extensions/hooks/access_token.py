@@ -5,15 +5,17 @@ for the locked user, and a SQL function has its own transaction. See auth/flows/
 """
 
 import json
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import psycopg2
 
+from auth.core.settings.values.hooks import Hook
 from auth.core.tokens.access_tokens import SERVICE_ROLES
 from auth.extensions.hooks import http_hooks, turns
-from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
+from auth.extensions.hooks.http_hooks import HookFailed
 from auth.flows.sessions.issuing import OWN_CLAIMS
 from auth.web.asked import Asked
 from sql import Database, Transaction, queries
@@ -37,13 +39,11 @@ def ask(hook: Hook, asked: Asked, claims: Mapping[str, object], method: str) -> 
     """
     user_id, event = str(claims["sub"]), event_of(asked, hook, claims, method)
     asked.noted.note(user_id=user_id)
-    try:
+    with turns.asking(asked, hook, user_id):
         if hook.function:
-            with turns.turn(hook, user_id), asked.db.transaction() as tx:
+            with asked.db.transaction() as tx:
                 return checked(hook.name, claims, _call_function(tx, hook.name, hook.function, event))
-        return checked(hook.name, claims, turns.call(asked, hook, event, user_id))
-    except (HookRefused, HookFailed) as error:
-        raise turns.refusal(asked, error) from error
+        return checked(hook.name, claims, http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event))
 
 
 def event_of(asked: Asked, hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:

@@ -1,19 +1,18 @@
 """The hook before-user-created, which may refuse a new user, or a new address of a user."""
 
+import uuid
 from typing import Any
 
+from auth.core.settings.values.hooks import Hook
 from auth.extensions import Candidate
-from auth.extensions.hooks import turns
-from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
+from auth.extensions.hooks import http_hooks, turns
 from auth.web.asked import Asked
 
 
 def ask(hook: Hook, asked: Asked, candidate: Candidate) -> None:
     """Ask the hook about a user. Refuse if it refuses or fails."""
-    try:
-        turns.call(asked, hook, event_of(asked, hook, candidate))
-    except (HookRefused, HookFailed) as error:
-        raise turns.refusal(asked, error) from error
+    with turns.asking(asked, hook, asked.client["network"] or ""):
+        http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event_of(asked, hook, candidate))
 
 
 def event_of(asked: Asked, hook: Hook, candidate: Candidate) -> dict[str, Any]:
