@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -28,56 +27,8 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Member:
-    """A parameter, or a member of an object with its own members."""
-
-    name: str
-    kind: Markup
-    required: bool
-    notes: Markup
-    members: "list[Member]"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: str
-    description: Markup
-    kinds: list[Markup]
-    error_codes: list[str]
-    headers: list[str]
-    examples: list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Operation:
-    id: str
-    method: str
-    path: str
-    # The path with values for its parameters, and the required query.
-    target: str
-    summary: str
-    description: Markup
-    credentials: list[str]
-    parameters: list[Member]
-    bodies: dict[str, tuple[Markup, list[Member]]]
-    # Titles and texts of the request's content.
-    examples: list[tuple[str, str]]
-    answers: list[Answer]
-
-    def curl(self, base_url: str) -> str:
-        """Return the request as a command for a shell."""
-        parts = [f"curl -X {self.method} {shlex.quote(base_url + self.target)}"]
-        if any("client" not in each for each in self.credentials):
-            parts.append("-H 'Authorization: Bearer <token>'")
-        if self.bodies:
-            parts.append(f"-H 'Content-Type: {next(iter(self.bodies))}'")
-        parts += [f"-d {shlex.quote(example)}" for _, example in self.examples[:1]]
-        return " \\\n  ".join(parts)
-
-
 class Reference:
-    """openapi.yaml, parsed."""
+    """openapi.yaml, parsed. Its texts are HTML, and references in operations are replaced."""
 
     def __init__(self) -> None:
         self._spec: _Node = yaml.load(OPENAPI, yaml.CSafeLoader)
@@ -111,19 +62,33 @@ class Reference:
             for method, path, node in self.titles()
         ]  # fmt: skip
 
-    def operations(self, tag: str) -> list[Operation]:
+    def operations(self, tag: str) -> list[_Node]:
         return [
             self._operation(method, path, node) for method, path, node in self.titles() if tag in node["tags"]
         ]
 
-    def schemas(self) -> dict[str, tuple[Markup, Markup, list[Member]]]:
+    def curl(self, operation: _Node, base_url: str) -> str:
+        """Return a request as a command for a shell."""
+        parts = [f"curl -X {operation['method']} {shlex.quote(base_url + operation['target'])}"]
+        if any("client" not in each for each in operation["credentials"]):
+            parts.append("-H 'Authorization: Bearer <token>'")
+        if operation["bodies"]:
+            parts.append(f"-H 'Content-Type: {next(iter(operation['bodies']))}'")
+        parts += [f"-d {shlex.quote(example)}" for _, example in operation["examples"][:1]]
+        return " \\\n  ".join(parts)
+
+    def schemas(self) -> dict[str, tuple[Markup, Markup, list[_Node]]]:
         """Return the kind, the description and the members of each schema."""
         return {
             name: (self._kind(node), self._text(node.get("description", "")), self._members(node))
             for name, node in self._spec["components"]["schemas"].items()
         }
 
-    def _operation(self, method: str, path: str, node: _Node) -> Operation:
+    def _operation(self, method: str, path: str, node: _Node) -> _Node:
+        """Return an operation. `target` is its path with values for its parameters, and the required query.
+
+        `examples` are titles and texts of the request's content.
+        """
         resolved = map(self._resolved, node["parameters"])
         # The introduction explains the header of all requests.
         parameters = [each for each in resolved if each["name"] != "X-Request-Id"]
@@ -138,42 +103,39 @@ class Reference:
             for media, body in content.items()
         }
         form = next(iter(content), "").endswith("urlencoded")
-        return Operation(
-            id=node["operationId"],
-            method=method,
-            path=path,
-            target=target,
-            summary=node["summary"],
-            description=self._text(node["description"]),
-            credentials=[name for either in node.get("security", ()) for name in either],
-            parameters=[self._parameter(each) for each in parameters],
-            bodies=bodies,
-            examples=self._examples(next(iter(content.values()), {}), urlencode if form else _json),
-            answers=[self._answer(*each) for each in node["responses"].items()],
-        )  # fmt: skip
+        return node | {
+            "method": method,
+            "path": path,
+            "target": target,
+            "description": self._text(node["description"]),
+            "credentials": [name for either in node.get("security", ()) for name in either],
+            "parameters": [self._parameter(each) for each in parameters],
+            "bodies": bodies,
+            "examples": self._examples(next(iter(content.values()), {}), urlencode if form else _json),
+            "answers": [self._answer(*each) for each in node["responses"].items()],
+        }
 
-    def _parameter(self, node: _Node) -> Member:
+    def _parameter(self, node: _Node) -> _Node:
         description, place = node.get("description", "").strip().rstrip("."), f"In the {node['in']}"
         schema = node["schema"] | {"description": f"{description}. {place}" if description else place}
         return self._member(node["name"], schema, node.get("required", False))
 
-    def _answer(self, status: str, node: _Node) -> Answer:
+    def _answer(self, status: str, node: _Node) -> _Node:
         node = self._resolved(node)
         content = node.get("content", {})
         codes = list(node.get("x-error-codes", ()))
         for body in content.values():
             codes += self._fields(body["schema"])[0].get("error_code", {}).get("enum", ())
-        failed = status >= "400"
-        return Answer(
-            status=status,
-            description=self._text(node["description"]),
-            kinds=[] if failed else [
+        shown = {"status": status, "description": self._text(node["description"]), "error_codes": codes}
+        if status >= "400":
+            return shown
+        return shown | {
+            "kinds": [
                 Markup("{} ({})").format(self._kind(body["schema"]), media) for media, body in content.items()
             ],
-            error_codes=codes,
-            headers=[] if failed else [each for each in node.get("headers", ()) if not each.startswith("X-")],
-            examples=[] if failed else self._examples(next(iter(content.values()), {})),
-        )  # fmt: skip
+            "headers": [each for each in node.get("headers", ()) if not each.startswith("X-")],
+            "examples": self._examples(next(iter(content.values()), {})),
+        }
 
     def _examples(self, body: _Node, encode: Callable[[_Node], str] = _json) -> list[tuple[str, str]]:
         examples = {name: self._resolved(each) for name, each in body.get("examples", {}).items()}
@@ -209,7 +171,7 @@ class Reference:
         name = node.get("format") or node.get("type", "any")
         return Markup("{}").format(name) + _nullable(node)
 
-    def _members(self, node: _Node) -> list[Member]:
+    def _members(self, node: _Node) -> list[_Node]:
         fields, required = self._fields(node)
         return [self._member(name, each, name in required) for name, each in fields.items()]
 
@@ -226,16 +188,16 @@ class Reference:
             fields[name] = self._resolved(fields[name]) | each if name in fields else each
         return fields, required
 
-    def _member(self, name: str, node: _Node, required: bool) -> Member:
+    def _member(self, name: str, node: _Node, required: bool) -> _Node:
+        """Return a parameter, or a member of an object with its own members."""
         inner = node.get("items", node) if node.get("type") == "array" else node
-        is_inline = "properties" in inner
-        return Member(
-            name=name,
-            kind=self._kind(node),
-            required=required,
-            notes=Markup(self._markdown.renderInline(". ".join(_facts(node)))),  # noqa: S704 (our own file)
-            members=self._members(inner) if is_inline else [],
-        )
+        return {
+            "name": name,
+            "kind": self._kind(node),
+            "required": required,
+            "notes": Markup(self._markdown.renderInline(". ".join(_facts(node)))),  # noqa: S704 (our own file)
+            "members": self._members(inner) if "properties" in inner else [],
+        }
 
     def _text(self, text: str) -> Markup:
         return Markup(self._markdown.render(text))  # noqa: S704 (our own file)
