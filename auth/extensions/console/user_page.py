@@ -3,20 +3,26 @@
 import json
 from itertools import chain
 from typing import Any
-from urllib.parse import urlencode
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth.core.text.labels import label
 from auth.extensions.console.user_acts import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
 from auth.rules.users import ADDRESS_KINDS
-from auth.web import fields, g, schemas
+from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import told
-from auth.web.html.admin.console_page import console_page, device, pretty
+from auth.web.html.admin.console_page import (
+    Filters,
+    console_page,
+    device,
+    first_page,
+    page_after,
+    pretty,
+)
 from auth.web.html.page import provider
 from auth.web.input import known_id, read_query
 from sql import queries
@@ -33,14 +39,19 @@ _KINDS_OF_ENTRIES = {
     "message": "Messages",
     "event": "Events",
 }
-_TimelineQuery = schemas.Input.of(kind=fields.Choice(*_KINDS_OF_ENTRIES), before=fields.EntryOfTimeline())
+
+
+class _TimelineFilters(Filters):
+    kind = fields.Choice(*_KINDS_OF_ENTRIES, load_default=None)
+    # The order of entries of one moment.
+    before_place = fields.Choice(*"0123", load_default=None)
 
 
 @blueprint.get("/console/users/<user_id>")
 @administrator
 def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
-    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineQuery())
+    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineFilters())
     story = _story(id, query)
     known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
@@ -105,25 +116,14 @@ def _identity(identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of the timeline, with the URLs of the filters and of the adjacent pages."""
-    kind, before = query.get("kind"), query.get("before")
-    cursor = {f"before_{name}": value for name, value in (before or {}).items()}
-    cursor = dict.fromkeys(("before_at", "before_place", "before_id")) | cursor
-    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, kind=kind, page_size=ENTRIES, **cursor)
-    entries, older = rows[:ENTRIES], None
-    if len(rows) > ENTRIES:
-        last = entries[-1]
-        older = _url(kind=kind, before=f"{last.at}~{last.place}~{last.id}")
+    """Return a page of the timeline, and the URLs of the first and the next one."""
+    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, page_size=ENTRIES, **query)
+    entries = rows[:ENTRIES]
+    last = entries[-1] if len(rows) > ENTRIES else None
     return {
         "entries": [entry._asdict() | {"text": timeline.sentence(entry)} for entry in entries],
-        "kinds": [(title, name == kind, _url(kind=name)) for name, title in _KINDS_OF_ENTRIES.items()],
-        "all": (kind is None, _url()),
-        "first": _url(kind=kind) if before else None,
-        "older": older,
+        "kinds": _KINDS_OF_ENTRIES,
+        "kind": query["kind"],
+        "first": first_page(),
+        "older": page_after(last.at, last.id, before_place=str(last.place)) if last else None,
     }
-
-
-def _url(**parameters: str | None) -> str:
-    given = {name: value for name, value in parameters.items() if value}
-    path = request.path.rpartition("/")[2]
-    return f"{path}?{urlencode(given)}#timeline" if given else f"{path}#timeline"

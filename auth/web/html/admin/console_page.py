@@ -65,9 +65,9 @@ def first_page() -> str | None:
     return _url({}) if "before_id" in request.args else None
 
 
-def page_after(at: str, id: str) -> str:
+def page_after(at: str, id: str, **more: str) -> str:
     """Return the URL of the page of a list that continues after a row."""
-    return _url({"before_at": at, "before_id": id})
+    return _url({"before_at": at, "before_id": id} | more)
 
 
 def _url(key: dict[str, str]) -> str:
