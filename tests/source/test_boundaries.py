@@ -201,7 +201,7 @@ def test_requests_to_hooks_and_webhooks_are_signed_by_one_function():
 
 # The calls that wait for a provider or a hook.
 _FOREIGN = re.compile(
-    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.call|http_(post|hooks)\.\w+|before_user_created\.ask)"
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.asking|http_post\.\w+|http_hooks\.ask|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|answered)|access_token\.ask"
 )
 _TRANSACTION = re.compile(
