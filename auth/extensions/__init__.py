@@ -57,17 +57,29 @@ TokenHook = Callable[["Asked", dict[str, Any], str], dict[str, Any]]
 class Extension(Protocol):
     """The interface of an extension.
 
-    Each method is optional, and imports its dependencies when it is called.
+    Everything is optional. Methods import their dependencies when they are called.
     """
 
     settings: Settings
+    # Files of the package with views: those of the JSON API, pages for users, and sections of the console.
+    api: Sequence[str] = ()
+    pages: Sequence[str] = ()
+    sections: Sequence[str] = ()
+    # The place, path and title of sections in the console's navigation.
+    navigation: Sequence[tuple[int, str, str]] = ()
+    # The name of the command in the file `command`. It exists whether the extension is on or not.
+    command: str | None = None
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def init_app(self, app: "Flask") -> None:
         """Register the routes."""
-        return
+        for blueprint in self.blueprints(self.api):
+            app.register_blueprint(blueprint)
+
+    def blueprints(self, files: Sequence[str]) -> "list[Blueprint]":
+        return [import_module(f"{type(self).__module__}.{file}").blueprint for file in files]
 
     # The JSON API
 
@@ -113,9 +125,6 @@ class Extension(Protocol):
 
     # Pages and console
 
-    def pages(self) -> "Sequence[Blueprint]":
-        return ()
-
     def next_pages(self) -> Sequence[tuple[str, str]]:
         """Return pages to which a sign-in, a second step or a proof may return.
 
@@ -126,14 +135,6 @@ class Extension(Protocol):
     def waiting_behind(self, next_page: str) -> Waiting | None:
         """Return the application that waits behind a page, or None."""
         return None
-
-    def sections(self) -> "Sequence[Blueprint]":
-        """Return sections of the console."""
-        return ()
-
-    def navigation(self) -> Sequence[tuple[int, str, str]]:
-        """Return the place, path and title of sections in the console's navigation."""
-        return ()
 
     def account_tabs(self) -> Mapping[str, Any]:
         """Return the variables of NAME/tab.html on the account page, below the text `tab` of the catalogue
@@ -152,11 +153,6 @@ class Extension(Protocol):
 
     def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
         """Return senders by channel; without a database, those that do not need it."""
-        return {}
-
-    @staticmethod
-    def commands() -> Mapping[str, str]:
-        """Return the modules of commands by name, whether the extension is on or not."""
         return {}
 
     @staticmethod
@@ -206,7 +202,8 @@ def on(settings: Settings) -> tuple[Extension, ...]:
 
 
 def commands() -> dict[str, str]:
-    return {name: module for each in _classes() for name, module in each.commands().items()}
+    """Return the modules of commands by name."""
+    return {each.command: f"{each.__module__}.command" for each in _classes() if each.command}
 
 
 def checks() -> "list[Check]":

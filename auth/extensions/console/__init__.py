@@ -8,32 +8,30 @@ from auth.extensions import Extension
 if TYPE_CHECKING:
     from flask import Flask
 
-# The files of views.
-_FILES = (
-    "overview", "user_page", "user_acts", "users", "bulk", "export", "audit", "webhooks", "messages",
-    "message_preview",
-)  # fmt: skip
-
 
 class Console(Extension):
+    sections = (
+        "overview", "user_page", "user_acts", "users", "bulk", "export", "audit", "webhooks", "messages",
+        "message_preview",
+    )  # fmt: skip
+    navigation = (
+        (10, "console", "Overview"),
+        (20, "console/users", "Users"),
+        (40, "console/audit", "Audit log"),
+        (50, "console/webhooks", "Webhooks"),
+        (60, "console/messages", "Messages"),
+        (70, "console/settings", "Settings"),
+    )
+
     def init_app(self, app: "Flask") -> None:
         """Register the sections, also those of other extensions."""
         from auth.web.context import EXTENSION as PARTS
         from auth.web.html import register_pages
         from auth.web.html.admin.access import show_error
 
-        added = [section for each in app.extensions[PARTS].extensions for section in each.sections()]
-        register_pages(app, __name__, _FILES, added, show_error)
-
-    def navigation(self) -> Sequence[tuple[int, str, str]]:
-        return (
-            (10, "console", "Overview"),
-            (20, "console/users", "Users"),
-            (40, "console/audit", "Audit log"),
-            (50, "console/webhooks", "Webhooks"),
-            (60, "console/messages", "Messages"),
-            (70, "console/settings", "Settings"),
-        )
+        extensions = app.extensions[PARTS].extensions
+        sections = [section for each in extensions for section in each.blueprints(each.sections)]
+        register_pages(app, "console", sections, show_error)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return ((r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?", "{}"),)

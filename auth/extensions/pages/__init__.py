@@ -8,21 +8,22 @@ from auth.extensions import Extension
 if TYPE_CHECKING:
     from flask import Flask
 
-_FILES = (
-    "sign_in", "sign_out", "waiting", "passwords", "account", "removing", "profile", "confirm", "passkeys",
-    "factors",
-)  # fmt: skip
-
 
 class Pages(Extension):
+    pages = (
+        "sign_in", "sign_out", "waiting", "passwords", "account", "removing", "profile", "confirm",
+        "passkeys", "factors",
+    )  # fmt: skip
+
     def init_app(self, app: "Flask") -> None:
         """Register the pages, also those of other extensions."""
         from auth.web.context import EXTENSION as PARTS
         from auth.web.html import register_pages
         from auth.web.html.problems import show_on_page
 
-        added = [page for each in app.extensions[PARTS].extensions for page in each.pages()]
-        register_pages(app, __name__, _FILES, added, show_on_page)
+        extensions = app.extensions[PARTS].extensions
+        pages = [page for each in extensions for page in each.blueprints(each.pages)]
+        register_pages(app, "pages", pages, show_on_page)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return (

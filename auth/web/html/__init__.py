@@ -1,7 +1,6 @@
 """Common code of all pages: the layout, forms, problems and links."""
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 
 from flask import Blueprint, Flask, Response
 
@@ -26,15 +25,10 @@ def init_app(app: Flask, settings: Settings) -> None:
 
 
 def register_pages(
-    app: Flask,
-    package: str,
-    files: Iterable[str],
-    added: Iterable[Blueprint],
-    show_error: Callable[[Exception], Response],
+    app: Flask, name: str, blueprints: Iterable[Blueprint], show_error: Callable[[Exception], Response]
 ) -> None:
-    """Register the views in files of an extension's package, and those that other extensions add to them."""
-    pages = Blueprint(package.rpartition(".")[2], package)
-    for each in (*(import_module(f"{package}.{file}").blueprint for file in files), *added):
+    pages = Blueprint(name, __name__)
+    for each in blueprints:
         pages.register_blueprint(each)
     pages.register_error_handler(Exception, show_error)
     pages.after_request(for_no_other_origin)

@@ -28,7 +28,7 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
     """
     common = {
         "section": "/".join(request.path.split("/")[1:3]),
-        "navigation": sorted(chain.from_iterable(each.navigation() for each in latchkey.extensions)),
+        "navigation": sorted(chain.from_iterable(each.navigation for each in latchkey.extensions)),
         "administrator": g.administrator,
         "here": request.path,
         "label": label,
