@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auth.core.settings import Settings
+from auth.core.settings.values.hooks import NAMES
 
 if TYPE_CHECKING:
     from flask import Blueprint, Flask
@@ -161,13 +162,12 @@ class Extension(Protocol):
         return ()
 
 
-_HOOKS = ("before_user_created", "custom_access_token", "send_email", "send_sms")
 EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "social": lambda _settings: True,
     "webhooks": lambda _settings: True,
     "openid": lambda settings: settings.oauth_server,
     "api_keys": lambda settings: settings.api_keys,
-    "hooks": lambda settings: any(settings.hook(name) for name in _HOOKS),
+    "hooks": lambda settings: any(settings.hook(name) for name in NAMES),
     "captcha": lambda settings: settings.captcha != "off",
     "sso": lambda settings: settings.sso,
     "docs": lambda _settings: True,

@@ -104,7 +104,6 @@ def _confirmation(name: str, act: UserAct, many: Many) -> Act:
         effects=lambda chosen: _effects(many, chosen.row),
         undo=many.undo,
         do=_start(name),
-        done="",
         needs_factor=act.needs_factor,
         is_destructive=act.is_destructive,
         takes_metadata=True,
@@ -122,7 +121,6 @@ _INVITING = {
         ],
         undo="Sent emails can’t be recalled. Deleting a user voids the link.",
         do=_start("invite"),
-        done="",
         takes_metadata=True,
         form=_ListForm,
         check=lambda _list, form: {
@@ -199,13 +197,12 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
 
 def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     many = ACTS[bulk.act].many if bulk.act in ACTS else None
-    values = {
-        "bulk": bulk,
-        "total": len(bulk.targets),
-        "problem": problem,
-        "goes_on": goes_on and not problem,
-    }
-    values["title"] = many.title if many else "Invite"
     return console_page(
-        "bulk.html", status=problem.status if problem else 200, section="console/users", **values
+        "bulk.html",
+        status=problem.status if problem else 200,
+        section="console/users",
+        bulk=bulk,
+        title=many.title if many else "Invite",
+        problem=problem,
+        goes_on=goes_on and not problem,
     )

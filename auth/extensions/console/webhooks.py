@@ -78,7 +78,7 @@ def _states(id: str | None = None) -> list[SimpleNamespace]:
     for row in queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED):
         is_few = row.waiting < _COUNTED
         waiting = counted(row.waiting, "waiting event") if is_few else f"{_COUNTED:,}+ waiting events"
-        named = {"waiting": waiting, "title": row.description or row.origin}
+        named = {"waiting": waiting, "title": row.description or row.origin, "boxes": _BOXES}
         states.append(SimpleNamespace(**row._asdict() | named))
     return states
 
@@ -89,7 +89,6 @@ def _webhook(id: str) -> SimpleNamespace:
 
 def _found(webhook_id: str) -> Subject:
     known = _webhook(webhook_id)
-    known.boxes = _BOXES
     known.titles = {event: label("events", event).capitalize() for event in EVENTS}
     return Subject(known.title, f"console/webhooks/{known.id}", known)
 
