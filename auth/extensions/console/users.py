@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
@@ -16,7 +15,7 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.console_page import console_page, whole_address
-from auth.web.html.page import provider, root
+from auth.web.html.page import provider
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
@@ -78,7 +77,7 @@ _Place = Input.of(after=fields.Timestamp())
 @blueprint.get("/console/users")
 @administrator
 def show_users() -> Response:
-    query = {name: value for name, value in read_query(Query()).items() if value}
+    query = {name: value for name, value in read_query(Query()).items() if value not in ("", "all")}
     providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,
@@ -90,7 +89,6 @@ def show_users() -> Response:
     values: dict[str, Any] = {
         "query": query,
         "choices": choices,
-        "link": _linker(query),
         "readings": _READINGS,
     }
     try:
@@ -100,21 +98,12 @@ def show_users() -> Response:
     return console_page("users.html", found=found, provider=provider, **values)
 
 
-def _linker(query: dict[str, str]) -> Callable[..., str]:
-    kept = {name: value for name, value in query.items() if name != "after"}
-
-    def link(path: str = "console/users", **changes: str) -> str:
-        query = {name: value for name, value in (kept | changes).items() if value != "all"}
-        return f"{root()}{path}?{urlencode(query)}"
-
-    return link
-
-
 def _find(query: dict[str, str]) -> dict[str, Any]:
     """Return a page of users, with the place of the next one, and their total.
 
-    `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
-    this address but have not confirmed it. Raises `QueryCanceled` if it takes too long.
+    `reading` is how the search was understood, one of `readings`, and `filters` the query of the first page
+    with it. `pending` are users who requested exactly this address but have not confirmed it. Raises
+    `QueryCanceled` if it takes too long.
     """
     text, filters, is_first = query.get("q", ""), _filters(query), "after" not in query
     readings, chosen = searches.readings(text), _chosen_readings(query)
@@ -140,6 +129,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         "count": count,
         "total": _estimate(total, least) if count is None else counted(count, "user"),
         "reading": reading,
+        "filters": {name: text for name, text in (query | {"by": reading}).items() if name != "after"},
         "is_sorted": reading in _SORTED or "within" in wanted,
         "readings": list(readings),
         "is_first": is_first,
