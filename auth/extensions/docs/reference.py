@@ -92,7 +92,8 @@ class Reference:
 
     def examples(self, content: _Node) -> list[tuple[str, str]]:
         """Return the titles and texts of the examples of the first media type."""
-        media, body = next(iter(content.items()), ("", {}))
+        media = next(iter(content), "")
+        body = content.get(media, {})
         encode = urlencode if media.endswith("urlencoded") else _json
         examples = {name: self.resolved(each) for name, each in body.get("examples", {}).items()}
         if "example" in body:
