@@ -27,7 +27,6 @@ from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination
 from auth.web.html.page import (
     address,
-    ago,
     application,
     chosen_language,
     has_text,
@@ -220,19 +219,13 @@ def shown_change(change: dict[str, Any]) -> dict[str, Any]:
         "id": change["id"],
         "title": title,
         "label": application(label) if kind in ("grant", "api_key") else address(label) if label else "",
-        "added": ago(change["added_at"]),
+        "added_at": change["added_at"],
     }
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
     name, kind = name_of(step["type"], step["friendly_name"]), text(*_KINDS[step["type"]])
-    used = step["last_used_at"]
-    return step | {
-        "name": name,
-        "kind": kind if step["friendly_name"] not in ("", kind) else None,
-        "added": ago(step["created_at"]),
-        "used": ago(used) if used else None,
-    }
+    return step | {"name": name, "kind": kind if step["friendly_name"] not in ("", kind) else None}
 
 
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -256,7 +249,6 @@ def _devices() -> list[dict[str, Any]]:
         session["name"] = text("account", "application") if session["is_opened"] else name
         is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
         session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"
-        session["used"] = ago(session["refreshed_at"])
     return sorted(sessions, key=lambda session: (session["place"], session["is_opened"]))
 
 
