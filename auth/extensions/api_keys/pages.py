@@ -52,17 +52,13 @@ def states(key: dict[str, Any]) -> list[Any]:
 
 @blueprint.get("/account/api-keys")
 @signed_in(Level.PROOF)
-def show_new_api_key() -> Response:
+def show_new_api_key(problem: Problem | None = None) -> Response:
     require(current_asked(), add("api_key"))
-    return _page()
-
-
-def _page(problem: Problem | None = None) -> Response:
     return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
 
 
 @blueprint.post("/account/api-keys")
-@form("add_api_key", shown=_page, level=Level.PROOF)
+@form("add_api_key", shown=show_new_api_key, level=Level.PROOF)
 @audited("change_refused")
 def submit_new_api_key() -> Response:
     """Add an API key, and show it once."""

@@ -1,7 +1,7 @@
 """Acts on up to 500 users at once, in chunks that the browser requests one after the other."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -90,12 +90,9 @@ def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _start(act: str) -> Callable[[Asked, Subject, dict[str, Any]], Response]:
-    def start(_asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:
-        made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
-        return redirect_to_own(f"console/bulk/{made.id}")
-
-    return start
+def _start(act: str, _asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:
+    made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
+    return redirect_to_own(f"console/bulk/{made.id}")
 
 
 def _confirmation(name: str, act: UserAct, many: Many) -> Act:
@@ -103,7 +100,7 @@ def _confirmation(name: str, act: UserAct, many: Many) -> Act:
         title=f"{many.title} these users",
         effects=lambda chosen: _effects(many, chosen.row),
         undo=many.undo,
-        do=_start(name),
+        do=partial(_start, name),
         needs_factor=act.needs_factor,
         is_destructive=act.is_destructive,
         takes_metadata=True,
@@ -120,7 +117,7 @@ _INVITING = {
             "Creates a user for each address and sends a link that is valid for seven days."
         ],
         undo="Sent emails can’t be recalled. Deleting a user voids the link.",
-        do=_start("invite"),
+        do=partial(_start, "invite"),
         takes_metadata=True,
         form=_ListForm,
         check=lambda _list, form: {

@@ -113,17 +113,13 @@ def download_data() -> Response:
 
 @blueprint.get("/account/delete")
 @signed_in(Level.AAL2)
-def show_deletion() -> Response:
+def show_deletion(problem: Problem | None = None) -> Response:
     require_proof()
-    return _deletion_page()
-
-
-def _deletion_page(problem: Problem | None = None) -> Response:
     return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
 
 
 @blueprint.post("/account/delete")
-@form("delete_user", shown=_deletion_page, level=Level.AAL2)
+@form("delete_user", shown=show_deletion, level=Level.AAL2)
 @audited("change_refused")
 def delete_account() -> Response:
     require_proof()

@@ -141,20 +141,16 @@ def _is_required() -> bool:
 
 @blueprint.get("/account/two-step")
 @signed_in(Level.SESSION)
-def show_two_step() -> Response:
-    require(current_asked(), add("factor"))
-    return _two_step_page()
-
-
-def _two_step_page(problem: Problem | None = None) -> Response:
+def show_two_step(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
+    require(current_asked(), add("factor"))
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
     shown = {"is_required": _is_required(), "number": number}
     return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
 
 
 @blueprint.post("/account/two-step")
-@form("enrol_factor", shown=_two_step_page, level=Level.ENROL)
+@form("enrol_factor", shown=show_two_step, level=Level.ENROL)
 def submit_two_step() -> Response:
     asked = current_asked()
     require(asked, add("factor"))

@@ -54,22 +54,18 @@ def submit_name() -> Response:
 @blueprint.get("/account/email", defaults={"kind": "email"})
 @blueprint.get("/account/phone", defaults={"kind": "phone"})
 @signed_in(Level.PROOF)
-def show_address(kind: AddressKind) -> Response:
-    require(current_asked(), add(kind))
-    return _address_page(kind)
-
-
-def _address_page(kind: AddressKind, problem: Problem | None = None) -> Response:
+def show_address(kind: AddressKind, problem: Problem | None = None) -> Response:
     if problem and "typed" in request.form:
         # The page of the code asked for another one.
         return _code_page(kind, problem)
+    require(current_asked(), add(kind))
     known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
     return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
 
 
 @blueprint.post("/account/email", defaults={"kind": "email"})
 @blueprint.post("/account/phone", defaults={"kind": "phone"})
-@form("change_user", "change_address", shown=_address_page, level=Level.PROOF)
+@form("change_user", "change_address", shown=show_address, level=Level.PROOF)
 @audited("change_refused")
 def submit_address(kind: AddressKind) -> Response:
     asked = current_asked()

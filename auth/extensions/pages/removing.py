@@ -137,7 +137,6 @@ def _wanted() -> _Removal:
 @blueprint.get("/account/remove")
 @signed_in(Level.SESSION)
 def show_removal(problem: Problem | None = None) -> Response:
-    """Show the consequences of a removal."""
     wanted, to = _wanted(), destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"
