@@ -51,7 +51,6 @@ def show_audit() -> Response:
         "audit.html",
         actions=_actions(),
         total=total if not any(request.args.values()) and total > 0 else None,
-        retention=latchkey.settings.audit_retention,
         first=first_page(),
         **found,
     )

@@ -40,7 +40,6 @@ def show_overview() -> Response:
         health=queries.select_health(latchkey.db, most=_MOST),
         totals=_totals(),
         most=_MOST,
-        needs_backup=not latchkey.settings.is_local,
         version=__version__,
     )
 

@@ -60,7 +60,7 @@ _KINDS = {
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    settings, user, known = latchkey.settings, own_user(), guard.live_caller()
+    user, known = own_user(), guard.live_caller()
     done, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
         "account.html",
@@ -80,13 +80,8 @@ def show_account() -> Response:
         },
         notice=text("done", done, **own) if has_text("done", done) else None,
         problem=told(),
-        offers_phone=settings.offers_phone,
-        may_link=settings.manual_linking,
-        has_console=settings.console and user["role"] == "admin",
         steps=[_step(each) for each in own_steps()],
         recovery_codes=recovery_codes.status(current_asked()).remaining,
-        may_enrol=settings.mfa_enabled,
-        may_add_passkeys=settings.passkeys_enabled,
         changes=len(removal.list_recent(latchkey.db, guard.caller_id())),
     )
 

@@ -180,7 +180,6 @@ def _page_with_providers(
         problem=problem or told(),
         typed_address=_typed_address(),
         providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
-        has_passkeys=latchkey.settings.passkeys_enabled,
         last_used=cookies.sent(LAST_USED),
         **values,
     )
