@@ -32,32 +32,20 @@ Days = Sequence["queries.ListDailyCounts"]
 def show_overview() -> Response:
     days = queries.list_daily_counts(latchkey.db, days=_DAYS)
     before, shown = days[:_DAYS], days[_DAYS:]
+    limits = latchkey.settings.message_totals if latchkey.settings.rate_limits_enabled else {}
+    seconds = [limit.get_expiry() for limit in limits.values()]
     return console_page(
         "overview.html",
         charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
         days=shown,
         failures=queries.list_failures(latchkey.db),
         health=queries.select_health(latchkey.db, most=_MOST),
-        totals=_totals(),
+        totals=queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds),
+        limits=limits,
+        titles=_TOTALS,
         most=_MOST,
         version=__version__,
     )
-
-
-def _totals() -> list[dict[str, Any]]:
-    """Return the number of requested messages of each total, and whether it exceeds three quarters."""
-    limits = latchkey.settings.message_totals
-    seconds = [limit.get_expiry() for limit in limits.values()]
-    return [
-        {
-            "title": _TOTALS[total.name],
-            "count": total.count,
-            "limit": limits[total.name],
-            "is_low": total.count * 4 >= limits[total.name].amount * 3,
-        }
-        for total in queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds)
-        if latchkey.settings.rate_limits_enabled
-    ]
 
 
 @blueprint.get("/console/settings")

@@ -6,7 +6,6 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.core.text.labels import label
 from auth.extensions.console.user_acts import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
 from auth.rules.users import ADDRESS_KINDS
@@ -73,7 +72,6 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         "facts": facts,
         "name": name[:_LONGEST_NAME] if isinstance(name, str) else "",
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
-        "made": label("origins", user.made_by),
         "explained": explained,
         "claims": json.dumps(explained.claims, ensure_ascii=False),
         "verdict": _verdict(explained),
@@ -81,7 +79,6 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, explained)),
         "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
         "identities": [_identity(identity) for identity in facts.identities],
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
         "tabs": dict(chain.from_iterable(each.user_tabs(user.id).items() for each in latchkey.extensions)),
