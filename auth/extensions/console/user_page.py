@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from auth.core.text import names
 from auth.extensions.console.user_acts import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
 from auth.rules.users import ADDRESS_KINDS
@@ -66,11 +67,11 @@ def show_user(user_id: str) -> Response:
 def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
     sessions = queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS)
-    is_administrator, name = user.role == "admin", facts.user_metadata.get("name")
+    is_administrator = user.role == "admin"
     return {
         "user": user,
         "facts": facts,
-        "name": name[:_LONGEST_NAME] if isinstance(name, str) else "",
+        "name": (names.of_user(facts.user_metadata) or "")[:_LONGEST_NAME],
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
         "explained": explained,
         "claims": json.dumps(explained.claims, ensure_ascii=False),
