@@ -9,21 +9,12 @@ from flask import Blueprint, Response
 from auth.core.text import names
 from auth.extensions.console.user_acts import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
-from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import told
-from auth.web.html.admin.console_page import (
-    Filters,
-    console_page,
-    device,
-    first_page,
-    page_after,
-    pretty,
-)
-from auth.web.html.page import provider
+from auth.web.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
 from auth.web.input import known_id, read_query
 from sql import queries
 
@@ -66,7 +57,6 @@ def show_user(user_id: str) -> Response:
 
 def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
-    sessions = queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS)
     is_administrator = user.role == "admin"
     return {
         "user": user,
@@ -79,8 +69,7 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, explained)),
-        "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "identities": [_identity(identity) for identity in facts.identities],
+        "sessions": queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS),
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
         "tabs": dict(chain.from_iterable(each.user_tabs(user.id).items() for each in latchkey.extensions)),
     }
@@ -105,12 +94,6 @@ def _possible(user: "queries.SelectSummary", explained: explanation.Explanation)
         "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
     }
     return [name for name in USER_ACTS if wanted.get(name, True)]
-
-
-def _identity(identity: dict[str, Any]) -> dict[str, Any]:
-    data, name = identity["data"], identity["provider"]
-    title = name.title() if name in ADDRESS_KINDS else provider(name)["title"]
-    return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
 
 
 def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
