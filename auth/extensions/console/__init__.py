@@ -25,13 +25,10 @@ class Console(Extension):
 
     def init_app(self, app: "Flask") -> None:
         """Register the sections, also those of other extensions."""
-        from auth.web.context import EXTENSION as PARTS
         from auth.web.html import register_pages
         from auth.web.html.admin.access import show_error
 
-        extensions = app.extensions[PARTS].extensions
-        sections = [section for each in extensions for section in each.blueprints(each.sections)]
-        register_pages(app, "console", sections, show_error)
+        register_pages(app, "console", lambda each: each.sections, show_error)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return ((r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?", "{}"),)

@@ -55,7 +55,6 @@ def show_webhook(webhook_id: str) -> Response:
     return console_page(
         "webhook.html",
         webhook=known,
-        all_events=len(known.events) == len(EVENTS),
         acts=_WEBHOOK_ACTS,
         possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
         notice=told(_WEBHOOK_ACTS | _DELIVERY_ACTS),

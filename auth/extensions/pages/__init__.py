@@ -17,13 +17,10 @@ class Pages(Extension):
 
     def init_app(self, app: "Flask") -> None:
         """Register the pages, also those of other extensions."""
-        from auth.web.context import EXTENSION as PARTS
         from auth.web.html import register_pages
         from auth.web.html.problems import show_on_page
 
-        extensions = app.extensions[PARTS].extensions
-        pages = [page for each in extensions for page in each.blueprints(each.pages)]
-        register_pages(app, "pages", pages, show_on_page)
+        register_pages(app, "pages", lambda each: each.pages, show_on_page)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return (

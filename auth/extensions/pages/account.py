@@ -42,8 +42,6 @@ from sql import queries
 
 blueprint = Blueprint("account", __name__)
 
-_ID = form_schemas.IdForm()
-_ALL = {"page_size": 1000, "page_offset": 0}
 _MOST_ACTIVITY = 10_000
 # The texts for the types of recent additions.
 _KINDS = {
@@ -135,7 +133,7 @@ def show_deleted() -> Response:
 @blueprint.post("/account/sessions/end")
 @form("end_session", level=Level.AAL2)
 def end_device() -> Response:
-    session_id = known_id(read_form(_ID)["id"], "device.not_found")
+    session_id = known_id(read_form(form_schemas.IdForm())["id"], "device.not_found")
     # It is not an error if the session has ended meanwhile.
     end_session(current_asked(), session_id)
     if session_id == g.caller.session_id:
@@ -222,7 +220,8 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the sessions, the current one first, and the ids of those that opened sessions for
     applications."""
-    row = guard.admit_reader(queries.select_sessions(latchkey.db, **_ALL, **guard.caller_ids()))
+    found = queries.select_sessions(latchkey.db, page_size=1000, page_offset=0, **guard.caller_ids())
+    row = guard.admit_reader(found)
     return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 

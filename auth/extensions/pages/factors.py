@@ -131,21 +131,14 @@ def _page(template: str, **values: Any) -> Response:
     return page(template, script=True, to=destination(), **values)
 
 
-def _is_required() -> bool:
-    try:
-        guard.live_caller(Level.AAL2)
-    except ApiError as error:
-        return error.error_code == "insufficient_aal"
-    return False
-
-
 @blueprint.get("/account/two-step")
 @signed_in(Level.SESSION)
 def show_two_step(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
     require(current_asked(), add("factor"))
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
-    shown = {"is_required": _is_required(), "number": number}
+    known = browser_sessions.resume(Level.AAL2)
+    shown = {"is_required": known is not None and known.lacks_level, "number": number}
     return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
 
 

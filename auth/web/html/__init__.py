@@ -1,11 +1,13 @@
 """Common code of all pages: the layout, forms, problems and links."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from flask import Blueprint, Flask, Response
 
 from auth.core.settings import Settings
 from auth.core.settings.brand import logo_file
+from auth.extensions import Extension
+from auth.web.context import EXTENSION as PARTS
 from auth.web.edge import for_no_other_origin
 
 
@@ -25,11 +27,16 @@ def init_app(app: Flask, settings: Settings) -> None:
 
 
 def register_pages(
-    app: Flask, name: str, blueprints: Iterable[Blueprint], show_error: Callable[[Exception], Response]
+    app: Flask,
+    name: str,
+    files_of: Callable[[Extension], Sequence[str]],
+    show_error: Callable[[Exception], Response],
 ) -> None:
+    """Register the pages in these files of every extension that is on."""
     pages = Blueprint(name, __name__)
-    for each in blueprints:
-        pages.register_blueprint(each)
+    for extension in app.extensions[PARTS].extensions:
+        for each in extension.blueprints(files_of(extension)):
+            pages.register_blueprint(each)
     pages.register_error_handler(Exception, show_error)
     pages.after_request(for_no_other_origin)
     app.register_blueprint(pages)
