@@ -28,19 +28,10 @@ _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = 
 
 @contextmanager
 def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
-    """Take a turn to ask a hook. It never fails open: refuse if it cannot be asked, refuses or fails."""
-    try:
-        with turn(hook, subject):
-            yield
-    except (HookRefused, HookFailed) as error:
-        raise _refusal(asked, error) from error
-
-
-@contextmanager
-def turn(hook: Hook, subject: str) -> Iterator[None]:
     """Wait until no other call for the same subject, a user or else a network, is in progress.
 
-    This also limits the calls of a slow hook, and of one that causes calls of itself.
+    This also limits the calls of a slow hook, and of one that causes calls of itself. A hook never fails
+    open: refuse if it cannot be asked, refuses or fails.
     """
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
@@ -49,7 +40,10 @@ def turn(hook: Hook, subject: str) -> Iterator[None]:
             if not wait_for(semaphore, last - time.monotonic()):
                 raise unavailable()
             held.callback(semaphore.release)
-        yield
+        try:
+            yield
+        except (HookRefused, HookFailed) as error:
+            raise _refusal(asked, error) from error
 
 
 def metadata(asked: Asked, hook: Hook) -> dict[str, str]:
