@@ -118,9 +118,7 @@ def delete_account() -> Response:
     require_proof()
     read_form(form_schemas.DeletionForm())
     delete_caller(current_asked(), {})
-    response = redirect_to_own("account/deleted", "deleted")
-    browser_sessions.forget(response)
-    return response
+    return browser_sessions.forget(redirect_to_own("account/deleted", "deleted"))
 
 
 @blueprint.get("/account/deleted")

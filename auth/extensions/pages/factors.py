@@ -19,7 +19,7 @@ from auth.web import Level, audited, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html import browser_sessions, form_schemas, forms
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.challenges import (
     factors_without_challenge,
@@ -121,9 +121,7 @@ def skip_second_step() -> Response:
 
 def _raised() -> Response:
     browser_sessions.resume()
-    response = redirect_onward(destination())
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(redirect_onward(destination()))
 
 
 def _page(template: str, **values: Any) -> Response:
@@ -165,8 +163,7 @@ def show_first_code(problem: Problem | None = None) -> Response:
     except ApiError as error:
         if error.error_code != "mfa_factor_not_found":
             raise
-        start = destination().path("account/two-step")
-        return redirect_to_own(with_query(start, forms.signed_query(error_code=error.error_code)))
+        return redirect_to_own(destination().path("account/two-step"), error_code=error.error_code)
     secret = app["secret"]
     spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
     # We generated the SVG.
@@ -188,9 +185,9 @@ def submit_first_code() -> Response:
     factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
     browser_sessions.resume()
     has_codes = recovery_codes.status(current_asked()).remaining
-    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(
+        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
+    )
 
 
 @blueprint.get("/account/recovery-codes")

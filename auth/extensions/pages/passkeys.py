@@ -89,9 +89,9 @@ def submit_new_passkey() -> Response:
     # The registration has raised the session.
     browser_sessions.resume()
     to = destination()
-    response = redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(
+        redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
+    )
 
 
 def own_passkeys() -> list[dict[str, Any]]:

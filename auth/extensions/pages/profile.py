@@ -19,7 +19,7 @@ from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import form_schemas, forms
+from auth.web.html import form_schemas
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, page, redirect_to_own
@@ -98,9 +98,7 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     """Ask for the code that was sent to a new address, or continue after a link has confirmed it."""
     kept = typed()
     if kept is None:
-        return redirect_to_own(
-            with_query(f"account/{kind}", forms.signed_query(error_code="insufficient_permissions"))
-        )
+        return redirect_to_own(f"account/{kind}", error_code="insufficient_permissions")
     if not problem and _has(kept.address):
         return redirect_to_own("account", kind)
     again = next_code(outgoing.seconds_to_wait(current_asked(), kept.address))
