@@ -84,10 +84,7 @@ def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
 def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     if not chosen.has_effect:
         raise ApiError("validation_failed", "ids: must be at least one user")
-    return {
-        "targets": chosen.row.ids,
-        "options": {name: request.form[name] for name in form},
-    }
+    return {"targets": chosen.row.ids, "options": {name: request.form[name] for name in form}}
 
 
 def _start(act: str, _asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:

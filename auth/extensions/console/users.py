@@ -86,11 +86,7 @@ def show_users() -> Response:
         "signed_in": {name: title for name, (title, _filter) in _SIGNED_IN.items()},
         "sort": _SORTS,
     }
-    values: dict[str, Any] = {
-        "query": query,
-        "choices": choices,
-        "readings": _READINGS,
-    }
+    values: dict[str, Any] = {"query": query, "choices": choices, "readings": _READINGS}
     try:
         found = _find(query)
     except QueryCanceled:

@@ -177,15 +177,13 @@ def _connect() -> Response:
 def show_changes() -> Response:
     """Show recent additions, even to a user who cannot pass a thief's second step."""
     guard.live_caller()
-    to, recent = destination(), removal.list_recent(latchkey.db, guard.caller_id())
-    here, changes = f"/{to.path('account/changes')}", [shown_change(change) for change in recent]
+    to = destination()
     return page(
         "account_changes.html",
         script=True,
-        here=here,
+        here=f"/{to.path('account/changes')}",
         to=to,
-        problem=None,
-        changes=changes,
+        changes=[shown_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
         done=forms.signed("done"),
     )
 

@@ -194,7 +194,7 @@ def submit_first_code() -> Response:
 @signed_in(Level.SECOND_FACTOR)
 def show_recovery_codes() -> Response:
     require(current_asked(), add("recovery_codes"))
-    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
+    return page("account_codes.html", script=True, here="/account/recovery-codes")
 
 
 @blueprint.post("/account/recovery-codes")

@@ -31,9 +31,7 @@ def show_passkey() -> Response:
     require_enabled(asked)
     if not may_challenge():
         return Response()
-    return form_page(
-        "passkey.html", "sign-in/passkey", problem=None, challenge=assertions.begin_sign_in(asked)
-    )
+    return form_page("passkey.html", "sign-in/passkey", challenge=assertions.begin_sign_in(asked))
 
 
 @blueprint.post("/sign-in/passkey")
@@ -49,11 +47,8 @@ def begin_with_passkey() -> Response:
 def submit_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
-    return redirect_with_cookie(
-        assertions.sign_in(asked, sent_credential(), hook=None),
-        destination(),
-        way="passkey",
-    )
+    session = assertions.sign_in(asked, sent_credential(), hook=None)
+    return redirect_with_cookie(session, destination(), way="passkey")
 
 
 def ending() -> dict[str, bool]:
