@@ -5,6 +5,7 @@ import json
 import sys
 import time
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,10 @@ from sql import queries
 
 # The names of their settings, by argument.
 _NAMES = {name.replace("_", "-"): name for name in NAMES}
+
+
+class _Rollback(Exception):
+    pass
 
 
 @click.group("hooks", short_help="Make secrets of hooks, and try hooks out.")
@@ -72,7 +77,9 @@ def test(name: str, subject: str) -> None:
         result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
         try:
             if hook.function:
-                result["answer"] = access_token.try_function(parts.db, hook.name, hook.function, event)
+                with suppress(_Rollback), parts.db.transaction() as tx:
+                    result["answer"] = access_token.call_function(tx, hook.name, hook.function, event)
+                    raise _Rollback
             else:
                 result["answer"] = http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":
