@@ -10,7 +10,7 @@ from auth.flows.sign_in.reauthentication import add, require
 from auth.web import Level, audited, fields, guard, schemas
 from auth.web.asked import current_asked
 from auth.web.html.browser_sessions import signed_in
-from auth.web.html.page import ago, application, date_alone, page, text
+from auth.web.html.page import ago, date_alone, page, text
 from auth.web.html.problems import Problem, form
 from auth.web.input import check, read_form
 
@@ -27,10 +27,7 @@ _Scopes = schemas.Input.of(scopes=fields.KeyScopes(required=True))
 
 def shown_keys() -> list[dict[str, Any]]:
     """Return the caller's API keys for the account page."""
-    return [
-        {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
-        for key in api_keys.own(current_asked())
-    ]
+    return [key | {"states": states(key)} for key in api_keys.own(current_asked())]
 
 
 def states(key: dict[str, Any]) -> list[Any]:

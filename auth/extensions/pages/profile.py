@@ -102,9 +102,9 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     if not problem and _has(kept.address):
         return redirect_to_own("account", kind)
     again = next_code(outgoing.seconds_to_wait(current_asked(), kept.address))
-    address_of_page = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)}
+    shown = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)} | again
     here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
-    return page("account_code.html", script=True, here=here, problem=said, names=address_of_page, **again)
+    return page("account_code.html", script=True, here=here, problem=said, **shown)
 
 
 @blueprint.post("/account/email/verify", defaults={"kind": "email"})
