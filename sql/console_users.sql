@@ -69,8 +69,7 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
            AND o.last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
          LIMIT :few + 1) AS found;
 
--- name: search_users(filters jsonb, among text[], sort text, descending boolean, place text, id uuid,
---                    page_size integer) -> rows
+-- name: search_users(filters jsonb, among text[], sort text, place text, id uuid, page_size integer) -> rows
 -- A page of the users that pass the filters, in the order of an index, from the beginning or after a place.
 SELECT u.id,
        CASE :sort WHEN 'newest' THEN u.created_at::text WHEN 'last_sign_in' THEN o.last_sign_in_at::text
@@ -80,32 +79,17 @@ SELECT u.id,
  WHERE o.last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
    AND o.last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
    AND (:place IS NULL
-    OR CASE :sort || CASE WHEN :descending THEN ' descending' ELSE '' END
-         WHEN 'newest descending' THEN (u.created_at, u.id) < (:place::timestamptz, :id)
-         WHEN 'newest' THEN (u.created_at, u.id) > (:place::timestamptz, :id)
-         WHEN 'last_sign_in descending' THEN (o.last_sign_in_at, o.user_id) < (:place::timestamptz, :id)
-         WHEN 'last_sign_in' THEN (o.last_sign_in_at, o.user_id) > (:place::timestamptz, :id)
-         WHEN 'email descending' THEN u.email < :place
+    OR CASE :sort
+         WHEN 'newest' THEN (u.created_at, u.id) < (:place::timestamptz, :id)
+         WHEN 'last_sign_in' THEN (o.last_sign_in_at, o.user_id) < (:place::timestamptz, :id)
          WHEN 'email' THEN u.email > :place
-         WHEN 'phone descending' THEN u.phone < :place
          WHEN 'phone' THEN u.phone > :place
-         WHEN 'id descending' THEN u.id < :id
          ELSE u.id > :id
        END)
- ORDER BY CASE WHEN :descending
-               THEN CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END
-          END DESC,
-          CASE WHEN NOT :descending
-               THEN CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END
-          END,
-          CASE WHEN :descending
-               THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END
-          END DESC,
-          CASE WHEN NOT :descending
-               THEN CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END
-          END,
-          CASE WHEN :descending AND :sort NOT IN ('email', 'phone') THEN u.id END DESC,
-          CASE WHEN NOT :descending AND :sort NOT IN ('email', 'phone') THEN u.id END
+ ORDER BY CASE :sort WHEN 'newest' THEN u.created_at WHEN 'last_sign_in' THEN o.last_sign_in_at END DESC,
+          CASE :sort WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone END,
+          CASE WHEN :sort IN ('newest', 'last_sign_in') THEN u.id END DESC,
+          CASE WHEN :sort = 'id' THEN u.id END
  LIMIT :page_size;
 
 -- name: estimate_rows(relation text) -> row

@@ -491,7 +491,7 @@ class SearchUsers(NamedTuple):
     id: str
     place: str
 
-def search_users(on: Runner, /, *, filters: Any | None, among: Sequence[str | None] | None, sort: str | None, descending: bool | None, place: str | None, id: str | None, page_size: int | None) -> list[SearchUsers]: ...
+def search_users(on: Runner, /, *, filters: Any | None, among: Sequence[str | None] | None, sort: str | None, place: str | None, id: str | None, page_size: int | None) -> list[SearchUsers]: ...
 
 class EstimateRows(NamedTuple):
     total: int

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auth.core.settings import Settings
+from auth.core.settings.values.hooks import NAMES
 
 if TYPE_CHECKING:
     from flask import Blueprint, Flask
@@ -37,42 +38,49 @@ class Waiting:
     fields: Mapping[str, str]
 
 
-class AdmissionHook(Protocol):
-    def __call__(
-        self,
-        asked: "Asked",
-        id: str,
-        *,
-        email: str | None,
-        phone: str | None,
-        data: dict[str, Any],
-        provider: str | None,
-    ) -> None:
-        """Refuse a new user, or a user's first address. Call it outside any transaction."""
+@dataclass(frozen=True)
+class Candidate:
+    """A new user, or a user with a first address, and the provider that gives it."""
+
+    id: str
+    email: str | None
+    phone: str | None
+    data: Mapping[str, Any]
+    provider: str | None = None
 
 
-class TokenHook(Protocol):
-    def __call__(self, asked: "Asked", claims: dict[str, Any], method: str) -> dict[str, Any]:
-        """Return the claims to sign. Call it outside any transaction.
-
-        `method` is how the user authenticated.
-        """
+# Refuses a candidate. Call it outside any transaction.
+AdmissionHook = Callable[["Asked", Candidate], None]
+# Returns the claims to sign, from the claims and how the user authenticated. Call it outside any transaction.
+TokenHook = Callable[["Asked", dict[str, Any], str], dict[str, Any]]
 
 
 class Extension(Protocol):
     """The interface of an extension.
 
-    Each method is optional, and imports its dependencies when it is called.
+    Everything is optional. Methods import their dependencies when they are called.
     """
 
     settings: Settings
+    # Files of the package with views: those of the JSON API, pages for users, and sections of the console.
+    api: Sequence[str] = ()
+    pages: Sequence[str] = ()
+    sections: Sequence[str] = ()
+    # The place, path and title of sections in the console's navigation.
+    navigation: Sequence[tuple[int, str, str]] = ()
+    # The name of the command in the file `command`. It exists whether the extension is on or not.
+    command: str | None = None
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     def init_app(self, app: "Flask") -> None:
         """Register the routes."""
-        return
+        for blueprint in self.blueprints(self.api):
+            app.register_blueprint(blueprint)
+
+    def blueprints(self, files: Sequence[str]) -> "list[Blueprint]":
+        return [import_module(f"{type(self).__module__}.{file}").blueprint for file in files]
 
     # The JSON API
 
@@ -116,9 +124,6 @@ class Extension(Protocol):
 
     # Pages and console
 
-    def pages(self) -> "Sequence[Blueprint]":
-        return ()
-
     def next_pages(self) -> Sequence[tuple[str, str]]:
         """Return pages to which a sign-in, a second step or a proof may return.
 
@@ -129,14 +134,6 @@ class Extension(Protocol):
     def waiting_behind(self, next_page: str) -> Waiting | None:
         """Return the application that waits behind a page, or None."""
         return None
-
-    def sections(self) -> "Sequence[Blueprint]":
-        """Return sections of the console."""
-        return ()
-
-    def navigation(self) -> Sequence[tuple[int, str, str]]:
-        """Return the place, path and title of sections in the console's navigation."""
-        return ()
 
     def account_tabs(self) -> Mapping[str, Any]:
         """Return the variables of NAME/tab.html on the account page, below the text `tab` of the catalogue
@@ -158,23 +155,17 @@ class Extension(Protocol):
         return {}
 
     @staticmethod
-    def commands() -> Mapping[str, str]:
-        """Return the modules of commands by name, whether the extension is on or not."""
-        return {}
-
-    @staticmethod
     def checks() -> "Sequence[Check]":
         """Return the doctor's checks, whether the extension is on or not."""
         return ()
 
 
-_HOOKS = ("before_user_created", "custom_access_token", "send_email", "send_sms")
 EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "social": lambda _settings: True,
     "webhooks": lambda _settings: True,
     "openid": lambda settings: settings.oauth_server,
     "api_keys": lambda settings: settings.api_keys,
-    "hooks": lambda settings: any(settings.hook(name) for name in _HOOKS),
+    "hooks": lambda settings: any(settings.hook(name) for name in NAMES),
     "captcha": lambda settings: settings.captcha != "off",
     "sso": lambda settings: settings.sso,
     "docs": lambda _settings: True,
@@ -209,7 +200,8 @@ def on(settings: Settings) -> tuple[Extension, ...]:
 
 
 def commands() -> dict[str, str]:
-    return {name: module for each in _classes() for name, module in each.commands().items()}
+    """Return the modules of commands by name."""
+    return {each.command: f"{each.__module__}.command" for each in _classes() if each.command}
 
 
 def checks() -> "list[Check]":

@@ -6,6 +6,7 @@ answer nor its time reveals which it is. Administrators vouch for addresses, and
 
 from auth.core.addresses import is_email, is_possible_phone
 from auth.core.json_bodies import JsonObject
+from auth.extensions import Candidate
 from auth.rules import admission
 from auth.rules.refusals import Refusal
 from auth.rules.users import AddressKind
@@ -48,7 +49,7 @@ def ask_hook(
 ) -> None:
     """Let the operator's hook refuse, like `check`, addresses that a provider or an administrator gives."""
     for ask in asked.parts.admission_hooks:
-        ask(asked, user_id, email=email, phone=phone, data=data or {}, provider=provider)
+        ask(asked, Candidate(user_id, email, phone, data or {}, provider))
 
 
 def check_free(on: Runner, address: str, user_id: str | None = None) -> None:

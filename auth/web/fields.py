@@ -232,14 +232,6 @@ def Groups(value: object) -> list[str]:
 
 
 @_field
-def EntryOfTimeline(value: object) -> dict[str, Any]:
-    parts = re.fullmatch(rf"([^~]+)~([0-3])~({_UUID})", _text(value))
-    if parts is None:
-        raise ValidationError("must be the position of an entry")
-    return {"at": _timestamp(parts[1]), "place": int(parts[2]), "id": parts[3]}
-
-
-@_field
 def TypedCode(value: object) -> str:
     """Return the digits of a code as people type it: `123 456`."""
     digits = _code(value)

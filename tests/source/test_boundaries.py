@@ -167,14 +167,13 @@ def test_every_operation_of_a_user_that_changes_a_way_to_sign_in_is_held_against
 # The modules that open connections, and their targets. The first two check each address.
 CONNECTING = {
     "auth/core/net/bounded_http.py": "what HTTP to foreign addresses goes through",
-    "auth/extensions/captcha/siteverify.py": "by bounded_http; the operator chose the provider",
     "auth/core/passwords/leaked_ranges.py": "by bounded_http; the range API, or the operator's mirror",
     "auth/core/net/sockets.py": "what else goes to foreign addresses",
     "auth/core/providers/client.py": "by bounded_http; the operator configured the provider",
     "auth/core/providers/id_tokens.py": "by bounded_http; the operator configured the provider",
     "auth/extensions/openid/documents.py": "by bounded_http, to public addresses; documents of clients",
     "auth/delivery/senders/smtp.py": "the operator's mail server",
-    "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks and Twilio",
+    "auth/delivery/senders/http_post.py": "by bounded_http; hooks, webhooks, captchas and Twilio",
     "auth/ops/doctor/public_url.py": "the operator's doctor",
     "auth/ops/doctor/database.py": "the operator's doctor",
     "auth/ops/backups/rehearsals.py": "a service on this machine",
@@ -201,7 +200,7 @@ def test_requests_to_hooks_and_webhooks_are_signed_by_one_function():
 
 # The calls that wait for a provider or a hook.
 _FOREIGN = re.compile(
-    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.call|http_(post|hooks)\.\w+|before_user_created\.ask)"
+    r"(\w+\.)*(identify|identify_by_id_token|authorization_url)|(turns\.asking|http_post\.\w+|http_hooks\.ask|before_user_created\.ask)"
     r"|(issuing\.)?(about_new|about_own|answered)|access_token\.ask"
 )
 _TRANSACTION = re.compile(

@@ -1,4 +1,4 @@
-"""HTTP POST to hooks, webhooks and Twilio, bounded in time and size."""
+"""HTTP POST to hooks, webhooks, providers of captchas and Twilio, bounded in time and size."""
 
 import contextlib
 import json

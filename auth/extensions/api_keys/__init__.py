@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any
 from auth.extensions import Extension
 
 if TYPE_CHECKING:
-    from flask import Blueprint, Flask
     from flask.typing import ResponseReturnValue
 
     from sql import queries
 
 
 class ApiKeys(Extension):
-    def init_app(self, app: "Flask") -> None:
-        from auth.extensions.api_keys import routes
-
-        app.register_blueprint(routes.blueprint)
+    api = ("routes",)
+    pages = ("pages",)
+    sections = ("console",)
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
         from auth.extensions.api_keys import grant
@@ -28,18 +26,8 @@ class ApiKeys(Extension):
 
         return grant.claims_now(token, client)
 
-    def pages(self) -> "Sequence[Blueprint]":
-        from auth.extensions.api_keys import pages
-
-        return (pages.blueprint,)
-
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return (("api-keys", "account/{}"),)
-
-    def sections(self) -> "Sequence[Blueprint]":
-        from auth.extensions.api_keys import console
-
-        return (console.blueprint,)
 
     def account_tabs(self) -> Mapping[str, Any]:
         from auth.extensions.api_keys import pages

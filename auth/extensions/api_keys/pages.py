@@ -10,7 +10,7 @@ from auth.flows.sign_in.reauthentication import add, require
 from auth.web import Level, audited, fields, schemas
 from auth.web.asked import current_asked
 from auth.web.html.browser_sessions import signed_in
-from auth.web.html.page import ago, application, date_alone, page, text
+from auth.web.html.page import ago, date_alone, page, text
 from auth.web.html.problems import Problem, form
 from auth.web.input import check, read_form
 
@@ -27,10 +27,7 @@ _Scopes = schemas.Input.of(scopes=fields.KeyScopes(required=True))
 
 def shown_keys() -> list[dict[str, Any]]:
     """Return the caller's API keys for the account page."""
-    return [
-        {"id": key["id"], "name": application(key["name"]), "prefix": key["prefix"], "states": states(key)}
-        for key in api_keys.own(current_asked())
-    ]
+    return [key | {"states": states(key)} for key in api_keys.own(current_asked())]
 
 
 def states(key: dict[str, Any]) -> list[Any]:
@@ -52,17 +49,13 @@ def states(key: dict[str, Any]) -> list[Any]:
 
 @blueprint.get("/account/api-keys")
 @signed_in(Level.PROOF)
-def show_new_api_key() -> Response:
+def show_new_api_key(problem: Problem | None = None) -> Response:
     require(current_asked(), add("api_key"))
-    return _page()
-
-
-def _page(problem: Problem | None = None) -> Response:
     return page("api_keys/new.html", script=True, here="/account/api-keys", problem=problem, days=DAYS)
 
 
 @blueprint.post("/account/api-keys")
-@form("add_api_key", shown=_page, level=Level.PROOF)
+@form("add_api_key", shown=show_new_api_key, level=Level.PROOF)
 @audited("change_refused")
 def submit_new_api_key() -> Response:
     """Add an API key, and show it once."""

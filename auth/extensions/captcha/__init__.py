@@ -20,15 +20,17 @@ _ACTS = {
 
 
 class Captcha(Extension):
+    api = ("proofs_of_work",)
+
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._acts = {act for route in settings.captcha_routes for act in _ACTS[route]}
 
     def init_app(self, app: "Flask") -> None:
-        from auth.extensions.captcha import routes, widgets
+        from auth.extensions.captcha import widgets
 
         if self.settings.captcha == "altcha":
-            app.register_blueprint(routes.blueprint)
+            super().init_app(app)
         widgets.register(app, self.settings, self._acts)
 
     def check_act(self, act: str) -> None:

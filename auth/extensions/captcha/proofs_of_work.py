@@ -10,11 +10,13 @@ import hmac
 import json
 import os
 import re
-from typing import Any
+
+from flask import Blueprint, Response, jsonify
 
 from auth.core import json_bodies, promises
 from auth.core.tokens import derived_keys
 from auth.web.context import latchkey
+from auth.web.limits import limited
 from sql import queries
 
 _PREFIX = "00"
@@ -23,7 +25,13 @@ _KEY = re.compile(_PREFIX + r"[0-9a-f]{62}")
 _MOST = 2**32 - 1  # of the counter
 
 
-def make_challenge() -> dict[str, Any]:
+blueprint = Blueprint("captcha", __name__)
+
+
+@blueprint.get("/captcha/challenge")
+@limited("make_challenge")
+def make_challenge() -> Response:
+    """Return a challenge for the widget of ALTCHA, our pages and ALTCHA's solvers."""
     now = queries.read_time(latchkey.db).now
     parameters = {
         "algorithm": "PBKDF2/SHA-256",
@@ -34,7 +42,7 @@ def make_challenge() -> dict[str, Any]:
         "nonce": os.urandom(16).hex(),
         "salt": os.urandom(16).hex(),
     }
-    return {"parameters": parameters, "signature": _signatures(parameters)[0]}
+    return jsonify(parameters=parameters, signature=_signatures(parameters)[0])
 
 
 def problem_of(token: str) -> str | None:

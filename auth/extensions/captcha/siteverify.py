@@ -3,15 +3,14 @@
 import re
 import threading
 from typing import Any
-from urllib.parse import urlsplit
-
-import requests
+from urllib.parse import urlencode, urlsplit
 
 from auth.core.logs import ThrottledLog
 from auth.core.net import webhook_urls
-from auth.core.net.bounded_http import BoundedSession
-from auth.core.net.sockets import Deadline, why
+from auth.delivery.senders import http_post
+from auth.delivery.senders.sender import TryLater
 from auth.web import g
+from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 
@@ -56,18 +55,15 @@ def _answer(token: str) -> dict[str, Any]:
     if not _semaphore.acquire(blocking=False):
         raise _unavailable("too many wait for its answer")
     try:
-        with Deadline(_TIMEOUT, allows), BoundedSession() as session:
-            response = session.post(url, data=form)
-        if response.status_code >= 500:
-            raise _unavailable(f"it answered {response.status_code}")
-        answer = response.json()
-    except (requests.RequestException, OSError) as error:
-        raise _unavailable(why(error)) from error
-    except (ValueError, RecursionError):
-        raise _unavailable("its answer is not JSON") from None
+        body, headers = urlencode(form).encode(), {"Content-Type": FORM}
+        response = http_post.post(url, body, headers, timeout=_TIMEOUT, allows=allows)
+    except TryLater as failure:
+        raise _unavailable(failure.reason) from failure
     finally:
         _semaphore.release()
-    if not isinstance(answer, dict):
+    if response.status >= 500:
+        raise _unavailable(f"it answered {response.status}")
+    if not (answer := response.members()):
         raise _unavailable("its answer is not a JSON object")
     return answer
 

@@ -10,55 +10,25 @@ if TYPE_CHECKING:
 
 
 class Console(Extension):
+    sections = (
+        "overview", "user_page", "user_acts", "users", "bulk", "export", "audit", "webhooks", "messages",
+        "message_preview",
+    )  # fmt: skip
+    navigation = (
+        (10, "console", "Overview"),
+        (20, "console/users", "Users"),
+        (40, "console/audit", "Audit log"),
+        (50, "console/webhooks", "Webhooks"),
+        (60, "console/messages", "Messages"),
+        (70, "console/settings", "Settings"),
+    )
+
     def init_app(self, app: "Flask") -> None:
         """Register the sections, also those of other extensions."""
-        from flask import Blueprint
+        from auth.web.html import register_pages
+        from auth.web.html.admin.access import show_error
 
-        from auth.extensions.console import (
-            audit,
-            bulk,
-            export,
-            message_preview,
-            messages,
-            overview,
-            user_acts,
-            user_page,
-            users,
-            webhooks,
-        )
-        from auth.web.context import EXTENSION as PARTS
-        from auth.web.edge import for_no_other_origin
-        from auth.web.html.admin import access
-
-        own = (
-            overview,
-            user_page,
-            user_acts,
-            users,
-            bulk,
-            export,
-            audit,
-            webhooks,
-            messages,
-            message_preview,
-        )
-        added = [section for each in app.extensions[PARTS].extensions for section in each.sections()]
-        console = Blueprint("console", __name__)
-        for section in (*(module.blueprint for module in own), *added):
-            console.register_blueprint(section)
-        console.register_error_handler(Exception, access.show_error)
-        console.after_request(for_no_other_origin)
-        app.register_blueprint(console)
-
-    def navigation(self) -> Sequence[tuple[int, str, str]]:
-        return (
-            (10, "console", "Overview"),
-            (20, "console/users", "Users"),
-            (40, "console/audit", "Audit log"),
-            (50, "console/webhooks", "Webhooks"),
-            (60, "console/messages", "Messages"),
-            (70, "console/settings", "Settings"),
-        )
+        register_pages(app, "console", lambda each: each.sections, show_error)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return ((r"console(/[A-Za-z0-9-]+)*(\?[!-~]*)?", "{}"),)

@@ -5,7 +5,6 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth.core.text.labels import details, label, names
-from auth.core.text.user_agents import device
 from auth.flows.history import timeline
 from auth.web import fields
 from auth.web.context import latchkey
@@ -51,7 +50,6 @@ def show_audit() -> Response:
         "audit.html",
         actions=_actions(),
         total=total if not any(request.args.values()) and total > 0 else None,
-        retention=latchkey.settings.audit_retention,
         first=first_page(),
         **found,
     )
@@ -92,7 +90,7 @@ def _actions() -> list[tuple[str, str]]:
 def _entry(row: "queries.SearchAudit") -> dict[str, Any]:
     text = timeline.what(row)
     more = details(row.details, told=f"{text} {row.actor_address}")
-    return row._asdict() | {"text": text, "details": more, "device": device(row.user_agent)}
+    return row._asdict() | {"text": text, "details": more}
 
 
 def _id_of(text: str | None) -> str | None:

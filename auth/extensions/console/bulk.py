@@ -1,6 +1,5 @@
 """Acts on up to 500 users at once, in chunks that the browser requests one after the other."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -59,16 +58,9 @@ def _chosen() -> Subject:
     if ids is None or len(ids) > MOST:
         raise ApiError("validation_failed", f"ids: must be at most {MOST} users")
     row = queries.select_chosen(latchkey.db, ids=[id for id in ids if is_uuid(id)])
-    named = sorted(zip(row.names, row.ids, strict=True), key=lambda user: _natural(user[0]))
-    row = row._replace(names=[name for name, _id in named], ids=[id for _name, id in named])
     hidden = {"ids": ",".join(row.ids)}
     name = counted(len(row.ids), "user") if row.ids else "Users"
     return Subject(name, "console/users", row, hidden, has_effect=row.changeable > 0)
-
-
-def _natural(name: str) -> list[str | int]:
-    """Return a key of alternating texts and numbers, which sorts `bot2` before `bot10`."""
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
 def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
@@ -92,18 +84,12 @@ def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
 def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     if not chosen.has_effect:
         raise ApiError("validation_failed", "ids: must be at least one user")
-    return {
-        "targets": chosen.row.ids,
-        "options": {name: request.form[name] for name in form},
-    }
+    return {"targets": chosen.row.ids, "options": {name: request.form[name] for name in form}}
 
 
-def _start(act: str) -> Callable[[Asked, Subject, dict[str, Any]], Response]:
-    def start(_asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:
-        made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
-        return redirect_to_own(f"console/bulk/{made.id}")
-
-    return start
+def _start(act: str, _asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:
+    made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
+    return redirect_to_own(f"console/bulk/{made.id}")
 
 
 def _confirmation(name: str, act: UserAct, many: Many) -> Act:
@@ -111,8 +97,7 @@ def _confirmation(name: str, act: UserAct, many: Many) -> Act:
         title=f"{many.title} these users",
         effects=lambda chosen: _effects(many, chosen.row),
         undo=many.undo,
-        do=_start(name),
-        done="",
+        do=partial(_start, name),
         needs_factor=act.needs_factor,
         is_destructive=act.is_destructive,
         takes_metadata=True,
@@ -129,8 +114,7 @@ _INVITING = {
             "Creates a user for each address and sends a link that is valid for seven days."
         ],
         undo="Sent emails can’t be recalled. Deleting a user voids the link.",
-        do=_start("invite"),
-        done="",
+        do=partial(_start, "invite"),
         takes_metadata=True,
         form=_ListForm,
         check=lambda _list, form: {
@@ -207,13 +191,12 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
 
 def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     many = ACTS[bulk.act].many if bulk.act in ACTS else None
-    values = {
-        "bulk": bulk,
-        "total": len(bulk.targets),
-        "problem": problem,
-        "goes_on": goes_on and not problem,
-    }
-    values["title"] = many.title if many else "Invite"
     return console_page(
-        "bulk.html", status=problem.status if problem else 200, section="console/users", **values
+        "bulk.html",
+        status=problem.status if problem else 200,
+        section="console/users",
+        bulk=bulk,
+        title=many.title if many else "Invite",
+        problem=problem,
+        goes_on=goes_on and not problem,
     )

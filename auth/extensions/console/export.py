@@ -31,7 +31,6 @@ _ACTS = {
         ],
         undo="The audit log records the export.",
         do=_export,
-        done="",
         is_download=True,
     )
 }

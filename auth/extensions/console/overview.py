@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth import __version__
 from auth.core.keys import rotation
@@ -32,46 +32,29 @@ Days = Sequence["queries.ListDailyCounts"]
 def show_overview() -> Response:
     days = queries.list_daily_counts(latchkey.db, days=_DAYS)
     before, shown = days[:_DAYS], days[_DAYS:]
+    limits = latchkey.settings.message_totals if latchkey.settings.rate_limits_enabled else {}
+    seconds = [limit.get_expiry() for limit in limits.values()]
     return console_page(
         "overview.html",
         charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
         days=shown,
         failures=queries.list_failures(latchkey.db),
         health=queries.select_health(latchkey.db, most=_MOST),
-        totals=_totals(),
+        totals=queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds),
+        limits=limits,
+        titles=_TOTALS,
         most=_MOST,
-        needs_backup=not latchkey.settings.is_local,
         version=__version__,
     )
-
-
-def _totals() -> list[dict[str, Any]]:
-    """Return the number of requested messages of each total, and whether it exceeds three quarters."""
-    limits = latchkey.settings.message_totals
-    seconds = [limit.get_expiry() for limit in limits.values()]
-    return [
-        {
-            "title": _TOTALS[total.name],
-            "count": total.count,
-            "limit": limits[total.name],
-            "is_low": total.count * 4 >= limits[total.name].amount * 3,
-        }
-        for total in queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds)
-        if latchkey.settings.rate_limits_enabled
-    ]
 
 
 @blueprint.get("/console/settings")
 @administrator
 def show_settings() -> Response:
     """Show the settings of this node: first those that are set, then the defaults."""
-    part = request.args.get("q", "").strip()
-    found = [
-        each for each in listed(latchkey.key_ring.settings) if part.upper().replace(" ", "_") in each.name
-    ]
+    found = [*listed(latchkey.key_ring.settings)]
     return console_page(
         "settings.html",
-        q=part,
         chosen=[each for each in found if each.origin != DEFAULT],
         defaults=[each for each in found if each.origin == DEFAULT],
         where=_where,

@@ -3,21 +3,18 @@
 import json
 from itertools import chain
 from typing import Any
-from urllib.parse import urlencode
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
-from auth.core.text.labels import label
+from auth.core.text import names
 from auth.extensions.console.user_acts import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
-from auth.rules.users import ADDRESS_KINDS
-from auth.web import fields, g, schemas
+from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.acts import told
-from auth.web.html.admin.console_page import console_page, device, pretty
-from auth.web.html.page import provider
+from auth.web.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
 from auth.web.input import known_id, read_query
 from sql import queries
 
@@ -33,14 +30,19 @@ _KINDS_OF_ENTRIES = {
     "message": "Messages",
     "event": "Events",
 }
-_TimelineQuery = schemas.Input.of(kind=fields.Choice(*_KINDS_OF_ENTRIES), before=fields.EntryOfTimeline())
+
+
+class _TimelineFilters(Filters):
+    kind = fields.Choice(*_KINDS_OF_ENTRIES, load_default=None)
+    # The order of entries of one moment.
+    before_place = fields.Choice(*"0123", load_default=None)
 
 
 @blueprint.get("/console/users/<user_id>")
 @administrator
 def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
-    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineQuery())
+    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineFilters())
     story = _story(id, query)
     known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
@@ -55,22 +57,19 @@ def show_user(user_id: str) -> Response:
 
 def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
-    sessions = queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS)
-    is_administrator, name = user.role == "admin", facts.user_metadata.get("name")
+    is_administrator = user.role == "admin"
     return {
         "user": user,
-        "name": name[:_LONGEST_NAME] if isinstance(name, str) else "",
+        "facts": facts,
+        "name": (names.of_user(facts.user_metadata) or "")[:_LONGEST_NAME],
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
-        "made": label("origins", user.made_by),
         "explained": explained,
         "claims": json.dumps(explained.claims, ensure_ascii=False),
         "verdict": _verdict(explained),
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, explained)),
-        "sessions": [session._asdict() | {"device": device(session.user_agent)} for session in sessions],
-        "factors": [factor | {"kind": label("factors", factor["type"])} for factor in facts.factors],
-        "identities": [_identity(identity) for identity in facts.identities],
+        "sessions": queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS),
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
         "tabs": dict(chain.from_iterable(each.user_tabs(user.id).items() for each in latchkey.extensions)),
     }
@@ -97,32 +96,15 @@ def _possible(user: "queries.SelectSummary", explained: explanation.Explanation)
     return [name for name in USER_ACTS if wanted.get(name, True)]
 
 
-def _identity(identity: dict[str, Any]) -> dict[str, Any]:
-    data, name = identity["data"], identity["provider"]
-    title = name.title() if name in ADDRESS_KINDS else provider(name)["title"]
-    return identity | {"title": title, "known_as": data.get("email") or data.get("phone") or data.get("name")}
-
-
 def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of the timeline, with the URLs of the filters and of the adjacent pages."""
-    kind, before = query.get("kind"), query.get("before")
-    cursor = {f"before_{name}": value for name, value in (before or {}).items()}
-    cursor = dict.fromkeys(("before_at", "before_place", "before_id")) | cursor
-    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, kind=kind, page_size=ENTRIES, **cursor)
-    entries, older = rows[:ENTRIES], None
-    if len(rows) > ENTRIES:
-        last = entries[-1]
-        older = _url(kind=kind, before=f"{last.at}~{last.place}~{last.id}")
+    """Return a page of the timeline, and the URLs of the first and the next one."""
+    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, page_size=ENTRIES, **query)
+    entries = rows[:ENTRIES]
+    last = entries[-1] if len(rows) > ENTRIES else None
     return {
         "entries": [entry._asdict() | {"text": timeline.sentence(entry)} for entry in entries],
-        "kinds": [(title, name == kind, _url(kind=name)) for name, title in _KINDS_OF_ENTRIES.items()],
-        "all": (kind is None, _url()),
-        "first": _url(kind=kind) if before else None,
-        "older": older,
+        "kinds": _KINDS_OF_ENTRIES,
+        "kind": query["kind"],
+        "first": first_page(),
+        "older": page_after(last.at, last.id, before_place=str(last.place)) if last else None,
     }
-
-
-def _url(**parameters: str | None) -> str:
-    given = {name: value for name, value in parameters.items() if value}
-    path = request.path.rpartition("/")[2]
-    return f"{path}?{urlencode(given)}#timeline" if given else f"{path}#timeline"

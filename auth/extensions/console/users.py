@@ -1,9 +1,7 @@
 """Finding users among a million: by words, by the start of an address or ID, and by filters."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
@@ -17,8 +15,8 @@ from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.console_page import console_page, whole_address
-from auth.web.html.page import provider, root
-from auth.web.input import read_query
+from auth.web.html.page import provider
+from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
 
@@ -65,19 +63,21 @@ _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 
 Query = Input.of(
-    **{name: fields.Text() for name in ("q", "provider", "after", "before")},
+    **{name: fields.Text() for name in ("q", "provider", "after")},
     by=fields.Choice("", "all", *_READINGS),
     status=fields.Choice(*_STATUSES),
     factor=fields.Choice(*_FACTORS),
     signed_in=fields.Choice(*_SIGNED_IN),
     sort=fields.Choice(*_SORTS, load_default="newest"),
 )
+# A place in the order by a time. Python reads formats that Postgres does not.
+_Place = Input.of(after=fields.Timestamp())
 
 
 @blueprint.get("/console/users")
 @administrator
 def show_users() -> Response:
-    query = {name: value for name, value in read_query(Query()).items() if value}
+    query = {name: value for name, value in read_query(Query()).items() if value not in ("", "all")}
     providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,
@@ -86,12 +86,7 @@ def show_users() -> Response:
         "signed_in": {name: title for name, (title, _filter) in _SIGNED_IN.items()},
         "sort": _SORTS,
     }
-    values: dict[str, Any] = {
-        "query": query,
-        "choices": choices,
-        "link": _linker(query),
-        "readings": _READINGS,
-    }
+    values: dict[str, Any] = {"query": query, "choices": choices, "readings": _READINGS}
     try:
         found = _find(query)
     except QueryCanceled:
@@ -99,23 +94,14 @@ def show_users() -> Response:
     return console_page("users.html", found=found, provider=provider, **values)
 
 
-def _linker(query: dict[str, str]) -> Callable[..., str]:
-    kept = {name: value for name, value in query.items() if name not in ("after", "before")}
-
-    def link(path: str = "console/users", **changes: str) -> str:
-        query = {name: value for name, value in (kept | changes).items() if value != "all"}
-        return f"{root()}{path}?{urlencode(query)}"
-
-    return link
-
-
 def _find(query: dict[str, str]) -> dict[str, Any]:
-    """Return a page of users, with the places of the pages before and after it, and their total.
+    """Return a page of users, with the place of the next one, and their total.
 
-    `reading` is how the search was understood, one of `readings`. `pending` are users who requested exactly
-    this address but have not confirmed it. Raises `QueryCanceled` if it takes too long.
+    `reading` is how the search was understood, one of `readings`, and `filters` the query of the first page
+    with it. `pending` are users who requested exactly this address but have not confirmed it. Raises
+    `QueryCanceled` if it takes too long.
     """
-    text, filters = query.get("q", ""), _filters(query)
+    text, filters, is_first = query.get("q", ""), _filters(query), "after" not in query
     readings, chosen = searches.readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
@@ -124,25 +110,26 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         is_many = total > FEW or wanted.keys() == {"common"}
         among, least = (None, PAGE_SIZE) if is_many else few(wanted)
         order = reading if reading in _SORTED else "last_sign_in" if "within" in wanted else query["sort"]
-        rows, is_first, is_last = _page(order, wanted, among, query)
+        rows, is_last = _page(order, wanted, among, query.get("after"))
         if rows:
             break
     locks = counts.locks(latchkey.settings)
     users = queries.describe_users(latchkey.db, ids=[row.id for row in rows], locks=locks)
     address = whole_address(text) if is_first else None
+    count = None if among is None else len(among)
     if is_first and is_last:
-        among = rows
+        count = len(rows)
     return {
         "users": users,
         "pending": queries.list_pending_users(latchkey.db, address=address) if address else [],
-        "count": None if among is None else len(among),
-        "total": _estimate(total, least) if among is None else counted(len(among), "user"),
+        "count": count,
+        "total": _estimate(total, least) if count is None else counted(count, "user"),
         "reading": reading,
+        "filters": {name: text for name, text in (query | {"by": reading}).items() if name != "after"},
         "is_sorted": reading in _SORTED or "within" in wanted,
         "readings": list(readings),
         "is_first": is_first,
-        "previous": None if is_first or not rows else _named(rows[0]),
-        "next": None if is_last else _named(rows[-1]),
+        "next": None if is_last else f"{rows[-1].place}~{rows[-1].id}",
     }
 
 
@@ -195,46 +182,27 @@ def few(wanted: Filters) -> tuple[list[str] | None, int]:
 
 
 def _page(
-    sort: str, wanted: Filters, among: list[str] | None, query: dict[str, str]
-) -> tuple[list[Any], bool, bool]:
-    """Return the rows of a page, and whether it is the first and the last one. Raises `QueryCanceled`."""
-    is_first = "after" not in query
+    sort: str, wanted: Filters, among: list[str] | None, after: str | None
+) -> tuple[list["queries.SearchUsers"], bool]:
+    """Return the rows of a page, and whether it is the last one. Raises `QueryCanceled`."""
     if among == []:
-        return [], is_first, True
-    start: dict[str, Any] = {"filters": wanted, "among": among, "sort": sort, "page_size": PAGE_SIZE + 1}
-    descending = sort in _SORTS
+        return [], True
+    place: dict[str, Any] = {"place": None, "id": None} if after is None else _place(sort, after)
     with latchkey.db.transaction() as tx:
         queries.bound_search(tx, seconds=_LISTING, in_order=among is None)
-        if "before" in query:
-            before: dict[str, Any] = _place(sort, query["before"])
-            rows = queries.search_users(tx, **start, **before, descending=not descending)
-            if len(rows) > PAGE_SIZE:
-                return rows[PAGE_SIZE - 1 :: -1], False, False
-        after: dict[str, Any] = {"place": None, "id": None} if is_first else _place(sort, query["after"])
-        rows = queries.search_users(tx, **start, **after, descending=descending)
-    return rows[:PAGE_SIZE], is_first, len(rows) <= PAGE_SIZE
-
-
-def _named(row: "queries.SearchUsers") -> str:
-    return f"{row.place}~{row.id}"
+        rows = queries.search_users(
+            tx, filters=wanted, among=among, sort=sort, page_size=PAGE_SIZE + 1, **place
+        )
+    return rows[:PAGE_SIZE], len(rows) <= PAGE_SIZE
 
 
 def _place(sort: str, text: str) -> dict[str, str]:
     place, _, user_id = text.rpartition("~")
     if sort in _SORTS and place != _NEVER:
-        place = _timestamp(place)
+        place = check(_Place(), {"after": place})["after"].isoformat()
     if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
-        raise ApiError("validation_failed", "after, before: must be a place from this list")
+        raise ApiError("validation_failed", "after: must be a place from this list")
     return {"place": place, "id": user_id}
-
-
-def _timestamp(text: str) -> str:
-    """Return a time for Postgres, or an empty string. Python accepts formats that Postgres does not."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.astimezone(UTC).isoformat() if moment.tzinfo else ""
-    except (ValueError, OverflowError):
-        return ""
 
 
 def _estimate(total: int, least: int) -> str:

@@ -42,7 +42,6 @@ class _DeliveryFilters(Filters):
 @blueprint.get("/console/webhooks")
 @administrator
 def show_webhooks() -> Response:
-    """Show the webhooks, oldest first."""
     return console_page("webhooks.html", webhooks=_states(), notice=told(_WEBHOOK_ACTS))
 
 
@@ -57,7 +56,6 @@ def show_webhook(webhook_id: str) -> Response:
     return console_page(
         "webhook.html",
         webhook=known,
-        all_events=len(known.events) == len(EVENTS),
         acts=_WEBHOOK_ACTS,
         possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
         notice=told(_WEBHOOK_ACTS | _DELIVERY_ACTS),
@@ -69,7 +67,7 @@ def show_webhook(webhook_id: str) -> Response:
 @administrator
 def show_delivery(webhook_id: str, delivery_id: str) -> Response:
     """Show the request of an event, and the response to its last attempt."""
-    known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
+    known, row = _found_delivery(webhook_id, delivery_id)
     body = pretty(event_body(row.details["event"], row.variables))
     return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTS)
 
@@ -79,7 +77,7 @@ def _states(id: str | None = None) -> list[SimpleNamespace]:
     for row in queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED):
         is_few = row.waiting < _COUNTED
         waiting = counted(row.waiting, "waiting event") if is_few else f"{_COUNTED:,}+ waiting events"
-        named = {"waiting": waiting, "title": row.description or row.origin}
+        named = {"waiting": waiting, "title": row.description or row.origin, "boxes": _BOXES}
         states.append(SimpleNamespace(**row._asdict() | named))
     return states
 
@@ -90,21 +88,20 @@ def _webhook(id: str) -> SimpleNamespace:
 
 def _found(webhook_id: str) -> Subject:
     known = _webhook(webhook_id)
-    known.boxes = _BOXES
     known.titles = {event: label("events", event).capitalize() for event in EVENTS}
     return Subject(known.title, f"console/webhooks/{known.id}", known)
 
 
 def _delivery(webhook_id: str, delivery_id: str) -> Subject:
-    known, row = _webhook(webhook_id), _found_delivery(webhook_id, delivery_id)
+    known, row = _found_delivery(webhook_id, delivery_id)
     others = known.waiting if known.failing_since else None
     event = SimpleNamespace(webhook_id=known.id, origin=known.origin, others=others, **row.details)
     return Subject(known.title, f"console/webhooks/{known.id}", event)
 
 
-def _found_delivery(webhook_id: str, delivery_id: str) -> "queries.SelectDelivery":
-    ids = {"webhook_id": webhook_id_of(webhook_id), "id": webhook_id_of(delivery_id)}
-    return found_webhook(queries.select_delivery(latchkey.db, **ids))
+def _found_delivery(webhook_id: str, delivery_id: str) -> tuple[SimpleNamespace, "queries.SelectDelivery"]:
+    known, id = _webhook(webhook_id), webhook_id_of(delivery_id)
+    return known, found_webhook(queries.select_delivery(latchkey.db, webhook_id=known.id, id=id))
 
 
 def _body(form: dict[str, str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from os.path import normpath
@@ -96,7 +97,7 @@ def sections(name: str) -> list[Section]:
     """Return the sections of a guide. Anchors are those of GitHub."""
     found: list[Section] = []
     heading, level, anchor, texts = "", 1, "", [""]
-    taken: set[str] = set()
+    taken: Counter[str] = Counter()
     for block in [*_BLOCK.split(_text(library()[name])), "# "]:
         if not block.startswith("#"):
             texts.append(_MARKUP.sub("", block))
@@ -106,11 +107,8 @@ def sections(name: str) -> list[Section]:
             found.append(Section(name, title, level, heading, anchor, "".join(texts)))
         hashes, _, heading = block.replace("`", "").partition(" ")
         slug = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
-        anchor, number = slug, 0
-        while anchor in taken:
-            number += 1
-            anchor = f"{slug}-{number}"
-        taken.add(anchor)
+        anchor = f"{slug}-{taken[slug]}" if taken[slug] else slug
+        taken[slug] += 1
         level, texts = len(hashes), []
     return found
 

@@ -1,9 +1,8 @@
-"""openapi.yaml prepared for a page: sections of operations, and schemas."""
+"""openapi.yaml for its page and the search."""
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -28,155 +27,75 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Member:
-    """A parameter, or a member of an object with its own members."""
-
-    name: str
-    kind: Markup
-    required: bool
-    notes: Markup
-    members: "list[Member]"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: str
-    description: Markup
-    kinds: list[Markup]
-    error_codes: list[str]
-    headers: list[str]
-    examples: list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Operation:
-    id: str
-    method: str
-    path: str
-    # The path with values for its parameters, and the required query.
-    target: str
-    summary: str
-    description: Markup
-    credentials: list[str]
-    parameters: list[Member]
-    bodies: dict[str, tuple[Markup, list[Member]]]
-    # Titles and texts of the request's content.
-    examples: list[tuple[str, str]]
-    answers: list[Answer]
-
-    def curl(self, base_url: str) -> str:
-        """Return the request as a command for a shell."""
-        parts = [f"curl -X {self.method} {shlex.quote(base_url + self.target)}"]
-        if any("client" not in each for each in self.credentials):
-            parts.append("-H 'Authorization: Bearer <token>'")
-        if self.bodies:
-            parts.append(f"-H 'Content-Type: {next(iter(self.bodies))}'")
-        parts += [f"-d {shlex.quote(example)}" for _, example in self.examples[:1]]
-        return " \\\n  ".join(parts)
-
-
 class Reference:
-    """openapi.yaml, parsed."""
+    """openapi.yaml, parsed. Its page renders the nodes of `spec` by these functions."""
 
     def __init__(self) -> None:
-        self._spec: _Node = yaml.load(OPENAPI, yaml.CSafeLoader)
+        self.spec: _Node = yaml.load(OPENAPI, yaml.CSafeLoader)
         self._markdown: MarkdownIt = markdown()
-        self.version: str = self._spec["info"]["version"]
-        summary, _, conventions = self._spec["info"]["description"].partition("\n\n")
-        self.summary, self.conventions = self._text(summary), self._text(conventions)
-        schemes = self._spec["components"]["securitySchemes"]
-        self.credentials = {name: self._text(each["description"]) for name, each in schemes.items()}
+        self.operations = [
+            self._operation(method, path, item["parameters"], node)
+            for path, item in self.spec["paths"].items()
+            for method, node in item.items()
+            if method != "parameters"
+        ]
 
     def tags(self) -> list[tuple[str, str, str]]:
         """Return the name, title and description of each tag."""
         return [
             (tag["name"], tag["name"].capitalize().replace("Openid", "OpenID"), tag["description"])
-            for tag in self._spec["tags"]
+            for tag in self.spec["tags"]
         ]
-
-    def titles(self) -> Iterator[tuple[str, str, _Node]]:
-        """Yield the method, path and description of each operation, in the order of the file."""
-        for path, item in self._spec["paths"].items():
-            shared = item["parameters"]
-            for method, node in item.items():
-                if method != "parameters":
-                    yield method.upper(), path, node | {"parameters": [*shared, *node.get("parameters", ())]}
 
     def sections(self) -> list[Section]:
         """Return the operations for the search."""
         return [
-            Section(PAGE, "HTTP API", 3, f"{node['summary']}: {method} {path}", node["operationId"],
-                    node["description"])
-            for method, path, node in self.titles()
+            Section(PAGE, "HTTP API", 3, f"{each['summary']}: {each['method']} {each['path']}",
+                    each["operationId"], each["description"])
+            for each in self.operations
         ]  # fmt: skip
 
-    def operations(self, tag: str) -> list[Operation]:
-        return [
-            self._operation(method, path, node) for method, path, node in self.titles() if tag in node["tags"]
-        ]
-
-    def schemas(self) -> dict[str, tuple[Markup, Markup, list[Member]]]:
-        """Return the kind, the description and the members of each schema."""
-        return {
-            name: (self._kind(node), self._text(node.get("description", "")), self._members(node))
-            for name, node in self._spec["components"]["schemas"].items()
+    def target(self, operation: _Node) -> str:
+        """Return the path of an operation with values for its parameters, and the required query."""
+        samples = {each["name"]: _sample(each) for each in operation["parameters"]}
+        query = {
+            each["name"]: samples[each["name"]]
+            for each in operation["parameters"]
+            if each["in"] == "query" and each.get("required")
         }
+        path = operation["path"].format_map(samples)
+        return f"{path}?{urlencode(query)}" if query else path
 
-    def _operation(self, method: str, path: str, node: _Node) -> Operation:
-        resolved = map(self._resolved, node["parameters"])
-        # The introduction explains the header of all requests.
-        parameters = [each for each in resolved if each["name"] != "X-Request-Id"]
-        content = self._resolved(node.get("requestBody", {})).get("content", {})
-        samples = {each["name"]: _sample(each) for each in parameters}
-        target = path.format_map(samples)
-        required = [each for each in parameters if each["in"] == "query" and each.get("required")]
-        if required:
-            target += "?" + urlencode({each["name"]: samples[each["name"]] for each in required})
-        bodies = {
-            media: (self._kind(body["schema"]), self._members(body["schema"]))
-            for media, body in content.items()
-        }
-        form = next(iter(content), "").endswith("urlencoded")
-        return Operation(
-            id=node["operationId"],
-            method=method,
-            path=path,
-            target=target,
-            summary=node["summary"],
-            description=self._text(node["description"]),
-            credentials=[name for either in node.get("security", ()) for name in either],
-            parameters=[self._parameter(each) for each in parameters],
-            bodies=bodies,
-            examples=self._examples(next(iter(content.values()), {}), urlencode if form else _json),
-            answers=[self._answer(*each) for each in node["responses"].items()],
-        )  # fmt: skip
+    def curl(self, operation: _Node, base_url: str) -> str:
+        """Return a request as a command for a shell."""
+        parts = [f"curl -X {operation['method']} {shlex.quote(base_url + self.target(operation))}"]
+        if any("client" not in each for each in operation["credentials"]):
+            parts.append("-H 'Authorization: Bearer <token>'")
+        if operation["content"]:
+            parts.append(f"-H 'Content-Type: {next(iter(operation['content']))}'")
+        parts += [f"-d {shlex.quote(text)}" for _, text in self.examples(operation["content"])[:1]]
+        return " \\\n  ".join(parts)
 
-    def _parameter(self, node: _Node) -> Member:
-        description, place = node.get("description", "").strip().rstrip("."), f"In the {node['in']}"
-        schema = node["schema"] | {"description": f"{description}. {place}" if description else place}
-        return self._member(node["name"], schema, node.get("required", False))
+    def schema_of(self, parameter: _Node) -> _Node:
+        """Return the schema of a parameter, whose description says where it is sent."""
+        description, place = parameter.get("description", "").strip().rstrip("."), f"In the {parameter['in']}"
+        return parameter["schema"] | {"description": f"{description}. {place}" if description else place}
 
-    def _answer(self, status: str, node: _Node) -> Answer:
-        node = self._resolved(node)
-        content = node.get("content", {})
-        codes = list(node.get("x-error-codes", ()))
-        for body in content.values():
-            codes += self._fields(body["schema"])[0].get("error_code", {}).get("enum", ())
-        failed = status >= "400"
-        return Answer(
-            status=status,
-            description=self._text(node["description"]),
-            kinds=[] if failed else [
-                Markup("{} ({})").format(self._kind(body["schema"]), media) for media, body in content.items()
-            ],
-            error_codes=codes,
-            headers=[] if failed else [each for each in node.get("headers", ()) if not each.startswith("X-")],
-            examples=[] if failed else self._examples(next(iter(content.values()), {})),
-        )  # fmt: skip
+    def headers(self, answer: _Node) -> list[str]:
+        return [name for name in answer.get("headers", ()) if not name.startswith("X-")]
 
-    def _examples(self, body: _Node, encode: Callable[[_Node], str] = _json) -> list[tuple[str, str]]:
-        examples = {name: self._resolved(each) for name, each in body.get("examples", {}).items()}
+    def error_codes(self, answer: _Node) -> list[str]:
+        codes = list(answer.get("x-error-codes", ()))
+        for body in answer.get("content", {}).values():
+            codes += self.fields(body["schema"])[0].get("error_code", {}).get("enum", ())
+        return codes
+
+    def examples(self, content: _Node) -> list[tuple[str, str]]:
+        """Return the titles and texts of the examples of the first media type."""
+        media = next(iter(content), "")
+        body = content.get(media, {})
+        encode = urlencode if media.endswith("urlencoded") else _json
+        examples = {name: self.resolved(each) for name, each in body.get("examples", {}).items()}
         if "example" in body:
             examples["example"] = {"value": body["example"]}
         return [
@@ -187,57 +106,57 @@ class Reference:
             for name, each in examples.items()
         ]
 
-    def _resolved(self, node: _Node) -> _Node:
+    def _operation(self, method: str, path: str, shared: list[_Node], node: _Node) -> _Node:
+        parameters = map(self.resolved, [*shared, *node.get("parameters", ())])
+        return node | {
+            "method": method.upper(),
+            "path": path,
+            # The introduction explains the header of all requests.
+            "parameters": [each for each in parameters if each["name"] != "X-Request-Id"],
+            "content": self.resolved(node.get("requestBody", {})).get("content", {}),
+            "credentials": [name for either in node.get("security", ()) for name in either],
+        }
+
+    def resolved(self, node: _Node) -> _Node:
         while "$ref" in node:
             kind, name = node["$ref"].split("/")[-2:]
-            node = self._spec["components"][kind][name]
+            node = self.spec["components"][kind][name]
         return node
 
-    def _kind(self, node: _Node) -> Markup:
+    def kind(self, node: _Node) -> Markup:
         """Return the type of a schema, with links to the schemas in it."""
         if "$ref" in node:
             return Markup('<a href="#schema-{0}">{0}</a>').format(node["$ref"].rpartition("/")[2])
         for word in ("allOf", "oneOf", "anyOf"):
             kinds = [
-                self._kind(each) for each in node.get(word, ()) if {"$ref", "type", "allOf"} & each.keys()
+                self.kind(each) for each in node.get(word, ()) if {"$ref", "type", "allOf"} & each.keys()
             ]
             if kinds:
                 joint = Markup(" and ") if word == "allOf" else Markup(" or ")
                 return joint.join(dict.fromkeys(kinds)) + _nullable(node)
         if node.get("type") == "array":
-            return Markup("array of {}").format(self._kind(node["items"])) + _nullable(node)
+            return Markup("array of {}").format(self.kind(node["items"])) + _nullable(node)
         name = node.get("format") or node.get("type", "any")
         return Markup("{}").format(name) + _nullable(node)
 
-    def _members(self, node: _Node) -> list[Member]:
-        fields, required = self._fields(node)
-        return [self._member(name, each, name in required) for name, each in fields.items()]
-
-    def _fields(self, node: _Node) -> tuple[_Node, set[str]]:
+    def fields(self, node: _Node) -> tuple[_Node, set[str]]:
         """Return the members of an object and of the schemas that it joins, and the required ones."""
-        node = self._resolved(node)
+        node = self.resolved(node)
         fields: _Node = {}
         required = set(node.get("required", ()))
         for part in node.get("allOf", ()):
-            more, needed = self._fields(part)
+            more, needed = self.fields(part)
             fields |= more
             required |= needed
         for name, each in node.get("properties", {}).items():
-            fields[name] = self._resolved(fields[name]) | each if name in fields else each
+            fields[name] = self.resolved(fields[name]) | each if name in fields else each
         return fields, required
 
-    def _member(self, name: str, node: _Node, required: bool) -> Member:
-        inner = node.get("items", node) if node.get("type") == "array" else node
-        is_inline = "properties" in inner
-        return Member(
-            name=name,
-            kind=self._kind(node),
-            required=required,
-            notes=Markup(self._markdown.renderInline(". ".join(_facts(node)))),  # noqa: S704 (our own file)
-            members=self._members(inner) if is_inline else [],
-        )
+    def notes(self, node: _Node) -> Markup:
+        """Return the description of a schema, with its values and bounds."""
+        return Markup(self._markdown.renderInline(". ".join(_facts(node))))  # noqa: S704 (our own file)
 
-    def _text(self, text: str) -> Markup:
+    def text(self, text: str) -> Markup:
         return Markup(self._markdown.render(text))  # noqa: S704 (our own file)
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class Hooks(Extension):
+    command = "hooks"
+
     def admission_hook(self) -> AdmissionHook | None:
         from auth.extensions.hooks import before_user_created
 
@@ -32,10 +34,6 @@ class Hooks(Extension):
 
         hooks = {"email": self.settings.hook("send_email"), "sms": self.settings.hook("send_sms")}
         return {channel: HookSender(hook, self.settings, db) for channel, hook in hooks.items() if hook}
-
-    @staticmethod
-    def commands() -> Mapping[str, str]:
-        return {"hooks": "auth.extensions.hooks.command"}
 
     @staticmethod
     def checks() -> "Sequence[Check]":

@@ -5,18 +5,19 @@ for the locked user, and a SQL function has its own transaction. See auth/flows/
 """
 
 import json
+import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import psycopg2
 
+from auth.core.settings.values.hooks import Hook
 from auth.core.tokens.access_tokens import SERVICE_ROLES
 from auth.extensions.hooks import http_hooks, turns
-from auth.extensions.hooks.turns import Hook, HookFailed, HookRefused
+from auth.extensions.hooks.http_hooks import HookFailed
 from auth.flows.sessions.issuing import OWN_CLAIMS
 from auth.web.asked import Asked
-from sql import Database, Transaction, queries
+from sql import Transaction, queries
 
 # A hook returns these unchanged, or omits them for a small token.
 _FIXED_IF_KEPT = {"iss", "jti", "amr"}
@@ -26,10 +27,6 @@ _TYPES = dict.fromkeys(_NEEDED, str) | {"app_metadata": dict, "user_metadata": d
 MOST_BYTES = 23 * 1024
 
 
-class _Rollback(Exception):
-    pass
-
-
 def ask(hook: Hook, asked: Asked, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
@@ -37,13 +34,11 @@ def ask(hook: Hook, asked: Asked, claims: Mapping[str, object], method: str) -> 
     """
     user_id, event = str(claims["sub"]), event_of(asked, hook, claims, method)
     asked.noted.note(user_id=user_id)
-    try:
+    with turns.asking(asked, hook, user_id):
         if hook.function:
-            with turns.turn(hook, user_id), asked.db.transaction() as tx:
-                return checked(hook.name, claims, _call_function(tx, hook.name, hook.function, event))
-        return checked(hook.name, claims, turns.call(asked, hook, event, user_id))
-    except (HookRefused, HookFailed) as error:
-        raise turns.refusal(asked, error) from error
+            with asked.db.transaction() as tx:
+                return checked(hook.name, claims, call_function(tx, hook.name, hook.function, event))
+        return checked(hook.name, claims, http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event))
 
 
 def event_of(asked: Asked, hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
@@ -52,20 +47,10 @@ def event_of(asked: Asked, hook: Hook, claims: Mapping[str, object], method: str
     return {"metadata": turns.metadata(asked, hook), **members}
 
 
-def try_function(
-    db: Database, name: str, function: tuple[str, str], event: dict[str, object]
-) -> dict[str, Any]:
-    """Return the answer of a SQL function, and roll it back. Raises `HookRefused` or `HookFailed`."""
-    answer: dict[str, Any] = {}
-    with suppress(_Rollback), db.transaction() as tx:
-        answer = _call_function(tx, name, function, event)
-        raise _Rollback
-    return answer
-
-
-def _call_function(
+def call_function(
     tx: Transaction, name: str, function: tuple[str, str], event: dict[str, object]
 ) -> dict[str, Any]:
+    """Return the answer of a SQL function. Raises `HookRefused` or `HookFailed`."""
     queries.bound_hook(tx)
     try:
         result = tx.call(function, event)

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
 from auth.delivery.senders.sender import Message
+from auth.extensions import Candidate
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
@@ -24,6 +26,10 @@ from sql import queries
 
 # The names of their settings, by argument.
 _NAMES = {name.replace("_", "-"): name for name in NAMES}
+
+
+class _Rollback(Exception):
+    pass
 
 
 @click.group("hooks", short_help="Make secrets of hooks, and try hooks out.")
@@ -71,7 +77,9 @@ def test(name: str, subject: str) -> None:
         result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
         try:
             if hook.function:
-                result["answer"] = access_token.try_function(parts.db, hook.name, hook.function, event)
+                with suppress(_Rollback), parts.db.transaction() as tx:
+                    result["answer"] = access_token.call_function(tx, hook.name, hook.function, event)
+                    raise _Rollback
             else:
                 result["answer"] = http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event, timeout)
             if setting == "custom_access_token":
@@ -91,8 +99,8 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
     user = json.loads(found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object)
     email, phone = row.email, row.phone
     if setting == "before_user_created":
-        data = user["user_metadata"]
-        return before_user_created.event_of(asked, hook, user["id"], email=email, phone=phone, data=data)
+        candidate = Candidate(user["id"], email, phone, user["user_metadata"])
+        return before_user_created.event_of(asked, hook, candidate)
     if setting == "custom_access_token":
         now = int(time.time())
         amr = [{"method": "password", "timestamp": now}]

@@ -2,11 +2,10 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from threading import BoundedSemaphore
-from typing import Any
 from weakref import WeakValueDictionary
 
 import structlog
@@ -15,7 +14,6 @@ from auth.core import promises
 from auth.core.net.sockets import wait_for
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders.sender import one_line
-from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
@@ -28,22 +26,12 @@ _PATIENCE = 1.9
 _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = WeakValueDictionary()
 
 
-def call(
-    asked: Asked, hook: Hook, payload: Mapping[str, object], user_id: str | None = None
-) -> dict[str, Any]:
-    """Ask a hook and return its answer. A hook never fails open.
-
-    Raises `HookRefused` or `HookFailed`. Refuses if the hook cannot be asked.
-    """
-    with turn(hook, user_id or asked.client["network"] or ""):
-        return http_hooks.ask(hook, f"msg_{uuid.uuid4()}", payload)
-
-
 @contextmanager
-def turn(hook: Hook, subject: str) -> Iterator[None]:
+def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
     """Wait until no other call for the same subject, a user or else a network, is in progress.
 
-    This also limits the calls of a slow hook, and of one that causes calls of itself.
+    This also limits the calls of a slow hook, and of one that causes calls of itself. A hook never fails
+    open: refuse if it cannot be asked, refuses or fails.
     """
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
@@ -52,7 +40,10 @@ def turn(hook: Hook, subject: str) -> Iterator[None]:
             if not wait_for(semaphore, last - time.monotonic()):
                 raise unavailable()
             held.callback(semaphore.release)
-        yield
+        try:
+            yield
+        except (HookRefused, HookFailed) as error:
+            raise _refusal(asked, error) from error
 
 
 def metadata(asked: Asked, hook: Hook) -> dict[str, str]:
@@ -61,7 +52,7 @@ def metadata(asked: Asked, hook: Hook) -> dict[str, str]:
     return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
 
 
-def refusal(asked: Asked, error: HookRefused | HookFailed) -> ApiError:
+def _refusal(asked: Asked, error: HookRefused | HookFailed) -> ApiError:
     """Return the error for a hook that refused or failed. The log and the audit log get the reason."""
     if isinstance(error, HookFailed):
         _log_answer(asked, "hook_failed", error.hook, one_line(error.reason))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from auth.extensions import Extension, Waiting
 
 if TYPE_CHECKING:
-    from flask import Blueprint, Flask
+    from flask import Flask
 
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 class OpenId(Extension):
+    api = ("api.grants", "api.clients", "api.authorization", "api.openid")
+    pages = ("pages.consent", "pages.logout", "devices.entry")
+    sections = ("pages.console",)
+    navigation = ((30, "console/applications", "Applications"),)
+    command = "clients"
+
     def init_app(self, app: "Flask") -> None:
         from auth.extensions.openid import oauth_errors
-        from auth.extensions.openid.api import authorization, clients, grants, openid
 
         app.register_error_handler(oauth_errors.OAuthError, oauth_errors.answer)
-        for view in (grants, clients, authorization, openid):
-            app.register_blueprint(view.blueprint)
+        super().init_app(app)
 
     def introspect(self, token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
         from auth.extensions.openid.api import introspection
@@ -37,12 +41,6 @@ class OpenId(Extension):
 
         return metadata.of_provider()
 
-    def pages(self) -> "Sequence[Blueprint]":
-        from auth.extensions.openid.devices import entry
-        from auth.extensions.openid.pages import consent, logout
-
-        return consent.blueprint, logout.blueprint, entry.blueprint
-
     def next_pages(self) -> Sequence[tuple[str, str]]:
         from auth.extensions.openid.devices import entry
 
@@ -55,14 +53,6 @@ class OpenId(Extension):
         from auth.extensions.openid import consent
 
         return consent.behind(next_page)
-
-    def sections(self) -> "Sequence[Blueprint]":
-        from auth.extensions.openid.pages import console
-
-        return (console.blueprint,)
-
-    def navigation(self) -> Sequence[tuple[int, str, str]]:
-        return ((30, "console/applications", "Applications"),)
 
     def account_tabs(self) -> Mapping[str, Any]:
         from auth.extensions.openid.pages import account
@@ -79,10 +69,6 @@ class OpenId(Extension):
         from auth.extensions.openid.logout_tokens import CHANNEL, LogoutSender
 
         return {CHANNEL: LogoutSender(self.settings, db, sealer)} if db and sealer else {}
-
-    @staticmethod
-    def commands() -> Mapping[str, str]:
-        return {"clients": "auth.extensions.openid.command"}
 
 
 EXTENSION = OpenId

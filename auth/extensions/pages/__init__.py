@@ -10,34 +10,17 @@ if TYPE_CHECKING:
 
 
 class Pages(Extension):
+    pages = (
+        "sign_in", "sign_out", "waiting", "passwords", "account", "removing", "profile", "confirm",
+        "passkeys", "factors",
+    )  # fmt: skip
+
     def init_app(self, app: "Flask") -> None:
         """Register the pages, also those of other extensions."""
-        from flask import Blueprint
+        from auth.web.html import register_pages
+        from auth.web.html.problems import show_on_page
 
-        from auth.extensions.pages import (
-            account,
-            confirm,
-            factors,
-            passkeys,
-            passwords,
-            profile,
-            removing,
-            sign_in,
-            sign_out,
-            waiting,
-        )
-        from auth.web.context import EXTENSION as PARTS
-        from auth.web.edge import for_no_other_origin
-        from auth.web.html import problems
-
-        own = (sign_in, sign_out, waiting, passwords, account, removing, profile, confirm, passkeys, factors)
-        added = [page for each in app.extensions[PARTS].extensions for page in each.pages()]
-        pages = Blueprint("pages", __name__)
-        for page in (*(module.blueprint for module in own), *added):
-            pages.register_blueprint(page)
-        pages.register_error_handler(Exception, problems.show_on_page)
-        pages.after_request(for_no_other_origin)
-        app.register_blueprint(pages)
+        register_pages(app, "pages", lambda each: each.pages, show_on_page)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return (

@@ -27,7 +27,6 @@ from auth.web.html.browser_sessions import signed_in
 from auth.web.html.destinations import destination
 from auth.web.html.page import (
     address,
-    ago,
     application,
     chosen_language,
     has_text,
@@ -43,8 +42,6 @@ from sql import queries
 
 blueprint = Blueprint("account", __name__)
 
-_ID = form_schemas.IdForm()
-_ALL = {"page_size": 1000, "page_offset": 0}
 _MOST_ACTIVITY = 10_000
 # The texts for the types of recent additions.
 _KINDS = {
@@ -61,7 +58,7 @@ _KINDS = {
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    settings, user, known = latchkey.settings, own_user(), guard.live_caller()
+    user, known = own_user(), guard.live_caller()
     done, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
         "account.html",
@@ -81,13 +78,8 @@ def show_account() -> Response:
         },
         notice=text("done", done, **own) if has_text("done", done) else None,
         problem=told(),
-        offers_phone=settings.offers_phone,
-        may_link=settings.manual_linking,
-        has_console=settings.console and user["role"] == "admin",
         steps=[_step(each) for each in own_steps()],
         recovery_codes=recovery_codes.status(current_asked()).remaining,
-        may_enrol=settings.mfa_enabled,
-        may_add_passkeys=settings.passkeys_enabled,
         changes=len(removal.list_recent(latchkey.db, guard.caller_id())),
     )
 
@@ -114,25 +106,19 @@ def download_data() -> Response:
 
 @blueprint.get("/account/delete")
 @signed_in(Level.AAL2)
-def show_deletion() -> Response:
+def show_deletion(problem: Problem | None = None) -> Response:
     require_proof()
-    return _deletion_page()
-
-
-def _deletion_page(problem: Problem | None = None) -> Response:
     return page("account_delete.html", script=True, here="/account/delete", problem=problem, user=own_user())
 
 
 @blueprint.post("/account/delete")
-@form("delete_user", shown=_deletion_page, level=Level.AAL2)
+@form("delete_user", shown=show_deletion, level=Level.AAL2)
 @audited("change_refused")
 def delete_account() -> Response:
     require_proof()
     read_form(form_schemas.DeletionForm())
     delete_caller(current_asked(), {})
-    response = redirect_to_own("account/deleted", "deleted")
-    browser_sessions.forget(response)
-    return response
+    return browser_sessions.forget(redirect_to_own("account/deleted", "deleted"))
 
 
 @blueprint.get("/account/deleted")
@@ -145,7 +131,7 @@ def show_deleted() -> Response:
 @blueprint.post("/account/sessions/end")
 @form("end_session", level=Level.AAL2)
 def end_device() -> Response:
-    session_id = known_id(read_form(_ID)["id"], "device.not_found")
+    session_id = known_id(read_form(form_schemas.IdForm())["id"], "device.not_found")
     # It is not an error if the session has ended meanwhile.
     end_session(current_asked(), session_id)
     if session_id == g.caller.session_id:
@@ -191,15 +177,13 @@ def _connect() -> Response:
 def show_changes() -> Response:
     """Show recent additions, even to a user who cannot pass a thief's second step."""
     guard.live_caller()
-    to, recent = destination(), removal.list_recent(latchkey.db, guard.caller_id())
-    here, changes = f"/{to.path('account/changes')}", [shown_change(change) for change in recent]
+    to = destination()
     return page(
         "account_changes.html",
         script=True,
-        here=here,
+        here=f"/{to.path('account/changes')}",
         to=to,
-        problem=None,
-        changes=changes,
+        changes=[shown_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
         done=forms.signed("done"),
     )
 
@@ -220,26 +204,22 @@ def shown_change(change: dict[str, Any]) -> dict[str, Any]:
         "id": change["id"],
         "title": title,
         "label": application(label) if kind in ("grant", "api_key") else address(label) if label else "",
-        "added": ago(change["added_at"]),
+        "added_at": change["added_at"],
     }
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
     name, kind = name_of(step["type"], step["friendly_name"]), text(*_KINDS[step["type"]])
-    used = step["last_used_at"]
-    return step | {
-        "name": name,
-        "kind": kind if step["friendly_name"] not in ("", kind) else None,
-        "added": ago(step["created_at"]),
-        "used": ago(used) if used else None,
-    }
+    return step | {"name": name, "kind": kind if step["friendly_name"] not in ("", kind) else None}
 
 
 def _sessions() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the sessions, the current one first, and the ids of those that opened sessions for
     applications."""
     asked = current_asked()
-    row = asked.admit_reader(queries.select_sessions(asked.db, **_ALL, **asked.caller_ids))
+    row = asked.admit_reader(
+        queries.select_sessions(asked.db, page_size=1000, page_offset=0, **asked.caller_ids)
+    )
     return sorted(json.loads(row.sessions), key=lambda session: not session["current"]), row.openers
 
 
@@ -257,7 +237,6 @@ def _devices() -> list[dict[str, Any]]:
         session["name"] = text("account", "application") if session["is_opened"] else name
         is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
         session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"
-        session["used"] = ago(session["refreshed_at"])
     return sorted(sessions, key=lambda session: (session["place"], session["is_opened"]))
 
 

@@ -95,9 +95,7 @@ def submit_proof() -> Response:
 def submit_passkey_proof() -> Response:
     asked = current_asked()
     assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
-    response = redirect_to_own(own_page(request.form.get("next")) or "account")
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(redirect_to_own(own_page(request.form.get("next")) or "account"))
 
 
 @blueprint.post("/account/confirm/code")

@@ -19,7 +19,7 @@ from auth.web import Level, audited, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html import browser_sessions, form_schemas, forms
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.challenges import (
     factors_without_challenge,
@@ -121,9 +121,7 @@ def skip_second_step() -> Response:
 
 def _raised() -> Response:
     browser_sessions.resume()
-    response = redirect_onward(destination())
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(redirect_onward(destination()))
 
 
 def _page(template: str, **values: Any) -> Response:
@@ -131,30 +129,19 @@ def _page(template: str, **values: Any) -> Response:
     return page(template, script=True, to=destination(), **values)
 
 
-def _is_required() -> bool:
-    try:
-        guard.live_caller(Level.AAL2)
-    except ApiError as error:
-        return error.error_code == "insufficient_aal"
-    return False
-
-
 @blueprint.get("/account/two-step")
 @signed_in(Level.SESSION)
-def show_two_step() -> Response:
-    require(current_asked(), add("factor"))
-    return _two_step_page()
-
-
-def _two_step_page(problem: Problem | None = None) -> Response:
+def show_two_step(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
+    require(current_asked(), add("factor"))
     number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
-    shown = {"is_required": _is_required(), "number": number}
+    known = browser_sessions.resume(Level.AAL2)
+    shown = {"is_required": known is not None and known.lacks_level, "number": number}
     return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
 
 
 @blueprint.post("/account/two-step")
-@form("enrol_factor", shown=_two_step_page, level=Level.ENROL)
+@form("enrol_factor", shown=show_two_step, level=Level.ENROL)
 def submit_two_step() -> Response:
     asked = current_asked()
     require(asked, add("factor"))
@@ -166,11 +153,7 @@ def submit_two_step() -> Response:
 
 @blueprint.get("/account/two-step/verify")
 @signed_in(Level.SESSION)
-def show_first_code() -> Response:
-    return _first_code_page()
-
-
-def _first_code_page(problem: Problem | None = None) -> Response:
+def show_first_code(problem: Problem | None = None) -> Response:
     """Show the secret of an app, as a QR code and as text, and ask for its first code, or for another app if
     this one has expired.
     """
@@ -180,8 +163,7 @@ def _first_code_page(problem: Problem | None = None) -> Response:
     except ApiError as error:
         if error.error_code != "mfa_factor_not_found":
             raise
-        start = destination().path("account/two-step")
-        return redirect_to_own(with_query(start, forms.signed_query(error_code=error.error_code)))
+        return redirect_to_own(destination().path("account/two-step"), error_code=error.error_code)
     secret = app["secret"]
     spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
     # We generated the SVG.
@@ -190,7 +172,7 @@ def _first_code_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/two-step/verify")
-@form("verify_factor", shown=_first_code_page, level=Level.SESSION)
+@form("verify_factor", shown=show_first_code, level=Level.SESSION)
 @audited("factor_refused")
 def submit_first_code() -> Response:
     """Add a new app with its first code. A user without recovery codes sees new ones."""
@@ -203,16 +185,16 @@ def submit_first_code() -> Response:
     factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
     browser_sessions.resume()
     has_codes = recovery_codes.status(current_asked()).remaining
-    response = redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(
+        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
+    )
 
 
 @blueprint.get("/account/recovery-codes")
 @signed_in(Level.SECOND_FACTOR)
 def show_recovery_codes() -> Response:
     require(current_asked(), add("recovery_codes"))
-    return page("account_codes.html", script=True, here="/account/recovery-codes", problem=None)
+    return page("account_codes.html", script=True, here="/account/recovery-codes")
 
 
 @blueprint.post("/account/recovery-codes")
@@ -241,16 +223,12 @@ def own_steps() -> list[dict[str, Any]]:
 
 @blueprint.get("/account/rename")
 @signed_in(Level.AAL2)
-def show_rename() -> Response:
-    return _rename_page()
-
-
-def _rename_page(problem: Problem | None = None) -> Response:
+def show_rename(problem: Problem | None = None) -> Response:
     return page("account_rename.html", script=True, here=None, problem=problem, step=_renamed_step())
 
 
 @blueprint.post("/account/rename")
-@form("rename", shown=_rename_page, level=Level.AAL2)
+@form("rename", shown=show_rename, level=Level.AAL2)
 @audited("change_refused")
 def submit_rename() -> Response:
     step = _renamed_step()

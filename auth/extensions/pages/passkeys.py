@@ -31,9 +31,7 @@ def show_passkey() -> Response:
     require_enabled(asked)
     if not may_challenge():
         return Response()
-    return form_page(
-        "passkey.html", "sign-in/passkey", problem=None, challenge=assertions.begin_sign_in(asked)
-    )
+    return form_page("passkey.html", "sign-in/passkey", challenge=assertions.begin_sign_in(asked))
 
 
 @blueprint.post("/sign-in/passkey")
@@ -86,9 +84,9 @@ def submit_new_passkey() -> Response:
     # The registration has raised the session.
     browser_sessions.resume()
     to = destination()
-    response = redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
-    browser_sessions.renew(response)
-    return response
+    return browser_sessions.renew(
+        redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
+    )
 
 
 def own_passkeys() -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import form_schemas, forms
+from auth.web.html import form_schemas
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, page, redirect_to_own
@@ -39,17 +39,13 @@ def own_user() -> dict[str, Any]:
 
 @blueprint.get("/account/name")
 @signed_in(Level.AAL2)
-def show_name() -> Response:
-    return _name_page()
-
-
-def _name_page(problem: Problem | None = None) -> Response:
+def show_name(problem: Problem | None = None) -> Response:
     shown = names.of_user(own_user()["user_metadata"]) or ""
     return page("account_name.html", script=True, here="/account/name", problem=problem, name=shown)
 
 
 @blueprint.post("/account/name")
-@form("change_user", shown=_name_page, level=Level.AAL2)
+@form("change_user", shown=show_name, level=Level.AAL2)
 def submit_name() -> Response:
     new = read_form(form_schemas.NameForm())["name"]
     change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
@@ -59,22 +55,18 @@ def submit_name() -> Response:
 @blueprint.get("/account/email", defaults={"kind": "email"})
 @blueprint.get("/account/phone", defaults={"kind": "phone"})
 @signed_in(Level.PROOF)
-def show_address(kind: AddressKind) -> Response:
-    require(current_asked(), add(kind))
-    return _address_page(kind)
-
-
-def _address_page(kind: AddressKind, problem: Problem | None = None) -> Response:
+def show_address(kind: AddressKind, problem: Problem | None = None) -> Response:
     if problem and "typed" in request.form:
         # The page of the code asked for another one.
         return _code_page(kind, problem)
+    require(current_asked(), add(kind))
     known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
     return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
 
 
 @blueprint.post("/account/email", defaults={"kind": "email"})
 @blueprint.post("/account/phone", defaults={"kind": "phone"})
-@form("change_user", "change_address", shown=_address_page, level=Level.PROOF)
+@form("change_user", "change_address", shown=show_address, level=Level.PROOF)
 @audited("change_refused")
 def submit_address(kind: AddressKind) -> Response:
     asked = current_asked()
@@ -107,15 +99,13 @@ def _code_page(kind: str, problem: Problem | None = None) -> Response:
     """Ask for the code that was sent to a new address, or continue after a link has confirmed it."""
     kept = typed()
     if kept is None:
-        return redirect_to_own(
-            with_query(f"account/{kind}", forms.signed_query(error_code="insufficient_permissions"))
-        )
+        return redirect_to_own(f"account/{kind}", error_code="insufficient_permissions")
     if not problem and _has(kept.address):
         return redirect_to_own("account", kind)
     again = next_code(outgoing.seconds_to_wait(current_asked(), kept.address))
-    address_of_page = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)}
+    shown = {"kind": kind, "typed": kept.id, "shown": shown_address(kept.address)} | again
     here, said = f"/account/{kind}/code?typed={kept.id}", problem or told_of_code(again["again_wait"])
-    return page("account_code.html", script=True, here=here, problem=said, names=address_of_page, **again)
+    return page("account_code.html", script=True, here=here, problem=said, **shown)
 
 
 @blueprint.post("/account/email/verify", defaults={"kind": "email"})

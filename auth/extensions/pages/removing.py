@@ -136,12 +136,7 @@ def _wanted() -> _Removal:
 
 @blueprint.get("/account/remove")
 @signed_in(Level.SESSION)
-def show_removal() -> Response:
-    return _removal_page()
-
-
-def _removal_page(problem: Problem | None = None) -> Response:
-    """Show the consequences of a removal."""
+def show_removal(problem: Problem | None = None) -> Response:
     wanted, to = _wanted(), destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"
@@ -149,7 +144,7 @@ def _removal_page(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/remove")
-@form("remove", shown=_removal_page, level=Level.SESSION)
+@form("remove", shown=show_removal, level=Level.SESSION)
 @audited("change_refused")
 def submit_removal() -> Response:
     wanted = _wanted()

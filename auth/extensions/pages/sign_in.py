@@ -85,11 +85,6 @@ def submit_sign_in() -> Response:
     return redirect_with_cookie(destination().own_url("sign-in"), session, way="password")
 
 
-@blueprint.get("/sign-in/code")
-def show_sign_in_code() -> Response:
-    return code_page("sign-in")
-
-
 @blueprint.post("/sign-in/code")
 @form(
     "request_sign_in",
@@ -144,11 +139,6 @@ def submit_sign_up() -> Response:
     return redirect_when_sent("sign-up", address, browser, wait)
 
 
-@blueprint.get("/sign-up/code")
-def show_sign_up_code() -> Response:
-    return code_page("sign-up")
-
-
 @blueprint.post("/sign-up/code")
 @form("request_confirmation", shown=functools.partial(code_page, "sign-up"))
 def submit_sign_up_code() -> Response:
@@ -157,26 +147,17 @@ def submit_sign_up_code() -> Response:
 
 
 @blueprint.get("/forgot-password")
-def show_forgot_password() -> Response:
-    return forgot_page()
-
-
-def forgot_page(problem: Problem | None = None) -> Response:
+def show_forgot_password(problem: Problem | None = None) -> Response:
     return form_page(
         "forgot_password.html", "forgot-password", problem=problem or told(), typed_address=_typed_address()
     )
 
 
 @blueprint.post("/forgot-password")
-@form("request_recovery", shown=functools.partial(code_page_again, "forgot-password", forgot_page))
+@form("request_recovery", shown=functools.partial(code_page_again, "forgot-password", show_forgot_password))
 def submit_forgot_password() -> Response:
     """Send a code, by email with a link, if the address has a user, and ask for it."""
     return send_code("forgot-password", destination().or_site().own_url("new-password"), "recovery")
-
-
-@blueprint.get("/forgot-password/code")
-def show_recovery_code() -> Response:
-    return code_page("forgot-password")
 
 
 @blueprint.post("/sign-in/address")
@@ -199,7 +180,6 @@ def _page_with_providers(
         problem=problem or told(),
         typed_address=_typed_address(),
         providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
-        has_passkeys=latchkey.settings.passkeys_enabled,
         last_used=cookies.sent(LAST_USED),
         **values,
     )

@@ -18,7 +18,7 @@ from auth.flows.sign_in import waiting
 from auth.web import audited, cookies
 from auth.web.asked import current_asked
 from auth.web.errors import found
-from auth.web.html import browser_sessions, form_schemas, forms
+from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.destinations import destination, form_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
@@ -38,6 +38,9 @@ def typed() -> "queries.SelectTypedAddress | None":
     return waiting.typed_address(current_asked(), request.values.get("typed", ""))
 
 
+@blueprint.get("/sign-in/code", defaults={"path": "sign-in"})
+@blueprint.get("/sign-up/code", defaults={"path": "sign-up"})
+@blueprint.get("/forgot-password/code", defaults={"path": "forgot-password"})
 def code_page(path: str, problem: Problem | None = None) -> Response:
     """Ask for the code in an email or SMS, which `path`/verify takes.
 
@@ -47,11 +50,9 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
     kept, (to, page_after) = typed(), _onward(path)
     if kept is None:
         # The address has expired, or another browser has opened the URL.
-        start = destination().path(path)
         is_lost = "typed" in request.values
-        return redirect_to_own(
-            with_query(start, forms.signed_query(error_code="insufficient_permissions")) if is_lost else start
-        )
+        error_code = "insufficient_permissions" if is_lost else ""
+        return redirect_to_own(destination().path(path), error_code=error_code)
     used = None if problem else waiting.used_link(asked, kept.address, LINKS[path])
     known = browser_sessions.resume() if used else None
     if used and known and known.user_id == used.user_id:
@@ -95,9 +96,8 @@ def redirect_to_code(
 ) -> Response:
     """Redirect to the page that asks for the code of an address and shows the problem, if any."""
     query = {"typed": waiting.keep_address(current_asked(), address, **browser, has_asked=has_asked)}
-    if problem:
-        query |= forms.signed_query(error_code=problem.error_code)
-    return redirect_to_own(with_query(destination().path(f"{path}/code"), query))
+    error_code = problem.error_code if problem else ""
+    return redirect_to_own(with_query(destination().path(f"{path}/code"), query), error_code=error_code)
 
 
 def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:

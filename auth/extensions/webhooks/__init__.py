@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING
 from auth.extensions import Extension
 
 if TYPE_CHECKING:
-    from flask import Flask
-
     from auth.core.tokens.derived_keys import Sealer
     from auth.delivery.senders.sender import Sender
     from sql import Database
 
 
 class Webhooks(Extension):
-    def init_app(self, app: "Flask") -> None:
-        from auth.extensions.webhooks import routes
-
-        app.register_blueprint(routes.blueprint)
+    api = ("routes",)
+    command = "webhooks"
 
     def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
         """Return the sender of events, which needs the database."""
@@ -27,10 +23,6 @@ class Webhooks(Extension):
         if db is None or sealer is None:
             return {}
         return {EVENT_CHANNEL: EventSender(db, sealer, self.settings.webhook_private_networks)}
-
-    @staticmethod
-    def commands() -> Mapping[str, str]:
-        return {"webhooks": "auth.extensions.webhooks.command"}
 
 
 EXTENSION = Webhooks

@@ -1,9 +1,14 @@
 """Common code of all pages: the layout, forms, problems and links."""
 
-from flask import Flask
+from collections.abc import Callable, Sequence
+
+from flask import Blueprint, Flask, Response
 
 from auth.core.settings import Settings
 from auth.core.settings.brand import logo_file
+from auth.extensions import Extension
+from auth.web.context import EXTENSION as PARTS
+from auth.web.edge import for_no_other_origin
 
 
 def init_app(app: Flask, settings: Settings) -> None:
@@ -19,3 +24,19 @@ def init_app(app: Flask, settings: Settings) -> None:
         for status in (404, 405):
             app.register_error_handler(status, problems.show_no_page)
     app.after_request(leaving.by_page)
+
+
+def register_pages(
+    app: Flask,
+    name: str,
+    files_of: Callable[[Extension], Sequence[str]],
+    show_error: Callable[[Exception], Response],
+) -> None:
+    """Register the pages in these files of every extension that is on."""
+    pages = Blueprint(name, __name__)
+    for extension in app.extensions[PARTS].extensions:
+        for each in extension.blueprints(files_of(extension)):
+            pages.register_blueprint(each)
+    pages.register_error_handler(Exception, show_error)
+    pages.after_request(for_no_other_origin)
+    app.register_blueprint(pages)

@@ -85,17 +85,19 @@ def begin(session: Session) -> str:
     return token
 
 
-def renew(response: Response) -> None:
-    """Give the caller's browser a new cookie, because its level has changed."""
+def renew(response: Response) -> Response:
+    """Give the caller's browser a new cookie with this response, because its level has changed."""
     token = one_time.new_token()
     queries.renew_browser_session(
         latchkey.db, session_id=g.caller.session_id, token_hash=one_time.hash_token(token)
     )
     remember(response, token)
+    return response
 
 
-def forget(response: Response) -> None:
+def forget(response: Response) -> Response:
     cookies.remember(response, SESSION, "", max_age=0)
+    return response
 
 
 def remember(response: Response, token: str) -> None:

@@ -152,9 +152,11 @@ def root() -> str:
     return "../" * (request.path.count("/") - 1)
 
 
-def redirect_to_own(path: str, done: str = "") -> Response:
-    """Redirect to a path of this service, without its leading slash. The page shows the message `done`."""
-    path = with_query(path, forms.signed_query(done=done)) if done else path
+def redirect_to_own(path: str, done: str = "", error_code: str = "") -> Response:
+    """Redirect to a path of this service, without its leading slash. The page shows the message `done`, or
+    the error."""
+    shown = {name: value for name, value in {"done": done, "error_code": error_code}.items() if value}
+    path = with_query(path, forms.signed_query(**shown)) if shown else path
     return redirect(f"{root()}{path}" or "./")
 
 

@@ -45,9 +45,7 @@ def end(url: str | None, scope: str = "local", *, done: str = "") -> Response:
     """Sign out, and redirect to a URL, or to our page, which shows the message `done`."""
     sign_out(current_asked(), scope)
     # Otherwise the user would mistake the page of a successful sign-out for the application's.
-    response = redirect(url) if url else redirect_to_own("sign-out", done)
-    browser_sessions.forget(response)
-    return response
+    return browser_sessions.forget(redirect(url) if url else redirect_to_own("sign-out", done))
 
 
 def signed_out(url: str | None, *, is_stuck: bool = False) -> Response:

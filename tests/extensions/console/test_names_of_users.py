@@ -25,6 +25,7 @@ def test_every_face_shows_the_same_name(operator, app, alice, database, metadata
     database.run(set_metadata, metadata=json.dumps(metadata), id=alice.id)
     listed = words(operator.visit(f"/console/users?q={name.split()[-1]}"))
     assert ("alice@example.com" in listed, name in listed) == (True, True), listed
+    assert f'<p class="quiet">{name}</p>' in operator.visit(f"/console/users/{alice.id}").text
     assert f">{name}<" in Visitor(app).with_session_of(alice).visit("/account").text
     row = database.one(
         "SELECT object AS user_object, false AS email_proved, false AS phone_proved"

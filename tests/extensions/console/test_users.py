@@ -154,10 +154,7 @@ class TestPages:
         pages = [listed(page) for page in operator.pages()]
         assert [len(page) for page in pages] == [3, 3, 1]
         assert len(set(chain(*pages))) == 7
-        back = [pages.pop()]
-        while previous := operator.link("Previous"):
-            back.append(listed(operator.visit(previous)))
-        assert back[1:] == pages[::-1]
+        assert listed(operator.visit(operator.link("First"))) == pages[0]
         assert operator.link("First") is None
 
 
@@ -212,11 +209,10 @@ class TestManyRows:
             ("id", "users_pkey", middle),
         ):
             filters = {sort: place} if sort in ("email", "phone") else {}
-            for descending in (False, True):
-                for start in ({"place": place, "id": middle}, {}):
-                    found = plan("search_users", filters=filters, sort=sort, descending=descending, **start)
-                    assert index in found.indexes, (sort, descending, found)
-                    assert not found.sorts, (sort, descending)
+            for start in ({"place": place, "id": middle}, {}):
+                found = plan("search_users", filters=filters, sort=sort, **start)
+                assert index in found.indexes, (sort, found)
+                assert not found.sorts, sort
 
     def test_rare_filters_are_read_from_their_indexes(self, plan):
         for filters, index, statement in (
@@ -233,13 +229,13 @@ class TestManyRows:
             ({"within": "1 day"}, "user_objects_last_sign_in_at", "few_users_by_sign_in"),
         ):
             assert index in plan(statement, filters=filters, few=500).indexes, filters
-        many = {"filters": {"words": "user"}, "in_order": True, "sort": "newest", "descending": True}
+        many = {"filters": {"words": "user"}, "in_order": True, "sort": "newest"}
         assert not plan("search_users", **many).sorts
         found = plan("search_users", **many | {"filters": {"within": "7 days"}, "sort": "last_sign_in"})
         assert "user_objects_last_sign_in_at" in found.indexes
         assert not found.sorts
         among = ["77777777-0000-0000-0000-000000000000"] * 10
-        found = plan("search_users", filters={}, among=among, sort="last_sign_in", descending=True)
+        found = plan("search_users", filters={}, among=among, sort="last_sign_in")
         assert "users_pkey" in found.indexes
 
     @pytest.fixture

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from auth.extensions.hooks import turns
+from auth.web.asked import Asked
 from auth.web.context import EXTENSION
 from tests.support import api_keys
 from tests.support.answers import assert_error
@@ -96,7 +97,9 @@ def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, setti
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
     asked = len(hook.requests)
-    with turns.turn(app.extensions[EXTENSION].settings.hook("custom_access_token"), alice.id):
+    parts = app.extensions[EXTENSION]
+    other = Asked(parts, {"ip": None, "network": None, "user_agent": None}, "service_role")
+    with turns.asking(other, parts.settings.hook("custom_access_token"), alice.id):
         refused = session.refresh()
         assert bob.try_to_sign_in(client=app.test_client()).status_code == 200
     assert_error(refused, 503, "service_unavailable")

@@ -63,7 +63,7 @@ class Act:
     effects: Callable[[Subject], Iterable[str]]
     undo: str
     do: Callable[[Asked, Subject, dict[str, Any]], object]
-    done: str
+    done: str = ""
     then: str = ""
     needs_factor: bool = False
     # Except for an administrator without a factor while the service is on this machine.

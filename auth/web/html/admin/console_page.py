@@ -28,7 +28,7 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
     """
     common = {
         "section": "/".join(request.path.split("/")[1:3]),
-        "navigation": sorted(chain.from_iterable(each.navigation() for each in latchkey.extensions)),
+        "navigation": sorted(chain.from_iterable(each.navigation for each in latchkey.extensions)),
         "administrator": g.administrator,
         "here": request.path,
         "label": label,
@@ -65,9 +65,9 @@ def first_page() -> str | None:
     return _url({}) if "before_id" in request.args else None
 
 
-def page_after(at: str, id: str) -> str:
+def page_after(at: str, id: str, **more: str) -> str:
     """Return the URL of the page of a list that continues after a row."""
-    return _url({"before_at": at, "before_id": id})
+    return _url({"before_at": at, "before_id": id} | more)
 
 
 def _url(key: dict[str, str]) -> str:
