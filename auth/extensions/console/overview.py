@@ -5,7 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from auth import __version__
 from auth.core.keys import rotation
@@ -52,9 +52,13 @@ def show_overview() -> Response:
 @administrator
 def show_settings() -> Response:
     """Show the settings of this node: first those that are set, then the defaults."""
-    found = [*listed(latchkey.key_ring.settings)]
+    part = request.args.get("q", "").strip()
+    found = [
+        each for each in listed(latchkey.key_ring.settings) if part.upper().replace(" ", "_") in each.name
+    ]
     return console_page(
         "settings.html",
+        q=part,
         chosen=[each for each in found if each.origin != DEFAULT],
         defaults=[each for each in found if each.origin == DEFAULT],
         where=_where,
