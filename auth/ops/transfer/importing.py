@@ -11,7 +11,7 @@ from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
 
 from auth.core import json_bodies
 from auth.core.passwords.legacy import UnusableHash
-from auth.ops.transfer import products, records
+from auth.ops.transfer import Loaded, products, records
 from auth.ops.transfer.reading import Entry
 from auth.web.context import Latchkey
 from sql import Database, acts, queries
@@ -25,7 +25,7 @@ _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 
 # An entry with the row to insert, or the reason to refuse it.
-_Checked = tuple[Entry, records.Row | str]
+_Checked = tuple[Entry, Loaded | str]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Import:
         if batch:
             yield batch
 
-    def _row(self, entry: Entry) -> records.Row:
+    def _row(self, entry: Entry) -> Loaded:
         if entry.problem:
             raise records.InvalidRecord(entry.problem)
         try:
@@ -110,7 +110,7 @@ class Import:
         problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
         return [self._outcome(entry, row, problems, taken) for entry, row in batch]
 
-    def _taken_keys(self, rows: list[records.Row]) -> dict[str, str]:
+    def _taken_keys(self, rows: list[Loaded]) -> dict[str, str]:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self.database.transaction() as tx:
@@ -125,7 +125,7 @@ class Import:
             )
         return {row.key: row.user_id for row in found}
 
-    def _insert(self, rows: list[records.Row]) -> dict[str, str | None]:
+    def _insert(self, rows: list[Loaded]) -> dict[str, str | None]:
         """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
         if self.is_dry_run or not rows:
             return {row["id"]: None for row in rows}
@@ -152,7 +152,7 @@ class Import:
     def _outcome(
         self,
         entry: Entry,
-        row: records.Row | str,
+        row: Loaded | str,
         problems: Mapping[str, str | None],
         taken: Mapping[str, str],
     ) -> Outcome:
@@ -170,11 +170,11 @@ class Import:
         return Outcome(entry.place, name, "exists", problem, user_id)
 
 
-def _addresses(rows: list[records.Row]) -> list[str]:
+def _addresses(rows: list[Loaded]) -> list[str]:
     return [address for row in rows for address in (row["email"], row["phone"]) if address]
 
 
-def _check_storage(row: records.Row) -> None:
+def _check_storage(row: Loaded) -> None:
     """Raise `InvalidRecord` for values that Postgres would refuse."""
     try:
         text = json.dumps(row, ensure_ascii=False).encode()
