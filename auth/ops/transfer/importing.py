@@ -11,7 +11,7 @@ from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
 
 from auth.core import json_bodies
 from auth.core.passwords.legacy import UnusableHash
-from auth.ops.transfer import Loaded, products, records
+from auth.ops.transfer import InvalidRecord, Loaded, products, records
 from auth.ops.transfer.reading import Entry
 from auth.web.context import Latchkey
 from sql import Database, acts, queries
@@ -50,9 +50,10 @@ class Import:
     database: Database
     parts: Latchkey
     choices: records.Choices
-    product: str | None
     hash_config: Mapping[str, str]
     is_dry_run: bool
+    # Whose export it is, as the first entry says.
+    _product: str | None = field(default=None, init=False)
     # The id of its entry in the audit log.
     _id: str = field(default_factory=lambda: str(uuid.uuid4()), init=False)
     # Where a key was first seen.
@@ -71,15 +72,15 @@ class Import:
     def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
         batch: list[_Checked] = []
         for entry in entries:
-            if entry.problem is None and self.product is None:
-                self.product = products.detect(entry.value)
+            if entry.problem is None and self._product is None:
+                self._product = products.detect(entry.value)
             # Rows of Django's dumpdata that are not users.
             fields = entry.value.get("fields")
-            if self.product == "django" and isinstance(fields, dict) and "password" not in fields:
+            if self._product == "django" and isinstance(fields, dict) and "password" not in fields:
                 continue
             try:
                 batch.append((entry, self._row(entry)))
-            except (records.InvalidRecord, UnusableHash) as error:
+            except (InvalidRecord, UnusableHash) as error:
                 batch.append((entry, str(error)))
             if len(batch) == _BATCH:
                 yield batch
@@ -89,19 +90,19 @@ class Import:
 
     def _row(self, entry: Entry) -> Loaded:
         if entry.problem:
-            raise records.InvalidRecord(entry.problem)
+            raise InvalidRecord(entry.problem)
         try:
-            record = products.PRODUCTS[self.product or "latchkey"](entry.value, self.hash_config)
-        except (products.NotAUser, UnusableHash) as error:
-            raise records.InvalidRecord(str(error)) from None
+            record = products.PRODUCTS[self._product or "latchkey"](entry.value, self.hash_config)
+        except (InvalidRecord, UnusableHash):
+            raise
         except _SHAPES as error:
-            problem = f"is not a user as {self.product} exports it ({type(error).__name__}: {error})"
-            raise records.InvalidRecord(problem) from None
+            problem = f"is not a user as {self._product} exports it ({type(error).__name__}: {error})"
+            raise InvalidRecord(problem) from None
         row = records.row(record, self.parts, self.choices)
         _check_storage(row)
         for key in records.keys(row):
             if (place := self._seen.setdefault(key, entry.place)) != entry.place:
-                raise records.InvalidRecord(_TWICE.format(place))
+                raise InvalidRecord(_TWICE.format(place))
         return row
 
     def _outcomes(self, batch: list[_Checked]) -> list[Outcome]:
@@ -179,18 +180,18 @@ def _check_storage(row: Loaded) -> None:
     try:
         text = json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise records.InvalidRecord("contains text that is not valid Unicode") from None
+        raise InvalidRecord("contains text that is not valid Unicode") from None
     except RecursionError:
-        raise records.InvalidRecord("contains an object that is nested too deeply") from None
+        raise InvalidRecord("contains an object that is nested too deeply") from None
     if rb"\u0000" in text:
-        raise records.InvalidRecord("contains a null character")
+        raise InvalidRecord("contains a null character")
     objects = [("user_metadata", row["user_metadata"]), ("app_metadata", row["app_metadata"])]
     objects += [("identities.identity_data", identity["identity_data"]) for identity in row["identities"]]
     for name, value in objects:
         content = json.dumps(value, ensure_ascii=False).encode()
         if len(content) > _MOST_METADATA:
-            raise records.InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
+            raise InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
         try:
             json_bodies.decode(content)
         except json_bodies.InvalidJson as error:
-            raise records.InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None
+            raise InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None

@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
-from auth.ops.transfer import Loaded, factors
+from auth.ops.transfer import InvalidRecord, Loaded, factors
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import Latchkey
@@ -24,10 +24,6 @@ _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for require
 
 
 _Messages = Mapping[str, "_Messages"] | list[str]  # of marshmallow
-
-
-class InvalidRecord(ValueError):
-    """The message is for operators."""
 
 
 @dataclass(frozen=True)
