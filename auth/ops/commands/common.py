@@ -76,8 +76,8 @@ def failures(file: Path) -> Iterator[None]:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         name = str(error.filename or file)
-        # If a draft next to FILE fails, the directory cannot be written to.
-        place = file.parent if name.endswith(DRAFT) else name
+        # If a draft fails, its directory cannot be written to.
+        place = Path(name).parent if name.endswith(DRAFT) else name
         remedy = "Name a place that this user can read and write."
         raise click.ClickException(state.unusable_place(place, error, remedy)) from None
 
