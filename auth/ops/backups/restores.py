@@ -16,7 +16,7 @@ from psycopg2.extensions import make_dsn, parse_dsn
 from auth.core.keys import resealing
 from auth.core.settings import Settings
 from auth.flows import ends
-from auth.ops.backups import archive, writing
+from auth.ops.backups import archive, postgres_programs, writing
 from auth.ops.backups.archive import BackupError, Manifest
 from auth.ops.backups.restored_secrets import (
     NOTHING_TO_UNDO,
@@ -25,7 +25,6 @@ from auth.ops.backups.restored_secrets import (
     former_secrets,
 )
 from auth.ops.connections import Unprepared, autocommitting, connect, execute
-from auth.ops.processes import postgres_programs
 from sql import queries, schema
 from sql.pool import Connection
 
@@ -55,7 +54,7 @@ class Options:
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
     """Restore a verified backup. Return the name under which the old database remains, if it had tables.
 
-    Raises `BackupError`, `CannotDecrypt`, `NoProgramError`, `OSError` and `psycopg2.Error`.
+    Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`.
     """
     with _locked_target(url) as (target, connection):
         if not target.is_replaceable:

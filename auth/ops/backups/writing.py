@@ -17,10 +17,9 @@ from auth.core.keys import fingerprints
 from auth.core.settings import Settings, names
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.tokens import signing_keys
-from auth.ops.backups import age, archive
+from auth.ops.backups import age, archive, postgres_programs
 from auth.ops.backups.archive import Manifest, Progress
 from auth.ops.connections import Unprepared, connect, single
-from auth.ops.processes import postgres_programs
 from sql import queries
 from sql.pool import Connection
 
@@ -49,7 +48,7 @@ def write(
     """Back up the database and the secrets to a file with the date in its name, and return its path.
 
     `rehearse` reads the plaintext during the encryption; if it raises, no file is created. `progress_of` gets
-    the number of rows. Raises `NoProgramError`, `OtherKeys`, `OSError`, `UnusableKey` and `psycopg2.Error`.
+    the number of rows. Raises `BackupError`, `OtherKeys`, `OSError`, `UnusableKey` and `psycopg2.Error`.
     """
     with single(url) as db, suppress(psycopg2.errors.UndefinedTable):  # the database is not upgraded yet
         fingerprints.check(db, settings)

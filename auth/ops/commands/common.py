@@ -12,6 +12,7 @@ from auth.cli import INPUT_FILE, Unreadable, Unusable, open_parts
 from auth.core.files import DRAFT
 from auth.core.settings import Settings, state
 from auth.core.settings.state import InUseError
+from auth.ops import UnusableFile
 from sql import Database
 
 existing_file = click.argument("file", type=INPUT_FILE)
@@ -59,20 +60,18 @@ def stopped_database(settings: Settings) -> Iterator[str]:
 @contextmanager
 def failures(file: Path) -> Iterator[None]:
     """Exit with one line. A signal to end raises an exception, so that drafts are removed."""
-    from auth.ops.backups.age import CannotDecrypt, UnusableKey
-    from auth.ops.backups.archive import BackupError, UnusableFileError
+    from auth.ops.backups.age import UnusableKey
+    from auth.ops.backups.archive import BackupError
     from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
-    from auth.ops.processes.postgres_programs import NoProgramError
-    from auth.ops.transfer.reading import UnreadableFile
 
     try:
         with _signals_as_exits():
             yield
-    except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
+    except UnusableFile as error:
         raise Unusable(f"{file} cannot be used: {error}") from None
     except UnusableKey as error:
         raise Unreadable(str(error)) from None
-    except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
+    except (BackupError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         name = str(error.filename or file)

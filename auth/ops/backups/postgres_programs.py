@@ -12,14 +12,11 @@ from typing import Any
 
 from psycopg2.extensions import make_dsn, parse_dsn
 
+from auth.ops.backups.archive import BackupError
 from auth.ops.processes import embedded_postgres
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 
 _WITH_TLS = ("require", "verify-ca", "verify-full")
-
-
-class NoProgramError(Exception):
-    """A line for the operator: a program is missing, or it failed."""
 
 
 @contextmanager
@@ -28,7 +25,7 @@ def running(
 ) -> Iterator[Any]:
     """Run a program of at least this major version, and yield its pipe. Kill it after an exception.
 
-    Raises `NoProgramError`.
+    Raises `BackupError`.
     """
     name, *options = command
     conninfo, environment = _connection(url)
@@ -48,7 +45,7 @@ def running(
         if process.wait() != 0:
             errors.seek(0)
             reason = errors.read(2000).decode(errors="replace")
-            raise NoProgramError(f"{name} failed. Fix what it says: {' '.join(reason.split())}")
+            raise BackupError(f"{name} failed. Fix what it says: {' '.join(reason.split())}")
 
 
 def _newest(name: str, least: int, candidates: list[str]) -> str:
@@ -60,7 +57,7 @@ def _newest(name: str, least: int, candidates: list[str]) -> str:
     newest = max(found, default=0)
     if newest < least:
         problem = f"{name} is version {newest}" if newest else f"there is no {name}"
-        raise NoProgramError(
+        raise BackupError(
             f"The database is Postgres {least}, but {problem}."
             f" Install the client programs of Postgres {least} or newer."
         )
