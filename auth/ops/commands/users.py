@@ -102,20 +102,17 @@ def export(file: Path, plaintext: bool) -> None:
     \b
     Example: latchkey users export users.age
     """
+    total = 0
     with failures(file):
         database = open_database()
-        everybody = dict.fromkeys(("email", "role", "q", "most"))
-        total = queries.list_users(
-            database,
-            **everybody,
-            is_anonymous=False,
-            sort="created_at",
-            descending=False,
-            page_size=0,
-            page_offset=0,
-        ).total
-        with progress_of("Exporting", total) as progress:
-            lines = records.export(database, open_parts(), progress)
+        with progress_of("Exporting", queries.estimate_users(database).total) as progress:
+
+            def count(users: int) -> None:
+                nonlocal total
+                total += users
+                progress(users)
+
+            lines = records.export(database, open_parts(), count)
             try:
                 with files.replacing(file) as draft:
                     if plaintext:
