@@ -8,8 +8,8 @@ import click
 
 from auth.cli import json_option, load_settings, printable, show
 from auth.core import logs
-from auth.core.settings import Settings, SettingsError, load, running, state
-from auth.ops.doctor.examination import CHECKS, Result, examine, examine_files
+from auth.core.settings import Settings, SettingsError, load, running
+from auth.ops.doctor.examination import CHECKS, Result, examine
 from auth.ops.processes.start_checks import check_files
 
 _NAMES = [check.name for check in CHECKS]
@@ -64,7 +64,7 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
         except SettingsError as error:
             named = named or [_of_setting(line) for line in str(error).splitlines()]
     if settings is None:
-        return named + examine_files(state.directory_of(os.environ), skip)
+        return named
     named = named or [_of_setting(line) for line in settings.warnings]
     if problem := running.difference(settings):
         named.append(Result("settings", "failed", problem))

@@ -114,5 +114,4 @@ def _start(context: Context) -> Failure | None:
     )
 
 
-OF_FILES = (_modes, _disk, _start)
-CHECKS = (_fit, _ages, *OF_FILES)
+CHECKS = (_fit, _ages, _modes, _disk, _start)
