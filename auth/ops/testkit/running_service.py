@@ -57,7 +57,7 @@ class Service:
         self._failures = state_dir / FAILURES
         self._failures.mkdir(parents=True)
         self._hook_secret = new_secret()
-        self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
+        self.process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
         self._database, self._captures = database, captures
         self._messages: list[dict[str, object]] = []
         self._events: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ class Service:
 
     def wait(self) -> dict[str, Any]:
         """Wait until the service answers, and return the data for its client. Raises `Refused`."""
-        self._app = self._process.wait()
+        self._app = self.process.wait()
         self._parts: Latchkey = self._app.extensions[EXTENSION]
         key = self._parts.settings.service_role_key[0]
         self._client, self._authorization = self._app.test_client(), {"Authorization": f"Bearer {key}"}
@@ -86,12 +86,6 @@ class Service:
             "webhook_secret": webhook["secret"],
             "hook_secret": self._hook_secret,
         }
-
-    def end(self) -> None:
-        self._process.end()
-
-    def join(self) -> None:
-        self._process.join()
 
     def user(
         self,
