@@ -1,9 +1,8 @@
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,10 +22,6 @@ from sql import schema
 @click.group("keys")
 def command() -> None:
     """Manage the keys of the service."""
-
-
-def _kind_argument(*kinds: str) -> Callable[[Any], Any]:
-    return click.argument("kind", type=click.Choice(kinds))
 
 
 @command.command("list", short_help="List the keys, and what still needs the old ones.")
@@ -68,7 +63,7 @@ def public(as_set: bool) -> None:
 
 
 @command.command("rotate", short_help="Create a new key, to be used after a day.")
-@_kind_argument(*rotation.KINDS)
+@click.argument("kind", type=click.Choice(rotation.KINDS))
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
     "--algorithm",
@@ -98,7 +93,7 @@ def rotate(kind: str, now: bool, algorithm: str | None) -> None:
 
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
-@_kind_argument(*rotation.FIELDS)
+@click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
 @click.argument("file", type=INPUT_FILE_OR_STDIN)
 @json_option
 def add(kind: str, file: Path) -> None:

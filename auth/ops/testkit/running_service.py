@@ -109,7 +109,11 @@ class Service:
         for factor in factors or []:
             if factor != "totp":
                 raise Refused(f"factors: {factor} is not totp")
-            self._add_totp(made["id"])
+            id = str(uuid.uuid4())
+            new = {"id": id, "user_id": made["id"], "factor_type": factor, "friendly_name": ""}
+            with acts.on(self._parts.db, made["id"]) as act:
+                queries.insert_factor(act, **new, secret=self._parts.sealer.seal(totp.new_secret(), id))
+                queries.activate_factor(act, id=id, user_id=made["id"], **NO_CREDENTIAL)
         return {name: body.get(name) for name in ("email", "phone", "password")} | {"id": made["id"]}
 
     def users(self, count: int) -> list[dict[str, Any]]:
@@ -251,15 +255,6 @@ class Service:
                 factor_id = factors[0].id if factors else None
                 session = raise_session(asked, act, session.session_id, "totp", factor_id, issue)
             return session
-
-    def _add_totp(self, user_id: str) -> None:
-        id, secret = str(uuid.uuid4()), totp.new_secret()
-        sealed = self._parts.sealer.seal(secret, id)
-        with acts.on(self._parts.db, user_id) as act:
-            queries.insert_factor(
-                act, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
-            )
-            queries.activate_factor(act, id=id, user_id=user_id, **NO_CREDENTIAL)
 
     def _post(self, path: str, body: object) -> dict[str, Any]:
         response = self._client.post(path, json=body, headers=self._authorization)
