@@ -14,7 +14,7 @@ from psycopg2.extensions import ISOLATION_LEVEL_REPEATABLE_READ
 import auth
 from auth.core import files
 from auth.core.keys import fingerprints
-from auth.core.settings import Settings, names
+from auth.core.settings import Settings, kept_secrets, name_of, names
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.tokens import signing_keys
 from auth.ops.backups import age, archive, postgres_programs
@@ -26,16 +26,8 @@ from sql.pool import Connection
 Reader = Callable[[Iterator[bytes]], object]
 _PIECE = 64 * 1024
 # Settings that are restored as files of the state directory, or specific to one machine.
-_NOT_KEPT = {
-    "AUTH_SECRET_KEY",
-    "AUTH_SERVICE_ROLE_KEY",
-    "AUTH_JWT_KEYS",
-    "DATABASE_URL",
-    "AUTH_DATABASE_OWNER_URL",
-    "AUTH_STATE_DIR",
-    "AUTH_BIND",
-    "PORT",
-}
+_NOT_KEPT = {"DATABASE_URL", "AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND", "PORT"}
+_NOT_KEPT |= {*map(name_of, kept_secrets.FILES)}
 
 
 def write(

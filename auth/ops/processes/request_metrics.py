@@ -82,25 +82,22 @@ class _Samples:
 
     def run(self) -> None:
         while True:
-            self._take()
+            self._workers.set(1)
+            self._degraded.set(self._health.look()[1] is not None)
+            self._queue.set(self._passwords.queue_length)
+            self._stuck.set(self._passwords.threads.is_stuck())
+            self._connections.set(self._pool.lent)
+            self._size.set(self._pool.size)
+            for counter, total in (
+                (self._refused, self._passwords.refusals),
+                (self._timeouts, self._pool.timeouts),
+                (self._unasked, self._leaked_passwords.failures() if self._leaked_passwords else 0),
+            ):
+                counter.inc(total - self._counted[counter])
+                self._counted[counter] = total
             begin = time.monotonic()
             time.sleep(_SAMPLE_INTERVAL)
             self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
-
-    def _take(self) -> None:
-        self._workers.set(1)
-        self._degraded.set(self._health.look()[1] is not None)
-        self._queue.set(self._passwords.queue_length)
-        self._stuck.set(self._passwords.threads.is_stuck())
-        self._connections.set(self._pool.lent)
-        self._size.set(self._pool.size)
-        for counter, total in (
-            (self._refused, self._passwords.refusals),
-            (self._timeouts, self._pool.timeouts),
-            (self._unasked, self._leaked_passwords.failures() if self._leaked_passwords else 0),
-        ):
-            counter.inc(total - self._counted[counter])
-            self._counted[counter] = total
 
 
 def _sum(name: str, text: str) -> Gauge:

@@ -3,7 +3,6 @@
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import psycopg2
@@ -61,13 +60,11 @@ class Import:
 
     def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
         """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
-        # Postgres inserts a batch while the next one is read.
-        with ThreadPoolExecutor(1) as thread:
-            inserted: Future[list[Outcome]] | None = None
-            for batch in self._batches(entries):
-                before, inserted = inserted, thread.submit(self._outcomes, batch)
-                yield from before.result() if before else ()
-            yield from inserted.result() if inserted else ()
+        for batch in self._batches(entries):
+            rows = [row for _entry, row in batch if not isinstance(row, str)]
+            taken = self._taken_keys(rows)
+            problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
+            yield from (self._outcome(entry, row, problems, taken) for entry, row in batch)
 
     def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
         batch: list[_Checked] = []
@@ -104,12 +101,6 @@ class Import:
             if (place := self._seen.setdefault(key, entry.place)) != entry.place:
                 raise InvalidRecord(_TWICE.format(place))
         return row
-
-    def _outcomes(self, batch: list[_Checked]) -> list[Outcome]:
-        rows = [row for _entry, row in batch if not isinstance(row, str)]
-        taken = self._taken_keys(rows)
-        problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
-        return [self._outcome(entry, row, problems, taken) for entry, row in batch]
 
     def _taken_keys(self, rows: list[Loaded]) -> dict[str, str]:
         """Return the ids of existing users, by the keys that they share with rows."""
