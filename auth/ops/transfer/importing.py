@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 import psycopg2
 from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
@@ -22,9 +23,6 @@ _TWICE = "has the same id, email, phone, identity or credential as {}"
 _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 # Exceptions of a mapping for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
-
-# An entry with the row to insert, or the reason to refuse it.
-_Checked = tuple[Entry, Loaded | str]
 
 
 @dataclass(frozen=True)
@@ -60,14 +58,15 @@ class Import:
 
     def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
         """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
-        for batch in self._batches(entries):
+        checked = self._checked(entries)
+        while batch := list(islice(checked, _BATCH)):
             rows = [row for _entry, row in batch if not isinstance(row, str)]
             taken = self._taken_keys(rows)
             problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
             yield from (self._outcome(entry, row, problems, taken) for entry, row in batch)
 
-    def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
-        batch: list[_Checked] = []
+    def _checked(self, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Loaded | str]]:
+        """Yield each entry with the row to insert, or the reason to refuse it."""
         for entry in entries:
             if entry.problem is None and self._product is None:
                 self._product = products.detect(entry.value)
@@ -76,14 +75,10 @@ class Import:
             if self._product == "django" and isinstance(fields, dict) and "password" not in fields:
                 continue
             try:
-                batch.append((entry, self._row(entry)))
+                row: Loaded | str = self._row(entry)
             except (InvalidRecord, UnusableHash) as error:
-                batch.append((entry, str(error)))
-            if len(batch) == _BATCH:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
+                row = str(error)
+            yield entry, row
 
     def _row(self, entry: Entry) -> Loaded:
         if entry.problem:
