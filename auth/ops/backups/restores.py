@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import psycopg2
-from psycopg2.extensions import make_dsn, parse_dsn
+from psycopg2.extensions import make_dsn
 
 from auth.core.keys import resealing
 from auth.core.settings import Settings
@@ -65,7 +65,7 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
-            fill(_of(url, draft), plaintext, options)
+            fill(make_dsn(url, dbname=draft), plaintext, options)
         except BaseException:
             execute(connection, _DROP, draft)
             raise
@@ -212,7 +212,7 @@ def _swap(
 
 def _beside(url: str, name: str) -> AbstractContextManager[Connection]:
     """Connect to another database: Postgres does not rename one with connections."""
-    return autocommitting(_of(url, "template1" if name == "postgres" else "postgres"))
+    return autocommitting(make_dsn(url, dbname="template1" if name == "postgres" else "postgres"))
 
 
 def _former(name: str) -> str:
@@ -221,7 +221,3 @@ def _former(name: str) -> str:
 
 def _draft(name: str) -> str:
     return f"{name[: _LONGEST_NAME - 10]}_restoring"
-
-
-def _of(url: str, database: str) -> str:
-    return make_dsn(**{**parse_dsn(url), "dbname": database})

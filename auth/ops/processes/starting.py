@@ -4,7 +4,6 @@ import atexit
 import errno
 import fcntl
 import gc
-import importlib
 import os
 import socket
 import sys
@@ -89,11 +88,13 @@ def _migrate(server: Master, chosen: Settings, owner_url: str) -> None:
 
 
 def make_application(settings: Settings) -> None:
-    """Create the application, which the workers share. Its layer is above this one, so import it by name."""
+    """Create the application, which the workers share."""
+    from app import create_app
+
     # Both or neither: a worker that is replaced uses them together.
-    served.application, served.current = importlib.import_module("app").create_app(settings), settings
+    served.application, served.current = create_app(settings), settings
     if settings.metrics_bind:
-        importlib.import_module("auth.ops.processes.request_metrics")
+        from auth.ops.processes import request_metrics  # noqa: F401
     gc.unfreeze()  # the application before a reload
     gc.collect()
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
