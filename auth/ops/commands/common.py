@@ -1,6 +1,5 @@
 """Files, databases, progress and failures of the commands of operation."""
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -59,14 +58,13 @@ def stopped_database(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def failures(file: Path) -> Iterator[None]:
-    """Exit with one line. A signal to end raises an exception, so that drafts are removed."""
+    """Exit with one line."""
     from auth.ops.backups.age import UnusableKey
     from auth.ops.backups.archive import BackupError
     from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 
     try:
-        with _signals_as_exits():
-            yield
+        yield
     except UnusableFile as error:
         raise Unusable(f"{file} cannot be used: {error}") from None
     except UnusableKey as error:
@@ -79,17 +77,3 @@ def failures(file: Path) -> Iterator[None]:
         place = Path(name).parent if name.endswith(DRAFT) else name
         remedy = "Name a place that this user can read and write."
         raise click.ClickException(state.unusable_place(place, error, remedy)) from None
-
-
-@contextmanager
-def _signals_as_exits() -> Iterator[None]:
-    numbers = [signal.SIGTERM, signal.SIGHUP]
-    former = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        if former[number] is not signal.SIG_IGN:  # as nohup sets it
-            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, former[number])
