@@ -6,7 +6,6 @@ import fcntl
 import gc
 import os
 import socket
-import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +18,7 @@ from auth.core.keys import fingerprints
 from auth.core.settings import Settings, SettingsError, served, state
 from auth.ops.connections import single
 from auth.ops.processes import start_checks
-from auth.ops.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from auth.ops.processes.master import Master
 from sql import schema
 from sql.pool import SIZE, unusable
@@ -29,21 +28,8 @@ _NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket
 _OTHER_CONNECTIONS = 20  # for operators and their tools
 
 
-def start_or_exit(server: Master, chosen: Settings) -> None:
-    try:
-        _start(server, chosen)
-    except state.InUseError as error:
-        print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
-        sys.exit(2)
-    except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(state.unusable(chosen.state_dir, error))
-    except psycopg2.Error as error:
-        sys.exit(unusable("DATABASE_URL", error))
-
-
-def _start(server: Master, chosen: Settings) -> None:
+def start(server: Master, chosen: Settings) -> None:
+    """Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`."""
     if not chosen.database_url:
         _start_embedded_postgres(server, chosen)
     database_url = chosen.find_database()
@@ -57,7 +43,7 @@ def _start(server: Master, chosen: Settings) -> None:
     if chosen.metrics_bind:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
-        sys.exit(problem)
+        raise SettingsError(problem)
     hook = chosen.hook("custom_access_token")
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of
@@ -134,7 +120,7 @@ def address(settings: Settings) -> str:
 
 
 def _refuse_taken_address(chosen: Settings) -> None:
-    """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
+    """Refuse with one line: gunicorn would retry for five seconds, and log two lines each time."""
     if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
         return  # we inherit a bound socket
     deadline = time.monotonic() + 3  # workers of a killed service may still listen
@@ -149,11 +135,11 @@ def _refuse_taken_address(chosen: Settings) -> None:
             break
         time.sleep(0.1)
     if number in _NO_ADDRESS:
-        sys.exit(
+        raise SettingsError(
             f"AUTH_BIND: {chosen.bind} is not an address of this machine."
             " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
         )
-    sys.exit(
+    raise SettingsError(
         f"Can't listen on {address(chosen)}: {os.strerror(number or 0)}."
         " Set PORT or AUTH_BIND to use another address."
     )
