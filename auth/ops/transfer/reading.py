@@ -17,7 +17,7 @@ _OBJECTS = {"identities", "factors"}
 _OBJECTS |= {"user_metadata", "app_metadata", "raw_user_meta_data", "raw_app_meta_data"}
 _OWN = _FLAGS | _OBJECTS | {"email", "phone", "password_hash", "role"}
 _TRUTH = dict.fromkeys(("true", "t", "1", "yes"), True) | dict.fromkeys(("false", "f", "0", "no"), False)
-_UTF_16, _SEPARATORS = "utf-16", (",", ";", "\t")
+_UTF_16 = "utf-16"
 # A CSV without any of these columns has no users.
 _ADDRESSES = {"email", "phone", "identities", "factors", "user_email"}
 
@@ -64,7 +64,7 @@ def _opening(path: Path) -> tuple[str, str]:
 
 def _separator(header: str) -> str:
     """Return the separator of columns. Spreadsheets use semicolons where the comma is the decimal sign."""
-    for separator in _SEPARATORS:
+    for separator in (",", ";", "\t"):
         if _ADDRESSES.intersection(map(_column, header.replace('"', "").split(separator))):
             return separator
     if not header:
