@@ -3,7 +3,6 @@
 import dataclasses
 import glob
 import json
-import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -83,9 +82,9 @@ def dated(path: Path, manifest: Manifest) -> Path:
 
 def remove_older(path: Path, written: Path, keep: int) -> None:
     """Keep `written` and the newest other dated files, `keep` in total. Remove the rest."""
-    form = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}Z{re.escape(path.suffix)}")
-    found = [other for other in path.parent.glob(f"{glob.escape(path.stem)}-*") if form.fullmatch(other.name)]
-    others = sorted((other for other in found if other != written), reverse=True)
+    date = f"{'[0-9]' * 8}T{'[0-9]' * 6}Z"
+    dated_files = path.parent.glob(f"{glob.escape(path.stem)}-{date}{glob.escape(path.suffix)}")
+    others = sorted((other for other in dated_files if other != written), reverse=True)
     for other in others[keep - 1 :]:
         other.unlink()
 

@@ -159,10 +159,10 @@ def accept(make_missing: bool) -> None:
 def _place(settings: Settings, key: Key) -> str:
     if key.kind == rotation.OPENID:
         return "database"
+    if key.id == rotation.SHARED_SECRET:
+        return key.id
     field = rotation.FIELDS[key.kind]
-    return (
-        key.id if key.id == rotation.SHARED_SECRET else str(settings.key_files.get(field) or name_of(field))
-    )
+    return str(settings.key_files.get(field) or name_of(field))
 
 
 @contextmanager
