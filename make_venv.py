@@ -5,11 +5,9 @@ Written in the syntax of old Pythons, so that they can report that they are too 
 
 import configparser
 import fcntl
-import glob
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 import sys
 
@@ -47,18 +45,6 @@ def problem():
     return None
 
 
-def install(command, environment):
-    """Run pip. On a terminal, one line shows what it does now."""
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, universal_newlines=True) as pip:  # noqa: S603
-        for line in pip.stdout or ():
-            if sys.stdout.isatty() and line.startswith(("Collecting ", "Installing ")):
-                print("\r\033[K" + line.rstrip()[:70], end="", flush=True)
-    if sys.stdout.isatty():
-        print("\r\033[K", end="", flush=True)
-    if pip.returncode:
-        raise subprocess.CalledProcessError(pip.returncode, command)
-
-
 def main(extras):
     line = problem()
     if line:
@@ -88,33 +74,19 @@ def main(extras):
         if made_for != state:
             installed = []
             subprocess.run([sys.executable, "-m", "venv", "--clear", ".venv"], check=True)
-            # The metadata of a package that has been renamed would still load its pytest plugin.
-            for metadata in glob.glob("*.egg-info"):
-                shutil.rmtree(metadata)
         extras = sorted({*extras, *installed})
         config = configparser.ConfigParser()
         config.read_string(text)
         wanted = config["options"]["install_requires"] + "".join(
             config["options.extras_require"][extra] for extra in extras
         )
-        pip = [
-            ".venv/bin/python",
-            "-m",
-            "pip",
-            "install",
-            "--no-color",
-            "--progress-bar=off",
-            "--disable-pip-version-check",
-            "--only-binary",
-            ":all:",
-            "-c",
-            "constraints.txt",
-        ]
+        options = "--quiet --no-color --disable-pip-version-check --only-binary :all: -c constraints.txt"
+        pip = [".venv/bin/python", "-m", "pip", "install", *options.split()]
         # Whatever pip's configuration says: a virtual environment has no packages of the user.
         environment = dict(os.environ, PIP_USER="0")
-        install([*pip, *filter(None, wanted.splitlines())], environment)
-        # The checkout itself in place, for .venv/bin/latchkey.
-        install([*pip, "--no-deps", "--editable", "."], environment)
+        # Then the checkout itself in place, for .venv/bin/latchkey.
+        for packages in (list(filter(None, wanted.splitlines())), ["--no-deps", "--editable", "."]):
+            subprocess.run(pip + packages, env=environment, check=True)  # noqa: S603
         with open(stamp, "w") as file:
             file.write(" ".join([state, *extras]))
 

@@ -7,6 +7,9 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 _FILES = ["app.py", "wsgi.py", "gunicorn.conf.py", "schema.sql", "openapi.yaml", "requirements.lock"]
+_FILES += ["CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY.md"]
+# An image that is built from the wheel needs them, to leave secrets out.
+_FILES += [".containerignore", ".dockerignore"]
 _FOLDERS = ["auth", "sql", "deploy", "docs"]
 
 
@@ -18,21 +21,11 @@ class _BuildTree(build_py):
         if self.editable_mode:
             return
         package = Path(self.build_lib, "latchkey_auth")
-        # An image that is built from the wheel needs the first two, to leave secrets out.
-        for name in [
-            ".containerignore",
-            ".dockerignore",
-            *_FILES,
-            "CHANGELOG.md",
-            "LICENSE",
-            "README.md",
-            "THIRD_PARTY.md",
-        ]:
+        for name in _FILES:
             shutil.copy(name, package)
         for name in _FOLDERS:
-            ignored = shutil.ignore_patterns(
-                "__pycache__", "*.env"
-            )  # compose reads secrets from deploy/latchkey.env
+            # compose reads secrets from deploy/latchkey.env
+            ignored = shutil.ignore_patterns("__pycache__", "*.env")
             shutil.copytree(name, package / name, ignore=ignored, dirs_exist_ok=True)
 
 

@@ -18,16 +18,13 @@ import pyrage
 from pyrage import x25519
 
 from auth.core.files import exposure
+from auth.ops import UnusableFile
 
 HEAD = b"age-encryption.org/v1\n"
 _UNDER_PASSPHRASE = HEAD + b"-> scrypt "
 _IDENTITY = "AGE-SECRET-KEY-1"
 _PIECE = 64 * 1024
 _NAME_IT = "Name the key file from latchkey backup-key."
-
-
-class CannotDecrypt(Exception):
-    """A line for the operator: the key is wrong, or the file is damaged or not encrypted."""
 
 
 class UnusableKey(Exception):
@@ -91,7 +88,7 @@ def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
     Nothing proves who wrote the file.
 
     `key` is the content of an identity file; for a file of release 0.2.0 it is the passphrase, and the file
-    must fit into memory. Raises `CannotDecrypt` and `UnusableKey`.
+    must fit into memory. Raises `UnusableFile` and `UnusableKey`.
     """
     head = file.read(len(_UNDER_PASSPHRASE))
     file.seek(0)
@@ -101,9 +98,9 @@ def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
         else:
             yield from _decrypt(file, _identities(key))
     except pyrage.DecryptError as error:
-        raise CannotDecrypt(f"it cannot be decrypted: {error}. Name its key file by --identity.") from None
+        raise UnusableFile(f"it cannot be decrypted: {error}. Name its key file by --identity.") from None
     except OSError:
-        raise CannotDecrypt("it is truncated or altered. Use another copy.") from None
+        raise UnusableFile("it is truncated or altered. Use another copy.") from None
 
 
 class _Output:

@@ -3,7 +3,6 @@
 import dataclasses
 import glob
 import json
-import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from auth.ops import UnusableFile
 from auth.ops.backups import age
 from sql import schema
 
@@ -26,10 +26,6 @@ _SLICE = 1024
 
 class BackupError(Exception):
     """A line for the operator."""
-
-
-class UnusableFileError(BackupError):
-    """The file is damaged, of another program, or from a newer release."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,20 +45,20 @@ class Manifest:
 
     @classmethod
     def parse(cls, line: bytes) -> Self:
-        """Raises `UnusableFileError`."""
+        """Raises `UnusableFile`."""
         try:
             members = json.loads(line)
             if members["latchkey_backup"] != FORMAT:
-                raise UnusableFileError(
+                raise UnusableFile(
                     "it has a format that this release does not know. Use the release that made it."
                 )
             manifest = cls(**members)
         except (ValueError, TypeError, KeyError):
-            raise UnusableFileError(
+            raise UnusableFile(
                 "it is not a backup of Latchkey. Name a file that latchkey backup made."
             ) from None
         if manifest.schema_version > schema.NEWEST:
-            raise UnusableFileError(
+            raise UnusableFile(
                 f"its schema has version {manifest.schema_version}, but this release supports"
                 f" {schema.NEWEST}. Install Latchkey {manifest.release} or newer."
             )
@@ -86,9 +82,9 @@ def dated(path: Path, manifest: Manifest) -> Path:
 
 def remove_older(path: Path, written: Path, keep: int) -> None:
     """Keep `written` and the newest other dated files, `keep` in total. Remove the rest."""
-    form = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}Z{re.escape(path.suffix)}")
-    found = [other for other in path.parent.glob(f"{glob.escape(path.stem)}-*") if form.fullmatch(other.name)]
-    others = sorted((other for other in found if other != written), reverse=True)
+    date = f"{'[0-9]' * 8}T{'[0-9]' * 6}Z"
+    dated_files = path.parent.glob(f"{glob.escape(path.stem)}-{date}{glob.escape(path.suffix)}")
+    others = sorted((other for other in dated_files if other != written), reverse=True)
     for other in others[keep - 1 :]:
         other.unlink()
 
@@ -106,7 +102,7 @@ def plaintext(manifest: Manifest, pieces: Iterable[bytes], progress: Progress) -
 def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
     """Return the manifest and the pieces of the SQL. Only the last piece proves that none is missing.
 
-    Raises `UnusableFileError`, also from the iterator.
+    Raises `UnusableFile`, also from the iterator.
     """
     rest, head = filter(None, pieces), b""
     while b"\n" not in head and len(head) < _LONGEST_MANIFEST and (piece := next(rest, b"")):
@@ -116,14 +112,14 @@ def parse(pieces: Iterable[bytes]) -> tuple[Manifest, Iterator[bytes]]:
 
 
 def verify(path: Path, key: str, progress: Progress) -> Manifest:
-    """Read the whole file. Raises `UnusableFileError` and the errors of `read`."""
+    """Read the whole file. Raises the errors of `read`."""
     manifest, pieces = parse(read(path, key, progress))
     deque(pieces, maxlen=0)
     return manifest
 
 
 def read(path: Path, key: str, progress: Progress) -> Iterator[bytes]:
-    """Yield the plaintext of a file. Raises `CannotDecrypt`, `UnusableKey` and `OSError`."""
+    """Yield the plaintext of a file. Raises `UnusableFile`, `UnusableKey` and `OSError`."""
     with path.open("rb") as file:
         for piece in age.decrypt(file, key):
             progress(len(piece))
@@ -131,7 +127,7 @@ def read(path: Path, key: str, progress: Progress) -> Iterator[bytes]:
 
 
 def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the content of a gzip file. Raises `UnusableFileError`."""
+    """Yield the content of a gzip file. Raises `UnusableFile`."""
     decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
         for piece in pieces:
@@ -141,6 +137,6 @@ def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 if decompressor.unused_data:
                     raise zlib.error("it has data after its end")
     except zlib.error as error:
-        raise UnusableFileError(f"it cannot be decompressed: {error}. Use another copy.") from None
+        raise UnusableFile(f"it cannot be decompressed: {error}. Use another copy.") from None
     if not decompressor.eof or decompressor.unused_data:
-        raise UnusableFileError("it cannot be decompressed: its end is missing or wrong. Use another copy.")
+        raise UnusableFile("it cannot be decompressed: its end is missing or wrong. Use another copy.")

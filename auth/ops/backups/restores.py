@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import psycopg2
-from psycopg2.extensions import make_dsn, parse_dsn
+from psycopg2.extensions import make_dsn
 
 from auth.core.keys import resealing
 from auth.core.settings import Settings
 from auth.flows import ends
-from auth.ops.backups import archive, writing
+from auth.ops.backups import archive, postgres_programs, writing
 from auth.ops.backups.archive import BackupError, Manifest
 from auth.ops.backups.restored_secrets import (
     NOTHING_TO_UNDO,
@@ -25,7 +25,6 @@ from auth.ops.backups.restored_secrets import (
     former_secrets,
 )
 from auth.ops.connections import Unprepared, autocommitting, connect, execute
-from auth.ops.processes import postgres_programs
 from sql import queries, schema
 from sql.pool import Connection
 
@@ -55,7 +54,7 @@ class Options:
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
     """Restore a verified backup. Return the name under which the old database remains, if it had tables.
 
-    Raises `BackupError`, `CannotDecrypt`, `NoProgramError`, `OSError` and `psycopg2.Error`.
+    Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`.
     """
     with _locked_target(url) as (target, connection):
         if not target.is_replaceable:
@@ -66,7 +65,7 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
-            fill(_of(url, draft), plaintext, options)
+            fill(make_dsn(url, dbname=draft), plaintext, options)
         except BaseException:
             execute(connection, _DROP, draft)
             raise
@@ -213,7 +212,7 @@ def _swap(
 
 def _beside(url: str, name: str) -> AbstractContextManager[Connection]:
     """Connect to another database: Postgres does not rename one with connections."""
-    return autocommitting(_of(url, "template1" if name == "postgres" else "postgres"))
+    return autocommitting(make_dsn(url, dbname="template1" if name == "postgres" else "postgres"))
 
 
 def _former(name: str) -> str:
@@ -222,7 +221,3 @@ def _former(name: str) -> str:
 
 def _draft(name: str) -> str:
     return f"{name[: _LONGEST_NAME - 10]}_restoring"
-
-
-def _of(url: str, database: str) -> str:
-    return make_dsn(**{**parse_dsn(url), "dbname": database})

@@ -14,42 +14,32 @@ from psycopg2.extensions import ISOLATION_LEVEL_REPEATABLE_READ
 import auth
 from auth.core import files
 from auth.core.keys import fingerprints
-from auth.core.settings import Settings, names
+from auth.core.settings import Settings, kept_secrets, name_of, names
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.tokens import signing_keys
-from auth.ops.backups import age, archive
+from auth.ops.backups import age, archive, postgres_programs
 from auth.ops.backups.archive import Manifest, Progress
 from auth.ops.connections import Unprepared, connect, single
-from auth.ops.processes import postgres_programs
 from sql import queries
 from sql.pool import Connection
 
-Reader = Callable[[Iterator[bytes]], object]
 _PIECE = 64 * 1024
 # Settings that are restored as files of the state directory, or specific to one machine.
-_NOT_KEPT = {
-    "AUTH_SECRET_KEY",
-    "AUTH_SERVICE_ROLE_KEY",
-    "AUTH_JWT_KEYS",
-    "DATABASE_URL",
-    "AUTH_DATABASE_OWNER_URL",
-    "AUTH_STATE_DIR",
-    "AUTH_BIND",
-    "PORT",
-}
+_NOT_KEPT = {"DATABASE_URL", "AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND", "PORT"}
+_NOT_KEPT |= {*map(name_of, kept_secrets.FILES)}
 
 
 def write(
     settings: Settings,
     url: str,
     path: Path,
-    rehearse: Reader | None,
+    rehearse: Callable[[Iterator[bytes]], object] | None,
     progress_of: Callable[[int], AbstractContextManager[Progress]],
 ) -> tuple[Path, Manifest]:
     """Back up the database and the secrets to a file with the date in its name, and return its path.
 
     `rehearse` reads the plaintext during the encryption; if it raises, no file is created. `progress_of` gets
-    the number of rows. Raises `NoProgramError`, `OtherKeys`, `OSError`, `UnusableKey` and `psycopg2.Error`.
+    the number of rows. Raises `BackupError`, `OtherKeys`, `OSError`, `UnusableKey` and `psycopg2.Error`.
     """
     with single(url) as db, suppress(psycopg2.errors.UndefinedTable):  # the database is not upgraded yet
         fingerprints.check(db, settings)

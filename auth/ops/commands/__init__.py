@@ -21,39 +21,19 @@ from auth.core.settings.state import NotRunningError
 from auth.core.settings.values.validators import sentence
 from sql.pool import unusable
 
-_OWN = [
-    "backup",
-    "backup-key",
-    "create-admin",
-    "deliver",
-    "doctor",
-    "explain",
-    "keys",
-    "mail-test",
-    "migrate",
-]
-_OWN += ["passwords", "restore", "serve", "test-server", "users"]
-_MODULES = {name: f"auth.ops.commands.{name.replace('-', '_')}" for name in _OWN} | extensions.commands()
-_NAMES = sorted(_MODULES)
+_OWN = (
+    "backup backup-key create-admin deliver doctor explain keys mail-test migrate passwords restore serve"
+    " test-server users"
+)
+_MODULES = {name: f"auth.ops.commands.{name.replace('-', '_')}" for name in _OWN.split()}
+_MODULES |= extensions.commands()
 
 
 class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return _NAMES
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _NAMES:
+        if cmd_name not in _MODULES:
             return None
         return importlib.import_module(_MODULES[cmd_name]).command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:
-            # click knows only the commands that have been imported.
-            raise type(error)(error.command_name, possibilities=_NAMES, ctx=ctx) from None
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         try:
@@ -77,7 +57,13 @@ class _Commands(click.Group):
             raise click.BadParameter(sentence(error)) from None
 
 
-@click.command("latchkey", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+# click takes the names from `commands`, for its list and its suggestions.
+@click.command(
+    "latchkey",
+    cls=_Commands,
+    commands=dict.fromkeys(_MODULES),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(auth.__version__, prog_name="latchkey")
 def main() -> None:
     """Run the authentication service with the settings in the environment and .env.

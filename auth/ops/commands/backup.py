@@ -1,5 +1,5 @@
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from auth.cli import NumberRange, json_option, load_settings, show
 from auth.ops.backups import age, archive, rehearsals, restores, writing
 from auth.ops.backups.archive import Manifest
 from auth.ops.commands.common import existing_file, failures, identity_option, new_file, progress_of
-from sql import Database, queries
+from auth.ops.connections import single
+from sql import queries
 
 
 class _Backup(click.Group):
@@ -62,7 +63,7 @@ def create(file: Path, keep: int, no_rehearsal: bool) -> None:
         archive.remove_older(file, written, keep)
         restores.forget_former(url, settings)
         # The table is missing in a database that has not been upgraded.
-        with closing(Database(url, size=1, prepare=False)) as db, suppress(psycopg2.Error):
+        with single(url) as db, suppress(psycopg2.Error):
             for task in ["backup"] if no_rehearsal else ["backup", "verified_backup"]:
                 queries.record_done(db, task=task)
     size = written.stat().st_size

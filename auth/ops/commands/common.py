@@ -1,6 +1,5 @@
 """Files, databases, progress and failures of the commands of operation."""
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,6 +11,7 @@ from auth.cli import INPUT_FILE, Unreadable, Unusable, open_parts
 from auth.core.files import DRAFT
 from auth.core.settings import Settings, state
 from auth.core.settings.state import InUseError
+from auth.ops import UnusableFile
 from sql import Database
 
 existing_file = click.argument("file", type=INPUT_FILE)
@@ -58,39 +58,22 @@ def stopped_database(settings: Settings) -> Iterator[str]:
 
 @contextmanager
 def failures(file: Path) -> Iterator[None]:
-    """Exit with one line. A signal to end raises an exception, so that drafts are removed."""
-    from auth.ops.backups.age import CannotDecrypt, UnusableKey
-    from auth.ops.backups.archive import BackupError, UnusableFileError
+    """Exit with one line."""
+    from auth.ops.backups.age import UnusableKey
+    from auth.ops.backups.archive import BackupError
     from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
-    from auth.ops.processes.postgres_programs import NoProgramError
-    from auth.ops.transfer.reading import UnreadableFile
 
     try:
-        with _signals_as_exits():
-            yield
-    except (UnusableFileError, CannotDecrypt, UnreadableFile) as error:
+        yield
+    except UnusableFile as error:
         raise Unusable(f"{file} cannot be used: {error}") from None
     except UnusableKey as error:
         raise Unreadable(str(error)) from None
-    except (BackupError, NoProgramError, EmbeddedPostgresError) as error:
+    except (BackupError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         name = str(error.filename or file)
-        # If a draft next to FILE fails, the directory cannot be written to.
-        place = file.parent if name.endswith(DRAFT) else name
+        # If a draft fails, its directory cannot be written to.
+        place = Path(name).parent if name.endswith(DRAFT) else name
         remedy = "Name a place that this user can read and write."
         raise click.ClickException(state.unusable_place(place, error, remedy)) from None
-
-
-@contextmanager
-def _signals_as_exits() -> Iterator[None]:
-    numbers = [signal.SIGTERM, signal.SIGHUP]
-    former = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        if former[number] is not signal.SIG_IGN:  # as nohup sets it
-            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, former[number])

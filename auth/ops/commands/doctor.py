@@ -8,14 +8,12 @@ import click
 
 from auth.cli import json_option, load_settings, printable, show
 from auth.core import logs
-from auth.core.settings import Settings, SettingsError, load, running, state
-from auth.ops.doctor.examination import CHECKS, Result, examine, examine_files
+from auth.core.settings import Settings, SettingsError, load, running
+from auth.ops.doctor.examination import CHECKS, Result, examine
 from auth.ops.processes.start_checks import check_files
 
 _NAMES = [check.name for check in CHECKS]
 _MARKS = {"ok": "✓", "note": "i", "failed": "✗", "skipped": "-", "unknown": "?"}
-# The exit status of the worst result.
-_EXIT_STATUSES = {"failed": 3, "unknown": 2}
 # When `latchkey_auth/__main__.py` began, a time of `time.monotonic`: a slow start counts.
 _STARTED = "LATCHKEY_STARTED"
 
@@ -42,13 +40,10 @@ def command(skip: tuple[str, ...]) -> None:
     """
     results = _results(skip)
     for result in results:
-        lines = [
-            f"{_MARKS[result.status]} {result.text}",
-            *([f"  {result.setting}"] if result.setting else []),
-        ]
-        show(dataclasses.asdict(result), *map(printable, lines))
+        remedy = [printable(f"  {result.setting}")] if result.setting else []
+        show(dataclasses.asdict(result), printable(f"{_MARKS[result.status]} {result.text}"), *remedy)
     statuses = {result.status for result in results}
-    sys.exit(next((code for status, code in _EXIT_STATUSES.items() if status in statuses), 0))
+    sys.exit(3 if "failed" in statuses else 2 if "unknown" in statuses else 0)
 
 
 def _results(skip: tuple[str, ...]) -> list[Result]:
@@ -64,7 +59,7 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
         except SettingsError as error:
             named = named or [_of_setting(line) for line in str(error).splitlines()]
     if settings is None:
-        return named + examine_files(state.directory_of(os.environ), skip)
+        return named
     named = named or [_of_setting(line) for line in settings.warnings]
     if problem := running.difference(settings):
         named.append(Result("settings", "failed", problem))

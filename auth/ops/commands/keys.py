@@ -1,12 +1,10 @@
 import json
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
-import psycopg2
 
 from auth.cli import INPUT_FILE_OR_STDIN, Unusable, json_option, load_settings, open_parts, prints_json, show
 from auth.core.keys import fingerprints, rotation
@@ -16,19 +14,14 @@ from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
-from auth.ops.commands.common import open_database, stopped_database
-from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
-from sql import Database, schema
-from sql.pool import unusable
+from auth.ops.commands.common import failures, open_database, stopped_database
+from auth.ops.connections import single
+from sql import schema
 
 
 @click.group("keys")
 def command() -> None:
     """Manage the keys of the service."""
-
-
-def _kind_argument(*kinds: str) -> Callable[[Any], Any]:
-    return click.argument("kind", type=click.Choice(kinds))
 
 
 @command.command("list", short_help="List the keys, and what still needs the old ones.")
@@ -70,7 +63,7 @@ def public(as_set: bool) -> None:
 
 
 @command.command("rotate", short_help="Create a new key, to be used after a day.")
-@_kind_argument(*rotation.KINDS)
+@click.argument("kind", type=click.Choice(rotation.KINDS))
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
     "--algorithm",
@@ -100,7 +93,7 @@ def rotate(kind: str, now: bool, algorithm: str | None) -> None:
 
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
-@_kind_argument(*rotation.FIELDS)
+@click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
 @click.argument("file", type=INPUT_FILE_OR_STDIN)
 @json_option
 def add(kind: str, file: Path) -> None:
@@ -151,32 +144,25 @@ def accept(make_missing: bool) -> None:
     Example: latchkey keys accept
     """
     settings = load_settings(missing_secrets="ignore" if make_missing else "refuse")
-    try:
-        # The service would start the embedded Postgres, but does not start with these keys.
-        with stopped_database(settings) as url:
-            if settings.database_url and make_missing:
-                settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-                state.lock(settings.state_dir)
-                state.make_directory(settings.state_dir)  # it may exist with another mode
-            schema.apply(url)
-            with closing(Database(url, size=1, prepare=False)) as db:
-                fingerprints.keep(db, settings, fingerprints.any_or_new)
-    except psycopg2.Error as error:
-        raise click.ClickException(unusable("DATABASE_URL", error)) from None
-    except EmbeddedPostgresError as error:
-        raise click.ClickException(str(error)) from None
-    except OSError as error:
-        raise click.ClickException(state.unusable(settings.state_dir, error)) from None
+    # The service would start the embedded Postgres, but does not start with these keys.
+    with failures(settings.state_dir), stopped_database(settings) as url:
+        if settings.database_url and make_missing:
+            settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            state.lock(settings.state_dir)
+            state.make_directory(settings.state_dir)  # it may exist with another mode
+        schema.apply(url)
+        with single(url) as db:
+            fingerprints.keep(db, settings, fingerprints.any_or_new)
     click.echo("The keys are accepted. Start the service.")
 
 
 def _place(settings: Settings, key: Key) -> str:
     if key.kind == rotation.OPENID:
         return "database"
+    if key.id == rotation.SHARED_SECRET:
+        return key.id
     field = rotation.FIELDS[key.kind]
-    return (
-        key.id if key.id == rotation.SHARED_SECRET else str(settings.key_files.get(field) or name_of(field))
-    )
+    return str(settings.key_files.get(field) or name_of(field))
 
 
 @contextmanager

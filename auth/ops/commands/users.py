@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 
 import click
@@ -19,12 +18,10 @@ from auth.ops.commands import user_acts
 from auth.ops.commands.common import existing_file, failures, new_file, open_database, progress_of
 from auth.ops.transfer import reading, records
 from auth.ops.transfer.importing import Import, Outcome
-from auth.ops.transfer.products import PRODUCTS
 from auth.ops.transfer.records import Choices
 from sql import queries
 from sql.pool import reason
 
-_GZIP = b"\x1f\x8b"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 _ADD_KEY = "Add the key to AUTH_SECRET_KEY, or remove that factor by: latchkey users remove-factors"
 
@@ -40,12 +37,6 @@ def command() -> None:
 
 @command.command("import", short_help="Create users from a file or another product's export.")
 @existing_file
-@click.option(
-    "--format",
-    "product",
-    type=click.Choice(list(PRODUCTS)),
-    help="Read FILE as an export of this product. Detected if missing.",
-)
 @click.option("--dry-run", is_flag=True, help="Report what would happen to each row, and change nothing.")
 @click.option("--trust-addresses", is_flag=True, help="Treat addresses as proved unless FILE says otherwise.")
 @click.option("--allow-admins", is_flag=True, help="Also import administrators, which are otherwise refused.")
@@ -62,7 +53,6 @@ def command() -> None:
 @json_option
 def import_(
     file: Path,
-    product: str | None,
     dry_run: bool,
     hash_config: Path | None,
     identity: Path | None,
@@ -81,7 +71,6 @@ def import_(
         open_database(),
         open_parts(),
         Choices(**choices),
-        product=product,
         hash_config=_read_hash_config(hash_config),
         is_dry_run=dry_run,
     )
@@ -113,20 +102,17 @@ def export(file: Path, plaintext: bool) -> None:
     \b
     Example: latchkey users export users.age
     """
+    total = 0
     with failures(file):
         database = open_database()
-        everybody = dict.fromkeys(("email", "role", "q", "most"))
-        total = queries.list_users(
-            database,
-            **everybody,
-            is_anonymous=False,
-            sort="created_at",
-            descending=False,
-            page_size=0,
-            page_offset=0,
-        ).total
-        with progress_of("Exporting", total) as progress:
-            lines = records.export(database, open_parts(), progress)
+        with progress_of("Exporting", queries.estimate_users(database).total) as progress:
+
+            def count(users: int) -> None:
+                nonlocal total
+                total += users
+                progress(users)
+
+            lines = records.export(database, open_parts(), count)
             try:
                 with files.replacing(file) as draft:
                     if plaintext:
@@ -151,16 +137,9 @@ def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
             raise age.UnusableKey(f"{path} is encrypted. Name its key file by --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            plaintext.writelines(_unpacked(age.decrypt(file, age.read_key(identity))))
+            plaintext.writelines(archive.decompressed(age.decrypt(file, age.read_key(identity))))
             plaintext.flush()
             yield Path(plaintext.name)
-
-
-def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the plaintext of an export. Release 0.2.0 did not compress it."""
-    first = next(pieces, b"")
-    whole = chain([first], pieces)
-    return archive.decompressed(whole) if first.startswith(_GZIP) else whole
 
 
 def _report(outcomes: Iterator[Outcome], total: int, reports_all: bool) -> Counter[str]:

@@ -82,16 +82,10 @@ def _backup(context: Context) -> Failure | None:
     if last and last.seconds_ago < promises.BACKUP_LIMIT:
         return None
     sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
-    remedy = (
-        "Run latchkey backup FILE --keep 7 in a timer. If you back up another way: latchkey doctor --skip"
-        " backup"
-    )
+    remedy = "Run latchkey backup FILE --keep 7 in a timer."
     if not context.settings.backup_recipients:
-        remedy = (
-            "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine. If you back up"
-            " another way: latchkey doctor --skip backup"
-        )
-    return Failure(sentence, remedy)
+        remedy = "Set AUTH_BACKUP_RECIPIENTS to what latchkey backup-key prints on another machine."
+    return Failure(sentence, f"{remedy} If you back up another way: latchkey doctor --skip backup")
 
 
 CHECKS = (_running, _waiting, _failed, _totals, _webhooks, _backup)

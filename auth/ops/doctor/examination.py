@@ -3,12 +3,10 @@
 import os
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import dns.resolver
 import psycopg2
@@ -72,14 +70,11 @@ def examine(
     except NotRunningError as error:
         db = nullcontext(_NoDatabase(error))
     with db as opened:
-        return _results(CHECKS, skip, Context(settings, opened, resolver or _resolver(last), last))
-
-
-def examine_files(state_dir: Path, skip: Collection[str] = ()) -> list[Result]:
-    """Return the results of the checks that need no valid settings."""
-    settings = cast("Settings", SimpleNamespace(state_dir=state_dir, key_files={}))
-    nothing = cast("Any", None)
-    return _results(secrets.OF_FILES, skip, Context(settings, nothing, nothing, time.monotonic() + SECONDS))
+        checks = [check for check in CHECKS if check.name not in skip]
+        outcomes = _run(checks, Context(settings, opened, resolver or _resolver(last), last))
+    broken = (Failure, TimeoutError, psycopg2.Error)
+    cause = next((name for name in _FIRST if isinstance(outcomes.get(name), broken)), None)
+    return [_result(check, outcomes[check.name], cause) for check in checks]
 
 
 class _NoDatabase:
@@ -90,14 +85,6 @@ class _NoDatabase:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise self._error
-
-
-def _results(checks: Sequence[Check], skip: Collection[str], context: Context) -> list[Result]:
-    checks = [check for check in checks if check.name not in skip]
-    outcomes = _run(checks, context)
-    broken = (Failure, TimeoutError, psycopg2.Error)
-    cause = next((name for name in _FIRST if isinstance(outcomes.get(name), broken)), None)
-    return [_result(check, outcomes[check.name], cause) for check in checks]
 
 
 def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:

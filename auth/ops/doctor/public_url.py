@@ -166,27 +166,25 @@ def _discovery(context: Context) -> Failure | None:
 @check("redirects", "Links lead to the application")
 def _redirects(context: Context) -> Failure | None:
     settings = context.settings
+    if settings.is_local:
+        return None
     site = urlsplit(settings.site_url)
-    if not settings.is_local and is_loopback(site.hostname or ""):
+    if is_loopback(site.hostname or ""):
         return Failure(
             f"Links lead to {settings.site_url}, which is each user's own machine.",
             "Set AUTH_SITE_URL to the URL of your application, such as https://app.example.com.",
         )
-    if not settings.is_local and site.scheme == "http":
+    if site.scheme == "http":
         return Failure(
             f"Links send tokens to {settings.site_url} without TLS, so the network can read them.",
             f"Serve your application by https, and set: AUTH_SITE_URL=https://{site.netloc}",
         )
-    unsafe = [
-        pattern
-        for pattern in settings.redirect_allow_list
-        if pattern.startswith("http://") and not is_loopback(urlsplit(pattern).hostname or "")
-    ]
-    if unsafe and not settings.is_local:
-        return Failure(
-            f"Links may send tokens to {unsafe[0]} without TLS, so the network can read them.",
-            f"In AUTH_REDIRECT_ALLOW_LIST, replace it by: https://{unsafe[0].removeprefix('http://')}",
-        )
+    for pattern in settings.redirect_allow_list:
+        if pattern.startswith("http://") and not is_loopback(urlsplit(pattern).hostname or ""):
+            return Failure(
+                f"Links may send tokens to {pattern} without TLS, so the network can read them.",
+                f"In AUTH_REDIRECT_ALLOW_LIST, replace it by: https://{pattern.removeprefix('http://')}",
+            )
     return None
 
 

@@ -16,12 +16,8 @@ from sql import queries
 OLDEST_KEY = 400  # days
 LEAST_FREE = 256 * 1024 * 1024  # bytes
 _WRITTEN = 1024 * 1024
-_KINDS = {
-    "AUTH_JWT_KEYS": "signing",
-    "AUTH_SECRET_KEY": "secret",
-    "AUTH_SERVICE_ROLE_KEY": "service-role",
-    "the OpenID provider": rotation.OPENID,
-}
+_KINDS = {name_of(field): kind for kind, field in rotation.FIELDS.items()}
+_KINDS["the OpenID provider"] = rotation.OPENID
 
 
 @check("keys", "The keys match the database")
@@ -65,16 +61,14 @@ def _ages(context: Context) -> Failure | None:
 @check("state-directory", "Only the service can read its secrets")
 def _modes(context: Context) -> Failure | None:
     directory = context.settings.state_dir
-    exposed = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
-    allowed = dict.fromkeys(exposed, 0o600)
+    keys = [path for path in context.settings.key_files.values() if path.exists() and exposure(path)]
     # Under root, the account of Postgres needs to pass through the directory.
-    allowed[directory] = 0o711 if os.geteuid() == 0 else 0o700
-    for path in (path for path in allowed if path.exists()):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & ~allowed[path]:
+    allowed = {directory: 0o711 if os.geteuid() == 0 else 0o700} | dict.fromkeys(keys, 0o600)
+    for path, right in allowed.items():
+        if path.exists() and (mode := stat.S_IMODE(path.stat().st_mode)) & ~right:
             return Failure(
                 f"Other users of this machine have access to {path} (mode {mode:o}).",
-                f"Run: chmod {allowed[path]:o} {path}",
+                f"Run: chmod {right:o} {path}",
             )
     return None
 
@@ -114,5 +108,4 @@ def _start(context: Context) -> Failure | None:
     )
 
 
-OF_FILES = (_modes, _disk, _start)
-CHECKS = (_fit, _ages, *OF_FILES)
+CHECKS = (_fit, _ages, _modes, _disk, _start)

@@ -149,13 +149,6 @@ class EmbeddedPostgres:
             os.truncate(self._log, 0)  # Postgres keeps the file open, and appends
 
     def _initialise(self, programs: Path) -> None:
-        try:
-            pwd.getpwuid(os.geteuid())
-        except KeyError:  # in a container, by --user
-            raise EmbeddedPostgresError(
-                f"Postgres can't create a database as user {os.geteuid()}, which has no entry in /etc/passwd."
-                " Run the service as a user that has one, or set DATABASE_URL."
-            ) from None
         # Use another name, so that a crash cannot leave an incomplete database.
         for left in self.state_dir.glob("postgres.new-*"):
             shutil.rmtree(left, ignore_errors=True)

@@ -54,8 +54,8 @@ def _page(head: bytes) -> str:
     """Return a page for a browser whose URL is too long, in its language."""
     accepted, languages_known = _LANGUAGES.search(head), built_in("pages")
     language = languages.choose(languages_known, None, accepted[1].decode("latin-1") if accepted else "")
-    names = (("error", "heading"), ("errors", "url_too_long"))
-    heading, text = (languages_known[language][f"{table}.{name}"] for table, name in names)
+    texts = languages_known[language]
+    heading, text = texts["error.heading"], texts["errors.url_too_long"]
     return (
         f'<!doctype html><html lang="{language}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'

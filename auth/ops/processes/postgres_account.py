@@ -3,17 +3,16 @@
 import os
 import pwd
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 
 def choose_account(data: Path) -> pwd.struct_passwd:
     """Return the owner of the data. Data of root, or missing data, gets `postgres` or `nobody` as owner."""
-    try:
+    with suppress(FileNotFoundError, KeyError):
         owner = pwd.getpwuid(data.stat().st_uid)
-    except (FileNotFoundError, KeyError):
-        owner = None
-    if owner and owner.pw_uid != 0:
-        return owner
+        if owner.pw_uid != 0:
+            return owner
     try:
         account = pwd.getpwnam("postgres")
     except KeyError:

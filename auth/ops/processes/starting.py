@@ -4,10 +4,8 @@ import atexit
 import errno
 import fcntl
 import gc
-import importlib
 import os
 import socket
-import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +18,7 @@ from auth.core.keys import fingerprints
 from auth.core.settings import Settings, SettingsError, served, state
 from auth.ops.connections import single
 from auth.ops.processes import start_checks
-from auth.ops.processes.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
+from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from auth.ops.processes.master import Master
 from sql import schema
 from sql.pool import SIZE, unusable
@@ -30,21 +28,8 @@ _NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket
 _OTHER_CONNECTIONS = 20  # for operators and their tools
 
 
-def start_or_exit(server: Master, chosen: Settings) -> None:
-    try:
-        _start(server, chosen)
-    except state.InUseError as error:
-        print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
-        sys.exit(2)
-    except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(state.unusable(chosen.state_dir, error))
-    except psycopg2.Error as error:
-        sys.exit(unusable("DATABASE_URL", error))
-
-
-def _start(server: Master, chosen: Settings) -> None:
+def start(server: Master, chosen: Settings) -> None:
+    """Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`."""
     if not chosen.database_url:
         _start_embedded_postgres(server, chosen)
     database_url = chosen.find_database()
@@ -58,7 +43,7 @@ def _start(server: Master, chosen: Settings) -> None:
     if chosen.metrics_bind:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
-        sys.exit(problem)
+        raise SettingsError(problem)
     hook = chosen.hook("custom_access_token")
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of
@@ -89,11 +74,13 @@ def _migrate(server: Master, chosen: Settings, owner_url: str) -> None:
 
 
 def make_application(settings: Settings) -> None:
-    """Create the application, which the workers share. Its layer is above this one, so import it by name."""
+    """Create the application, which the workers share."""
+    from app import create_app
+
     # Both or neither: a worker that is replaced uses them together.
-    served.application, served.current = importlib.import_module("app").create_app(settings), settings
+    served.application, served.current = create_app(settings), settings
     if settings.metrics_bind:
-        importlib.import_module("auth.ops.processes.request_metrics")
+        from auth.ops.processes import request_metrics  # noqa: F401
     gc.unfreeze()  # the application before a reload
     gc.collect()
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
@@ -133,7 +120,7 @@ def address(settings: Settings) -> str:
 
 
 def _refuse_taken_address(chosen: Settings) -> None:
-    """Exit with one line: gunicorn would retry for five seconds, and log two lines each time."""
+    """Refuse with one line: gunicorn would retry for five seconds, and log two lines each time."""
     if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
         return  # we inherit a bound socket
     deadline = time.monotonic() + 3  # workers of a killed service may still listen
@@ -148,11 +135,11 @@ def _refuse_taken_address(chosen: Settings) -> None:
             break
         time.sleep(0.1)
     if number in _NO_ADDRESS:
-        sys.exit(
+        raise SettingsError(
             f"AUTH_BIND: {chosen.bind} is not an address of this machine."
             " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
         )
-    sys.exit(
+    raise SettingsError(
         f"Can't listen on {address(chosen)}: {os.strerror(number or 0)}."
         " Set PORT or AUTH_BIND to use another address."
     )

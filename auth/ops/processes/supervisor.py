@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 import psycopg2
@@ -29,6 +30,7 @@ from auth.core.settings import Settings, SettingsError, load, running, served, s
 from auth.ops.connections import single
 from auth.ops.processes import start_checks, starting
 from auth.ops.processes.delivery_process import DeliveryProcess
+from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from auth.ops.processes.master import Master, Worker
 from sql.pool import unusable
 
@@ -39,8 +41,7 @@ def settings() -> Settings:
         try:
             served.current = _load()
         except (SettingsError, OSError) as error:
-            running.keep_error(state.directory_of(os.environ), str(error))
-            sys.exit(logs.start_failure(str(error)))
+            _fail(state.directory_of(os.environ), str(error))
     return served.current
 
 
@@ -58,14 +59,23 @@ def on_starting(server: Master) -> None:
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg)
     try:
-        starting.start_or_exit(server, chosen)
-    except SystemExit as error:
-        if isinstance(error.code, str):
-            running.keep_error(chosen.state_dir, error.code)
-            sys.exit(logs.start_failure(error.code))
-        raise
+        starting.start(server, chosen)
+    except state.InUseError as error:
+        print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
+        sys.exit(2)
+    except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
+        _fail(chosen.state_dir, str(error))
+    except OSError as error:
+        _fail(chosen.state_dir, state.unusable(chosen.state_dir, error))
+    except psycopg2.Error as error:
+        _fail(chosen.state_dir, unusable("DATABASE_URL", error))
     if redis_problem := start_checks.redis_problem(chosen):
         _say(redis_problem, "warning")
+
+
+def _fail(state_dir: Path, problem: str) -> NoReturn:
+    running.keep_error(state_dir, problem)
+    sys.exit(logs.start_failure(problem))
 
 
 def when_ready(server: Master) -> None:
@@ -158,7 +168,7 @@ def _start_delivery(server: Master, chosen: Settings) -> None:
 
 
 def _end(server: Master) -> NoReturn:
-    server.delivery.end()  # it finishes its messages while the workers finish their requests
+    server.delivery.terminate()  # it finishes its messages while the workers finish their requests
     raise StopIteration  # as gunicorn does
 
 

@@ -17,12 +17,13 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import psycopg2
+from werkzeug import Request, Response
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 from auth.ops.testkit import Refused, databases
@@ -33,7 +34,6 @@ _ACTS = {
     "user", "users", "token", "cookies", "totp", "inbox", "webhooks", "hooks", "answer",
     "fail", "age", "reset",
 }  # fmt: skip
-_LONGEST_BODY = 16 * 1024 * 1024
 
 
 class Server:
@@ -44,30 +44,40 @@ class Server:
         self._numbers = itertools.count()
         # The next tasks of the main thread; None ends it.
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._http = _Http(("127.0.0.1", 0), _Handler)
-        self._http.owner = self
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        self._has_ended = threading.Event()
+        respond = Request.application(self._respond)
+        self._http = make_server("127.0.0.1", 0, respond, threaded=True, request_handler=_Handler)
+        self.url = f"http://127.0.0.1:{self._http.port}"
+        # Then the requests to /stop are answered, unless the process ends first.
+        self.has_ended = threading.Event()
 
     def run(self) -> None:
         """Serve until `stop`."""
-        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
         while job := self._jobs.get():
             job()
         for service in self._services.values():
-            service.end()
+            service.process.end()
         for service in self._services.values():
-            service.join()
+            service.process.join()
 
     def stop(self) -> None:
         """Safe in signal handlers."""
         self._jobs.put(None)
 
-    def announce_end(self) -> None:
-        """Answer the requests to /stop, unless the process ends first."""
-        self._has_ended.set()
+    def _respond(self, request: Request) -> Response:
+        key, headers = request.headers.get("Authorization", ""), request.environ["latchkey.headers"]
+        try:
+            status, body = self._answer(request.path, key, headers, request.get_data().decode())
+        except (Refused, TypeError, ValueError) as error:
+            status, body = 400, {"error": str(error)}
+        except ApiError as error:  # raised by a hook
+            status, body = 400, {"error": error.msg}
+        except Exception as error:
+            traceback.print_exc()
+            status, body = 500, {"error": f"{type(error).__name__}: {error}"}
+        return Response(json.dumps(body), status, content_type="application/json")
 
-    def answer(self, path: str, key: str, headers: dict[str, str], text: str) -> tuple[int, Any]:
+    def _answer(self, path: str, key: str, headers: dict[str, str], text: str) -> tuple[int, Any]:
         number, _, rest = path.strip("/").partition("/")
         if rest.startswith(f"{self._capture_key}/"):
             return self._services[number].capture(rest.partition("/")[2], headers, text)
@@ -78,7 +88,7 @@ class Server:
             return 200, self._start(**arguments)
         if path == "/stop":
             self.stop()
-            self._has_ended.wait()
+            self.has_ended.wait()
             return 200, {}
         if number not in self._services or rest not in _ACTS:
             return 404, {"error": f"There is no {path}"}
@@ -103,50 +113,14 @@ class Server:
         return started.result().wait() | {"control": f"{self.url}/{number}"}
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True  # requests do not keep the process from ending
-    request_queue_size = 64
-    owner: Server
+class _Handler(WSGIRequestHandler):
+    wbufsize = -1  # a response is one segment
 
+    def make_environ(self) -> dict[str, Any]:
+        # WSGI does not keep how the names of headers were written.
+        return super().make_environ() | {"latchkey.headers": dict(self.headers)}
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Http
-    wbufsize = -1
-
-    def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > _LONGEST_BODY:
-            self.send_error(413)
-            return
-        key = self.headers.get("Authorization", "")
-        try:
-            content = self._chunks() if "Transfer-Encoding" in self.headers else self.rfile.read(length)
-            status, body = self.server.owner.answer(self.path, key, dict(self.headers), content.decode())
-        except (Refused, TypeError, ValueError) as error:
-            status, body = 400, {"error": str(error)}
-        except ApiError as error:  # raised by a hook
-            status, body = 400, {"error": error.msg}
-        except Exception as error:
-            traceback.print_exc()
-            status, body = 500, {"error": f"{type(error).__name__}: {error}"}
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        # Otherwise Java's client keeps the connection alive, despite HTTP/1.0.
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _chunks(self) -> bytes:
-        """Read a chunked body (RFC 9112, section 7.1), which some clients send."""
-        body = b""
-        while size := int(self.rfile.readline().partition(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        return body
-
-    def log_message(self, *_: object) -> None:
+    def log_request(self, *_: object) -> None:
         pass
 
 
@@ -167,7 +141,7 @@ def main() -> None:
         control = {"control": server.url, "key": server.key}
         print(json.dumps(control) if as_json else f"Control: {server.url}\nKey: {server.key}", flush=True)
         server.run()
-    server.announce_end()
+    server.has_ended.set()
 
 
 def _end_with_standard_input(server: Server) -> None:

@@ -16,7 +16,7 @@ from psycopg2.extensions import parse_dsn
 from auth.core.settings import state
 from auth.core.settings.values.encryption import remote_hosts
 from auth.ops.connections import Unprepared, autocommitting, connect, execute
-from auth.ops.processes.embedded_postgres import EmbeddedPostgres
+from auth.ops.processes import embedded_postgres
 from auth.ops.testkit import Refused
 from sql import queries, roles, schema
 from sql.pool import Connection
@@ -112,11 +112,8 @@ def opened(directory: Path) -> Iterator[Databases]:
         with closing(Databases(url)) as databases:
             yield databases
         return
-    postgres = EmbeddedPostgres(directory, _OPTIONS)
-    try:
-        yield Databases(postgres.start(), state.of_requests)
-    finally:
-        postgres.stop()
+    with embedded_postgres.running(directory, _OPTIONS) as url:
+        yield Databases(url, state.of_requests)
 
 
 def refuse_remote(url: str) -> None:

@@ -57,7 +57,7 @@ class Service:
         self._failures = state_dir / FAILURES
         self._failures.mkdir(parents=True)
         self._hook_secret = new_secret()
-        self._process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
+        self.process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
         self._database, self._captures = database, captures
         self._messages: list[dict[str, object]] = []
         self._events: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ class Service:
 
     def wait(self) -> dict[str, Any]:
         """Wait until the service answers, and return the data for its client. Raises `Refused`."""
-        self._app = self._process.wait()
+        self._app = self.process.wait()
         self._parts: Latchkey = self._app.extensions[EXTENSION]
         key = self._parts.settings.service_role_key[0]
         self._client, self._authorization = self._app.test_client(), {"Authorization": f"Bearer {key}"}
@@ -86,12 +86,6 @@ class Service:
             "webhook_secret": webhook["secret"],
             "hook_secret": self._hook_secret,
         }
-
-    def end(self) -> None:
-        self._process.end()
-
-    def join(self) -> None:
-        self._process.join()
 
     def user(
         self,
@@ -115,7 +109,11 @@ class Service:
         for factor in factors or []:
             if factor != "totp":
                 raise Refused(f"factors: {factor} is not totp")
-            self._add_totp(made["id"])
+            id = str(uuid.uuid4())
+            new = {"id": id, "user_id": made["id"], "factor_type": factor, "friendly_name": ""}
+            with acts.on(self._parts.db, made["id"]) as act:
+                queries.insert_factor(act, **new, secret=self._parts.sealer.seal(totp.new_secret(), id))
+                queries.activate_factor(act, id=id, user_id=made["id"], **NO_CREDENTIAL)
         return {name: body.get(name) for name in ("email", "phone", "password")} | {"id": made["id"]}
 
     def users(self, count: int) -> list[dict[str, Any]]:
@@ -257,15 +255,6 @@ class Service:
                 factor_id = factors[0].id if factors else None
                 session = raise_session(asked, act, session.session_id, "totp", factor_id, issue)
             return session
-
-    def _add_totp(self, user_id: str) -> None:
-        id, secret = str(uuid.uuid4()), totp.new_secret()
-        sealed = self._parts.sealer.seal(secret, id)
-        with acts.on(self._parts.db, user_id) as act:
-            queries.insert_factor(
-                act, id=id, user_id=user_id, factor_type="totp", friendly_name="", secret=sealed
-            )
-            queries.activate_factor(act, id=id, user_id=user_id, **NO_CREDENTIAL)
 
     def _post(self, path: str, body: object) -> dict[str, Any]:
         response = self._client.post(path, json=body, headers=self._authorization)

@@ -3,9 +3,8 @@
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NotRequired, TypedDict
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError, post_load, validates_schema
 from webauthn.helpers import bytes_to_base64url
 
 from auth.core.factors import totp, webauthn
@@ -16,9 +15,21 @@ from auth.web.context import Latchkey
 from auth.web.schemas import AdminInput
 
 _CREDENTIAL = ("credential_id", "public_key")
+_OF_APPS = {"secret", "last_step"}
+_OF_KEYS = {*_CREDENTIAL, "sign_count", "transports", "aaguid", "backup_eligible", "backed_up"}
 
 
-class Factor(AdminInput):
+class Part(AdminInput):
+    """A user of a file, or a part of one. Times are loaded as texts in ISO 8601."""
+
+    @post_load
+    def write_times(self, data: Loaded, **_kwargs: object) -> Loaded:
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value for name, value in data.items()
+        }
+
+
+class Factor(Part):
     id = fields.Uuid()
     factor_type = fields.Choice("totp", "webauthn", "passkey", required=True)
     friendly_name = fields.ShortText(load_default="")
@@ -57,28 +68,6 @@ class Factor(AdminInput):
             raise ValidationError(str(error), "public_key") from None
 
 
-class Row(TypedDict):
-    """The JSON of a factor to insert."""
-
-    id: str
-    user_id: str
-    factor_type: str
-    friendly_name: str
-    created_at: str
-    updated_at: str
-    verified_at: str
-    last_used_at: str | None
-    secret: NotRequired[str]
-    last_step: NotRequired[int | None]
-    credential_id: NotRequired[str]
-    public_key: NotRequired[str]
-    sign_count: NotRequired[int]
-    aaguid: NotRequired[str | None]
-    backup_eligible: NotRequired[bool | None]
-    backed_up: NotRequired[bool | None]
-    transports: NotRequired[list[str]]
-
-
 def exported(factor: Loaded, parts: Latchkey) -> dict[str, object]:
     """Return what `Factor` reads, from a row that Postgres wrote as JSON. Raises `CannotOpen`."""
     left_out = ("user_id", "updated_at", "secret", *_CREDENTIAL)
@@ -94,37 +83,23 @@ def exported(factor: Loaded, parts: Latchkey) -> dict[str, object]:
     return members | keys | {"rp_id": parts.relying_party.id}
 
 
-def row(factor: Loaded, user_id: str, parts: Latchkey) -> Row:
-    """Return the row to insert for a loaded `Factor`."""
-    now = datetime.now(UTC)
-    created_at, used_at = factor.get("created_at") or now, factor.get("last_used_at")
-    made: Row = {
-        "id": str(factor.get("id") or uuid.uuid4()).lower(),
-        "user_id": user_id,
-        "factor_type": factor["factor_type"],
-        "friendly_name": factor["friendly_name"],
-        "created_at": created_at.isoformat(),
-        "updated_at": now.isoformat(),
-        "verified_at": (factor.get("verified_at") or created_at).isoformat(),
-        "last_used_at": used_at and used_at.isoformat(),
-    }
-    if factor["factor_type"] == "totp":
-        made["secret"] = _hex(parts.sealer.seal(factor["secret"], made["id"]))
-        made["last_step"] = factor.get("last_step")
-        return made
-    return {
-        **made,
+def row(factor: Loaded, user_id: str, parts: Latchkey) -> Loaded:
+    """Return the row to insert for a loaded `Factor`, without members that its type does not have."""
+    now, is_app = datetime.now(UTC).isoformat(), factor["factor_type"] == "totp"
+    id = str(factor.get("id") or uuid.uuid4()).lower()
+    others = _OF_KEYS if is_app else _OF_APPS
+    made = {"created_at": now} | {name: value for name, value in factor.items() if name not in others}
+    made = {"verified_at": made["created_at"]} | made | {"id": id, "user_id": user_id, "updated_at": now}
+    if is_app:
+        return made | {"secret": _hex(parts.sealer.seal(factor["secret"], id))}
+    return made | {
         "credential_id": _hex(factor["credential_id"]),
         "public_key": _hex(factor["public_key"]),
-        "sign_count": factor["sign_count"],
-        "aaguid": factor.get("aaguid"),
-        "backup_eligible": factor.get("backup_eligible"),
-        "backed_up": factor.get("backed_up"),
         "transports": [each for each in factor["transports"] if each in webauthn.TRANSPORTS],
     }
 
 
-def keys(made: Row) -> Iterator[tuple[str, str]]:
+def keys(made: Loaded) -> Iterator[tuple[str, str]]:
     """Yield the values that must be unique among a user's factors."""
     yield "id", made["id"]
     if "credential_id" in made:

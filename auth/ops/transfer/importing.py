@@ -3,15 +3,15 @@
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 
 import psycopg2
 from psycopg2.errors import ProgramLimitExceeded, UniqueViolation
 
 from auth.core import json_bodies
 from auth.core.passwords.legacy import UnusableHash
-from auth.ops.transfer import products, records
+from auth.ops.transfer import InvalidRecord, Loaded, products, records
 from auth.ops.transfer.reading import Entry
 from auth.web.context import Latchkey
 from sql import Database, acts, queries
@@ -23,9 +23,6 @@ _TWICE = "has the same id, email, phone, identity or credential as {}"
 _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 # Exceptions of a mapping for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
-
-# An entry with the row to insert, or the reason to refuse it.
-_Checked = tuple[Entry, records.Row | str]
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,10 @@ class Import:
     database: Database
     parts: Latchkey
     choices: records.Choices
-    product: str | None
     hash_config: Mapping[str, str]
     is_dry_run: bool
+    # Whose export it is, as the first entry says.
+    _product: str | None = field(default=None, init=False)
     # The id of its entry in the audit log.
     _id: str = field(default_factory=lambda: str(uuid.uuid4()), init=False)
     # Where a key was first seen.
@@ -60,57 +58,46 @@ class Import:
 
     def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
         """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
-        # Postgres inserts a batch while the next one is read.
-        with ThreadPoolExecutor(1) as thread:
-            inserted: Future[list[Outcome]] | None = None
-            for batch in self._batches(entries):
-                before, inserted = inserted, thread.submit(self._outcomes, batch)
-                yield from before.result() if before else ()
-            yield from inserted.result() if inserted else ()
+        checked = self._checked(entries)
+        while batch := list(islice(checked, _BATCH)):
+            rows = [row for _entry, row in batch if not isinstance(row, str)]
+            taken = self._taken_keys(rows)
+            problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
+            yield from (self._outcome(entry, row, problems, taken) for entry, row in batch)
 
-    def _batches(self, entries: Iterable[Entry]) -> Iterator[list[_Checked]]:
-        batch: list[_Checked] = []
+    def _checked(self, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Loaded | str]]:
+        """Yield each entry with the row to insert, or the reason to refuse it."""
         for entry in entries:
-            if entry.problem is None and self.product is None:
-                self.product = products.detect(entry.value)
+            if entry.problem is None and self._product is None:
+                self._product = products.detect(entry.value)
             # Rows of Django's dumpdata that are not users.
             fields = entry.value.get("fields")
-            if self.product == "django" and isinstance(fields, dict) and "password" not in fields:
+            if self._product == "django" and isinstance(fields, dict) and "password" not in fields:
                 continue
             try:
-                batch.append((entry, self._row(entry)))
-            except (records.InvalidRecord, UnusableHash) as error:
-                batch.append((entry, str(error)))
-            if len(batch) == _BATCH:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
+                row: Loaded | str = self._row(entry)
+            except (InvalidRecord, UnusableHash) as error:
+                row = str(error)
+            yield entry, row
 
-    def _row(self, entry: Entry) -> records.Row:
+    def _row(self, entry: Entry) -> Loaded:
         if entry.problem:
-            raise records.InvalidRecord(entry.problem)
+            raise InvalidRecord(entry.problem)
         try:
-            record = products.PRODUCTS[self.product or "latchkey"](entry.value, self.hash_config)
-        except (products.NotAUser, UnusableHash) as error:
-            raise records.InvalidRecord(str(error)) from None
+            record = products.PRODUCTS[self._product or "latchkey"](entry.value, self.hash_config)
+        except (InvalidRecord, UnusableHash):
+            raise
         except _SHAPES as error:
-            problem = f"is not a user as {self.product} exports it ({type(error).__name__}: {error})"
-            raise records.InvalidRecord(problem) from None
+            problem = f"is not a user as {self._product} exports it ({type(error).__name__}: {error})"
+            raise InvalidRecord(problem) from None
         row = records.row(record, self.parts, self.choices)
         _check_storage(row)
         for key in records.keys(row):
             if (place := self._seen.setdefault(key, entry.place)) != entry.place:
-                raise records.InvalidRecord(_TWICE.format(place))
+                raise InvalidRecord(_TWICE.format(place))
         return row
 
-    def _outcomes(self, batch: list[_Checked]) -> list[Outcome]:
-        rows = [row for _entry, row in batch if not isinstance(row, str)]
-        taken = self._taken_keys(rows)
-        problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
-        return [self._outcome(entry, row, problems, taken) for entry, row in batch]
-
-    def _taken_keys(self, rows: list[records.Row]) -> dict[str, str]:
+    def _taken_keys(self, rows: list[Loaded]) -> dict[str, str]:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self.database.transaction() as tx:
@@ -125,7 +112,7 @@ class Import:
             )
         return {row.key: row.user_id for row in found}
 
-    def _insert(self, rows: list[records.Row]) -> dict[str, str | None]:
+    def _insert(self, rows: list[Loaded]) -> dict[str, str | None]:
         """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
         if self.is_dry_run or not rows:
             return {row["id"]: None for row in rows}
@@ -152,7 +139,7 @@ class Import:
     def _outcome(
         self,
         entry: Entry,
-        row: records.Row | str,
+        row: Loaded | str,
         problems: Mapping[str, str | None],
         taken: Mapping[str, str],
     ) -> Outcome:
@@ -170,27 +157,27 @@ class Import:
         return Outcome(entry.place, name, "exists", problem, user_id)
 
 
-def _addresses(rows: list[records.Row]) -> list[str]:
+def _addresses(rows: list[Loaded]) -> list[str]:
     return [address for row in rows for address in (row["email"], row["phone"]) if address]
 
 
-def _check_storage(row: records.Row) -> None:
+def _check_storage(row: Loaded) -> None:
     """Raise `InvalidRecord` for values that Postgres would refuse."""
     try:
         text = json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise records.InvalidRecord("contains text that is not valid Unicode") from None
+        raise InvalidRecord("contains text that is not valid Unicode") from None
     except RecursionError:
-        raise records.InvalidRecord("contains an object that is nested too deeply") from None
+        raise InvalidRecord("contains an object that is nested too deeply") from None
     if rb"\u0000" in text:
-        raise records.InvalidRecord("contains a null character")
+        raise InvalidRecord("contains a null character")
     objects = [("user_metadata", row["user_metadata"]), ("app_metadata", row["app_metadata"])]
     objects += [("identities.identity_data", identity["identity_data"]) for identity in row["identities"]]
     for name, value in objects:
         content = json.dumps(value, ensure_ascii=False).encode()
         if len(content) > _MOST_METADATA:
-            raise records.InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
+            raise InvalidRecord(f"{name}: must be at most {_MOST_METADATA} bytes")
         try:
             json_bodies.decode(content)
         except json_bodies.InvalidJson as error:
-            raise records.InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None
+            raise InvalidRecord(f"{name}: {str(error).removeprefix('the body ')}") from None

@@ -12,6 +12,7 @@ from typing import Any
 from auth.core.passwords import legacy
 from auth.core.passwords.legacy import UnusableHash
 from auth.core.settings.presets import ALIASES
+from auth.ops.transfer import InvalidRecord
 
 User = Mapping[str, Any]
 Record = dict[str, Any]
@@ -20,10 +21,6 @@ FOREVER = "9999-12-31T23:59:59+00:00"
 _TIMES = ("created_at", "last_sign_in_at")
 _NOT_EXTERNAL = {"auth0", "email", "sms", "password", "phone"}
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
-
-
-class NotAUser(ValueError):
-    """An entry that must be refused. The message describes it."""
 
 
 def detect(user: User) -> str:
@@ -83,7 +80,7 @@ def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
 
 def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
     if user.get("deleted_at"):
-        raise NotAUser("was deleted in Supabase")
+        raise InvalidRecord("was deleted in Supabase")
     phone, app_metadata = user.get("phone"), user.get("raw_app_meta_data") or {}
     same = ("email_confirmed_at", "phone_confirmed_at", "banned_until", "invited_at", *_TIMES)
     moments = {name: _moment(user.get(name)) for name in same}
@@ -115,7 +112,7 @@ def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
 
 def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
     if user.get("serviceAccountClientId"):
-        raise NotAUser("is a service account")
+        raise InvalidRecord("is a service account")
     hashes = [each for each in user.get("credentials", []) if each["type"] == "password"]
     given = (user.get("attributes") or {}).items()
     attributes = {name: values[0] if len(values) == 1 else values for name, values in given}

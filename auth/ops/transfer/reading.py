@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from auth.core import typed
+from auth.ops import UnusableFile
 
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
 _OBJECTS = {"identities", "factors"}
 _OBJECTS |= {"user_metadata", "app_metadata", "raw_user_meta_data", "raw_app_meta_data"}
 _OWN = _FLAGS | _OBJECTS | {"email", "phone", "password_hash", "role"}
 _TRUTH = dict.fromkeys(("true", "t", "1", "yes"), True) | dict.fromkeys(("false", "f", "0", "no"), False)
-_UTF_16, _SEPARATORS = "utf-16", (",", ";", "\t")
+_UTF_16 = "utf-16"
 # A CSV without any of these columns has no users.
 _ADDRESSES = {"email", "phone", "identities", "factors", "user_email"}
-
-
-class UnreadableFile(Exception):
-    """The message is for operators."""
 
 
 @dataclass(frozen=True)
@@ -35,22 +32,22 @@ class Entry:
 
 
 def read(path: Path) -> tuple[Iterator[Entry], int]:
-    """Return the users of a file and their likely number, for a progress bar. Raises `UnreadableFile`."""
+    """Return the users of a file and their likely number, for a progress bar. Raises `UnusableFile`."""
     try:
         encoding, first = _opening(path)
         if first.startswith('{"latchkey_backup":'):
-            raise UnreadableFile("it is a backup. Use latchkey restore.")
+            raise UnusableFile("it is a backup. Use latchkey restore.")
         if not first.startswith(("{", "[")):
             return _of_csv(path, encoding, _separator(first)), _count_lines(path)
         if encoding == _UTF_16:
-            raise UnreadableFile("it is JSON in UTF-16. Use UTF-8.")
+            raise UnusableFile("it is JSON in UTF-16. Use UTF-8.")
         document = _json(first)
         if document is None:  # a document of several lines, or a broken first line
             document = _json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     except UnicodeError:
-        raise UnreadableFile("it begins like UTF-16, but is not. Use UTF-8.") from None
+        raise UnusableFile("it begins like UTF-16, but is not. Use UTF-8.") from None
     except OSError as error:
-        raise UnreadableFile(f"{error.strerror}. Name a file that this user can read.") from None
+        raise UnusableFile(f"{error.strerror}. Name a file that this user can read.") from None
     users = document.get("users") if isinstance(document, dict) else document
     if not isinstance(users, list):
         return _of_lines(path), _count_lines(path)
@@ -67,12 +64,12 @@ def _opening(path: Path) -> tuple[str, str]:
 
 def _separator(header: str) -> str:
     """Return the separator of columns. Spreadsheets use semicolons where the comma is the decimal sign."""
-    for separator in _SEPARATORS:
+    for separator in (",", ";", "\t"):
         if _ADDRESSES.intersection(map(_column, header.replace('"', "").split(separator))):
             return separator
     if not header:
         return ","
-    raise UnreadableFile(
+    raise UnusableFile(
         "it is neither JSON nor CSV. Name the columns, such as email, in its first line, with commas,"
         " semicolons or tabs between them, and save it as UTF-8, or as UTF-16 with a byte order mark."
     )

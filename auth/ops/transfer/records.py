@@ -6,17 +6,15 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
 
 from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
-from auth.ops.transfer import Loaded, factors
+from auth.ops.transfer import InvalidRecord, Loaded, factors
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import Latchkey
-from auth.web.schemas import AdminInput
 from sql import Database, queries
 
 _PAGE = 1000
@@ -26,10 +24,6 @@ _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for require
 
 
 _Messages = Mapping[str, "_Messages"] | list[str]  # of marshmallow
-
-
-class InvalidRecord(ValueError):
-    """The message is for operators."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Choices:
     without_factors: bool = False
 
 
-class _Identity(AdminInput):
+class _Identity(factors.Part):
     provider = fields.Text(required=True)
     subject = fields.Text(required=True)
     identity_data = fields.Metadata(load_default=dict)
@@ -50,7 +44,7 @@ class _Identity(AdminInput):
     last_sign_in_at = fields.Timestamp()
 
 
-class _ApiKey(AdminInput):
+class _ApiKey(factors.Part):
     id = fields.Uuid(required=True)
     name = fields.KeyName(required=True)
     key_mac = fields.KeyMac(required=True)
@@ -60,7 +54,7 @@ class _ApiKey(AdminInput):
     aal = fields.Text(validate=OneOf(["aal1", "aal2"]), load_default="aal1")
 
 
-class _Record(AdminInput):
+class _Record(factors.Part):
     id = fields.Uuid()
     email = fields.Email()
     email_verified = fields.Flag()
@@ -87,38 +81,6 @@ class _Record(AdminInput):
 _RECORD = _Record()
 
 
-class IdentityRow(TypedDict):
-    provider: str
-    subject: str
-    identity_data: Mapping[str, object]
-    created_at: str
-    last_sign_in_at: str | None
-
-
-class Row(TypedDict):
-    """The JSON of a user to insert, with the factors and API keys."""
-
-    id: str
-    created_at: str
-    role: str
-    email: str | None
-    email_confirmed_at: str | None
-    email_proved: bool
-    phone: str | None
-    phone_confirmed_at: str | None
-    phone_proved: bool
-    password_hash: str | None
-    user_metadata: Mapping[str, object]
-    app_metadata: Mapping[str, object]
-    invited_at: str | None
-    last_sign_in_at: str | None
-    banned_until: str | None
-    admin_since: str | None
-    identities: list[IdentityRow]
-    factors: list[factors.Row]
-    api_keys: list[Mapping[str, object]]
-
-
 def export(database: Database, parts: Latchkey, count: Callable[[int], object]) -> Iterator[bytes]:
     """Yield the lines of all users in pages. Call `count` with their number. Raises `CannotOpen`."""
     after = None
@@ -139,53 +101,46 @@ def _exported(row: "queries.ExportUsers", parts: Latchkey) -> str:
     return f"{record}}}"
 
 
-def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Row:
-    """Return the row to insert for a record. Raises `InvalidRecord` and `UnusableHash`."""
+def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Loaded:
+    """Return the JSON of a user to insert, with factors and API keys, for a record.
+
+    Raises `InvalidRecord` and `UnusableHash`.
+    """
     try:
         user: Loaded = _RECORD.load(record)
     except ValidationError as error:
         raise InvalidRecord("; ".join(_problems(error.normalized_messages()))) from None
-    id = str(user.get("id") or uuid.uuid4()).lower()
-    created_at = user.get("created_at") or datetime.now(UTC)
-    admin_since = _text(user.get("admin_since"))
+    now = datetime.now(UTC).isoformat()
+    id, created_at = str(user.get("id") or uuid.uuid4()).lower(), user.get("created_at", now)
     if user["role"] == "admin":
         if not choices.allow_admins:
             raise InvalidRecord("role: is an administrator, which needs --allow-admins")
-        admin_since = admin_since or datetime.now(UTC).isoformat()
-    email_confirmed_at, email_proved = _confirmation(user, "email", created_at, choices)
-    phone_confirmed_at, phone_proved = _confirmation(user, "phone", created_at, choices)
+        user.setdefault("admin_since", now)
     identities = list(_identities(user, id, created_at))
     own_factors = [] if choices.without_factors else _factors(user, id, parts)
-    api_keys = list(_api_keys(user, id, created_at, parts))
     if not identities and not any(each["factor_type"] == "passkey" for each in own_factors):
         raise InvalidRecord("has no email, phone, provider identity or passkey")
     password_hash = None
     if user.get("password_hash") and not choices.without_passwords:
         password_hash = parts.passwords.stored_form(user["password_hash"])
-    return {
-        "id": id,
-        "created_at": created_at.isoformat(),
-        "role": user["role"],
-        "email": user.get("email"),
-        "email_confirmed_at": email_confirmed_at,
-        "email_proved": email_proved,
-        "phone": user.get("phone"),
-        "phone_confirmed_at": phone_confirmed_at,
-        "phone_proved": phone_proved,
-        "password_hash": password_hash,
-        "user_metadata": user["user_metadata"],
-        "app_metadata": user["app_metadata"],
-        "invited_at": _text(user.get("invited_at")),
-        "last_sign_in_at": _text(user.get("last_sign_in_at")),
-        "banned_until": _text(user.get("banned_until")),
-        "admin_since": admin_since,
-        "identities": identities,
-        "factors": own_factors,
-        "api_keys": api_keys,
-    }
+    addresses = {"email": user.get("email"), "phone": user.get("phone")}
+    for kind in ADDRESS_KINDS:
+        addresses |= _confirmation(user, kind, created_at, choices)
+    return (
+        user
+        | addresses
+        | {
+            "id": id,
+            "created_at": created_at,
+            "password_hash": password_hash,
+            "identities": identities,
+            "factors": own_factors,
+            "api_keys": list(_api_keys(user, id, created_at, parts)),
+        }
+    )
 
 
-def keys(made: Row) -> Iterator[str]:
+def keys(made: Loaded) -> Iterator[str]:
     """Yield the values that must be unique among all users."""
     yield from filter(None, (made["id"], made["email"], made["phone"]))
     for identity in made["identities"]:
@@ -194,7 +149,7 @@ def keys(made: Row) -> Iterator[str]:
         yield f"credential {credential_id}"
 
 
-def credential_ids(made: Row) -> list[str]:
+def credential_ids(made: Loaded) -> list[str]:
     """Return the ids of the credentials of a row, as Postgres writes them."""
     return [factor["credential_id"] for factor in made["factors"] if "credential_id" in factor]
 
@@ -207,16 +162,18 @@ def _problems(messages: _Messages, path: str = "") -> Iterator[str]:
         yield from (f"{path}: {_MESSAGES.get(message, message)}" for message in messages)
 
 
-def _confirmation(user: Loaded, kind: str, created_at: datetime, choices: Choices) -> tuple[str | None, bool]:
+def _confirmation(user: Loaded, kind: str, created_at: str, choices: Choices) -> Loaded:
     verified, confirmed_at = user.get(f"{kind}_verified"), user.get(f"{kind}_confirmed_at")
     if verified is None:
         verified = confirmed_at is not None or choices.trust_addresses
-    if kind not in user or not verified:
-        return None, False
-    return _text(confirmed_at or created_at), choices.trust_addresses and user[f"{kind}_proved"]
+    is_confirmed = kind in user and verified
+    return {
+        f"{kind}_confirmed_at": (confirmed_at or created_at) if is_confirmed else None,
+        f"{kind}_proved": is_confirmed and choices.trust_addresses and user[f"{kind}_proved"],
+    }
 
 
-def _identities(user: Loaded, id: str, created_at: datetime) -> Iterator[IdentityRow]:
+def _identities(user: Loaded, id: str, created_at: str) -> Iterator[Loaded]:
     given = {identity["provider"]: identity for identity in user["identities"]}
     if len(given) < len(user["identities"]):
         raise InvalidRecord("identities: must be at most one per provider")
@@ -224,25 +181,16 @@ def _identities(user: Loaded, id: str, created_at: datetime) -> Iterator[Identit
         known = given.pop(kind, {})
         if kind in user:
             data = {"sub": id, kind: user[kind]}
-            yield _identity(known | {"provider": kind, "subject": id, "identity_data": data}, created_at)
+            own = {"provider": kind, "subject": id, "identity_data": data}
+            yield {"created_at": created_at} | known | own
     for identity in given.values():
         if not _PROVIDER.fullmatch(identity["provider"]):
             raise InvalidRecord("identities.provider: must be lower-case letters, digits, - and _")
         data = {"sub": identity["subject"]} | identity["identity_data"]
-        yield _identity(identity | {"identity_data": data}, created_at)
+        yield {"created_at": created_at} | identity | {"identity_data": data}
 
 
-def _identity(identity: Loaded, created_at: datetime) -> IdentityRow:
-    return {
-        "provider": identity["provider"],
-        "subject": identity["subject"],
-        "identity_data": identity["identity_data"],
-        "created_at": (identity.get("created_at") or created_at).isoformat(),
-        "last_sign_in_at": _text(identity.get("last_sign_in_at")),
-    }
-
-
-def _factors(user: Loaded, id: str, parts: Latchkey) -> list[factors.Row]:
+def _factors(user: Loaded, id: str, parts: Latchkey) -> list[Loaded]:
     for position, factor in enumerate(user["factors"]):
         own, given = parts.relying_party.id, factor.get("rp_id")
         if given not in (None, own):
@@ -257,21 +205,8 @@ def _factors(user: Loaded, id: str, parts: Latchkey) -> list[factors.Row]:
     return rows
 
 
-def _api_keys(user: Loaded, id: str, created_at: datetime, parts: Latchkey) -> Iterator[Mapping[str, object]]:
+def _api_keys(user: Loaded, id: str, created_at: str, parts: Latchkey) -> Iterator[Loaded]:
     """Yield the rows of the keys that a secret of this deployment made. Other keys would not work."""
     for key in user["api_keys"]:
         if parts.api_keys.made(bytes.fromhex(key["key_mac"])):
-            yield {
-                "id": key["id"],
-                "user_id": id,
-                "key_mac": f"\\x{key['key_mac']}",
-                "name": key["name"],
-                "scopes": key["scopes"],
-                "aal": key["aal"],
-                "created_at": (key.get("created_at") or created_at).isoformat(),
-                "expires_at": _text(key.get("expires_at")),
-            }
-
-
-def _text(moment: datetime | None) -> str | None:
-    return moment.isoformat() if moment else None
+            yield {"created_at": created_at} | key | {"user_id": id, "key_mac": f"\\x{key['key_mac']}"}

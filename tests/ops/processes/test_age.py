@@ -7,6 +7,7 @@ import os
 import pyrage
 import pytest
 
+from auth.ops import UnusableFile
 from auth.ops.backups import age
 from tests.support.cases import cases
 
@@ -50,14 +51,14 @@ def test_truncated_or_changed_file_is_refused(encrypted, at):
     changed = bytearray(encrypted)
     changed[at] ^= 1
     for content in (encrypted[:at], changed):
-        with pytest.raises(age.CannotDecrypt):
+        with pytest.raises(UnusableFile):
             decrypt(content)
 
 
 @cases(
     ("key", "error", "reason"),
     [
-        (OTHER_IDENTITY, age.CannotDecrypt, "No matching keys"),
+        (OTHER_IDENTITY, UnusableFile, "No matching keys"),
         (PASSPHRASE, age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
         (IDENTITY.strip()[:-1], age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
     ],
@@ -70,7 +71,7 @@ def test_file_is_not_decrypted_with_another_key(encrypted, key, error, reason):
 def test_file_under_the_passphrase_of_release_0_2_0_is_decrypted():
     assert decrypt(BY_RELEASE_0_2_0, PASSPHRASE) == b"hello"
     for encrypted, key in ((BY_RELEASE_0_2_0, "another"), (BY_RELEASE_0_2_0[:-1], PASSPHRASE)):
-        with pytest.raises(age.CannotDecrypt):
+        with pytest.raises(UnusableFile):
             decrypt(encrypted, key)
 
 

@@ -1,9 +1,13 @@
 """The command as a shell starts it."""
 
 import os
+import signal
 import subprocess
 import sys
 
+import pytest
+
+from tests.support.commands import start_process
 from tests.support.processes import CHECKOUT
 
 
@@ -23,3 +27,14 @@ def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.splitlines()[-1] == f"{place}: {reason}"
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
+def test_signal_ends_a_command_as_an_exception_does(tmp_path, number, status):
+    os.mkfifo(tmp_path / "list")
+    process = start_process(
+        {"AUTH_STATE_DIR": str(tmp_path / "var")}, "passwords", "build", tmp_path / "list"
+    )
+    with (tmp_path / "list").open("w"):  # once the command has opened it
+        process.send_signal(number)
+        assert (process.communicate()[1], process.returncode) == ("", status)

@@ -90,18 +90,13 @@ def test_machine_without_wheels_is_told_in_one_line_before_anything_is_installed
     assert not (folder / ".venv").exists()
 
 
-def test_packages_are_installed_whatever_pip_is_configured_to_do_and_a_former_name_is_gone(folder):
-    (folder / "former.egg-info").mkdir()
-    (folder / "former.egg-info" / "PKG-INFO").write_text(
-        "Metadata-Version: 2.1\nName: former\nVersion: 1.0\n"
-    )
+def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     (folder / "pip.conf").write_text("[install]\nuser = true\n")
     configuration = {"PIP_USER": "1", "PIP_CONFIG_FILE": str(folder / "pip.conf")}
     done = run(folder, "make_venv.py", **configuration)
     assert (done.returncode, done.stderr) == (0, "")
     names = {path.name for path in folder.glob(".venv/lib/python3*/site-packages/*.dist-info")}
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
-    assert not (folder / "former.egg-info").exists()
 
 
 def test_wheels_are_asked_for_on_each_machine_that_make_venv_accepts():

@@ -12,14 +12,11 @@ from typing import Any
 
 from psycopg2.extensions import make_dsn, parse_dsn
 
+from auth.ops.backups.archive import BackupError
 from auth.ops.processes import embedded_postgres
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 
 _WITH_TLS = ("require", "verify-ca", "verify-full")
-
-
-class NoProgramError(Exception):
-    """A line for the operator: a program is missing, or it failed."""
 
 
 @contextmanager
@@ -28,12 +25,12 @@ def running(
 ) -> Iterator[Any]:
     """Run a program of at least this major version, and yield its pipe. Kill it after an exception.
 
-    Raises `NoProgramError`.
+    Raises `BackupError`.
     """
     name, *options = command
     conninfo, environment = _connection(url)
     options += ["--no-password", f"--dbname={conninfo}"]
-    program = _newest(name, least, _candidates(name, parse_dsn(url).get("sslmode")))
+    program = _newest(name, least, parse_dsn(url).get("sslmode"))
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(  # noqa: S603
@@ -48,19 +45,24 @@ def running(
         if process.wait() != 0:
             errors.seek(0)
             reason = errors.read(2000).decode(errors="replace")
-            raise NoProgramError(f"{name} failed. Fix what it says: {' '.join(reason.split())}")
+            raise BackupError(f"{name} failed. Fix what it says: {' '.join(reason.split())}")
 
 
-def _newest(name: str, least: int, candidates: list[str]) -> str:
+def _newest(name: str, least: int, sslmode: str | None) -> str:
+    candidates = [shutil.which(name), *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))]
+    # The programs of the embedded Postgres are built without TLS.
+    if sslmode not in _WITH_TLS:
+        with suppress(EmbeddedPostgresError):
+            candidates.insert(0, shutil.which(embedded_postgres.find_programs() / name))
     found: dict[int, str] = {}
-    for path in candidates:
+    for path in map(str, filter(None, candidates)):
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
         if match := re.search(r"(\d+)[.\d]*", done.stdout):
             found.setdefault(int(match[1]), path)
     newest = max(found, default=0)
     if newest < least:
         problem = f"{name} is version {newest}" if newest else f"there is no {name}"
-        raise NoProgramError(
+        raise BackupError(
             f"The database is Postgres {least}, but {problem}."
             f" Install the client programs of Postgres {least} or newer."
         )
@@ -76,13 +78,3 @@ def _connection(url: str) -> tuple[str, dict[str, str]]:
     if password := parts.pop("password", None):
         environment["PGPASSWORD"] = password
     return make_dsn(**parts), environment
-
-
-def _candidates(name: str, sslmode: str | None) -> list[str]:
-    candidates: list[str | Path | None] = []
-    # The programs of the embedded Postgres are built without TLS.
-    if sslmode not in _WITH_TLS:
-        with suppress(EmbeddedPostgresError):
-            candidates.append(shutil.which(embedded_postgres.find_programs() / name))
-    candidates += [shutil.which(name), *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))]
-    return [str(candidate) for candidate in candidates if candidate]
