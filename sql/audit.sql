@@ -110,7 +110,3 @@ WITH RECURSIVE found (action) AS (
    WHERE found.action IS NOT NULL
 )
 SELECT action FROM found WHERE action IS NOT NULL;
-
--- name: estimate_audit() -> row
--- What the last ANALYZE counted; -1 before the first.
-SELECT reltuples::bigint AS total FROM pg_class WHERE oid = 'audit_log'::regclass;

@@ -224,11 +224,6 @@ class ListAuditActions(NamedTuple):
 
 def list_audit_actions(on: Runner, /) -> list[ListAuditActions]: ...
 
-class EstimateAudit(NamedTuple):
-    total: int
-
-def estimate_audit(on: Runner, /) -> EstimateAudit: ...
-
 class ExportSnapshot(NamedTuple):
     snapshot: str
     created_at: str
