@@ -234,7 +234,6 @@ def submit_rename() -> Response:
 
 
 def _renamed_step() -> dict[str, Any]:
-    """Return the factor or passkey that the request names."""
     guard.live_caller()
     id = request.values.get("id")
     return found(next((step for step in own_steps() if step["id"] == id), None), "not_found")
