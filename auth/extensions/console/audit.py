@@ -45,12 +45,7 @@ def show_audit() -> Response:
         found = _search(read_query(_AuditFilters()))
     except _Unknown as error:
         found = {"rows": [], "unknown": str(error)}
-    return console_page(
-        "audit.html",
-        actions=_actions(),
-        first=first_page(),
-        **found,
-    )
+    return console_page("audit.html", actions=_actions(), first=first_page(), **found)
 
 
 class _Unknown(Exception):

@@ -69,8 +69,8 @@ def show_new_passkey() -> Response:
         return Response()
     require(asked, add("passkey"))
     challenge = begin_registration(asked, guard.live_caller(), {})
-    to = destination()
-    return page("account_passkey.html", script=True, here=None, challenge=challenge, to=to, **ending())
+    shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
+    return page("account_passkey.html", script=True, here=None, **shown)
 
 
 @blueprint.post("/account/passkeys")
