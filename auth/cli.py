@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
-    if parts := _given_parts():
+    if parts := click.get_current_context().obj:
         return parts.settings
     _take_settings()
     loaded = settings.load(missing_secrets=missing_secrets)
@@ -65,16 +65,12 @@ def open_parts() -> "Latchkey":
     from auth.web import audit
     from auth.web.context import Latchkey
 
-    parts = _given_parts()
+    parts: Latchkey | None = click.get_current_context().obj
     if parts is None:
         parts = Latchkey(load_service_settings(), audit.of_command)
         click.get_current_context().call_on_close(parts.db.close)
         fingerprints.check(parts.db, parts.settings)
     return parts
-
-
-def _given_parts() -> "Latchkey | None":
-    return click.get_current_context().obj
 
 
 FC = TypeVar("FC", bound=Callable[..., Any])

@@ -183,12 +183,10 @@ _WHILE_OFF = [
 
 def error_while_off(settings: Settings, path: str) -> str | None:
     """Return the key of the error for a path of an extension that is off, or None."""
-    keys = (
-        key
-        for name, paths, key in _WHILE_OFF
-        if f"{path}/".startswith(paths) and not EXTENSIONS[name](settings)
-    )
-    return next(keys, None)
+    for name, paths, key in _WHILE_OFF:
+        if f"{path}/".startswith(paths) and not EXTENSIONS[name](settings):
+            return key
+    return None
 
 
 def names_on(settings: Settings) -> list[str]:

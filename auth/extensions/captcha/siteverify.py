@@ -32,8 +32,8 @@ def problem_of(token: str) -> str | None:
     answer = _answer(token)
     if answer.get("success") is not True:
         given = answer.get("error-codes")
-        codes = [code for code in (given if isinstance(given, list) else []) if isinstance(code, str)]
-        codes = [code for code in codes if _CODE.fullmatch(code)][:8]
+        given = given if isinstance(given, list) else []
+        codes = [code for code in given if isinstance(code, str) and _CODE.fullmatch(code)][:8]
         if any(_NOT_THE_USERS.fullmatch(code) for code in codes):
             raise _unavailable(", ".join(codes))
         return ", ".join(codes) or "invalid-input-response"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from auth.core.text.labels import details, label, names
 from auth.flows.history import timeline
@@ -41,18 +41,11 @@ class _AuditFilters(Filters):
 @blueprint.get("/console/audit")
 @administrator
 def show_audit() -> Response:
-    query, total = read_query(_AuditFilters()), queries.estimate_rows(latchkey.db, relation="audit_log").total
     try:
-        found = _search(query)
+        found = _search(read_query(_AuditFilters()))
     except _Unknown as error:
         found = {"rows": [], "unknown": str(error)}
-    return console_page(
-        "audit.html",
-        actions=_actions(),
-        total=total if not any(request.args.values()) and total > 0 else None,
-        first=first_page(),
-        **found,
-    )
+    return console_page("audit.html", actions=_actions(), first=first_page(), **found)
 
 
 class _Unknown(Exception):
@@ -81,10 +74,11 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def _actions() -> list[tuple[str, str]]:
-    actions = [row.action for row in queries.list_audit_actions(latchkey.db)]
-    tables = ("refused" if action.endswith("_refused") else "acts" for action in actions)
-    titles = map(label, tables, actions)
-    return sorted(zip(actions, titles, strict=True), key=lambda pair: pair[1])
+    titles = {
+        row.action: label("refused" if row.action.endswith("_refused") else "acts", row.action)
+        for row in queries.list_audit_actions(latchkey.db)
+    }
+    return sorted(titles.items(), key=lambda pair: pair[1])
 
 
 def _entry(row: "queries.SearchAudit") -> dict[str, Any]:

@@ -31,11 +31,10 @@ def preview_message() -> Response:
     query = read_query(_Query())
     templates, message = _sample(query)
     kinds = {f"{channel}.{kind}": timeline.message(channel, kind) for channel, kind in templates.kinds}
-    kinds = {value: title[:1].upper() + title[1:] for value, title in kinds.items()}
     response = console_page(
         "message_preview.html",
         chosen=query,
-        kinds=sorted(kinds.items(), key=lambda kind: kind[1]),
+        kinds=sorted(kinds.items(), key=lambda kind: kind[1].lower()),
         codes=templates.languages,
         message=message,
         sender=channels.mail_from(latchkey.settings),

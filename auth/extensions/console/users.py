@@ -105,7 +105,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
     readings, chosen = searches.readings(text), _chosen_readings(query)
     for reading, meant in chosen.items():
         wanted = filters | _split(meant)
-        total = queries.estimate_rows(latchkey.db, relation="users").total if not wanted else 0
+        total = queries.estimate_users(latchkey.db).total if not wanted else 0
         # The number of all users is an estimate. Users with common words are too many to collect.
         is_many = total > FEW or wanted.keys() == {"common"}
         among, least = (None, PAGE_SIZE) if is_many else few(wanted)

@@ -23,7 +23,6 @@ class HookRefused(Exception):
         super().__init__(one_line(self.reason))
         self.status = status
         self.message = message
-        self.hook = hook
 
 
 class HookFailed(Exception):
@@ -34,7 +33,6 @@ class HookFailed(Exception):
 
     def __init__(self, hook: str, reason: str, *, is_down: bool = False) -> None:
         super().__init__(one_line(f"{hook} failed: {reason}"))
-        self.hook = hook
         self.reason = reason
         self.is_down = is_down
 
@@ -49,14 +47,13 @@ def ask(hook: Hook, id: str, payload: Mapping[str, object], timeout: float = HOO
         response = http_post.ask(hook.url, body.encode(), headers, timeout=timeout, allows=allows)
     except TryLater as failure:
         raise HookFailed(hook.name, failure.reason, is_down=True) from failure
-    status, content_type = response.status, response.content_type
-    if status == 204:
+    if response.status == 204:
         return {}
-    if status not in (200, 202):
-        reason = f"it answered {status}: {_said(response.body)}"
-        raise HookFailed(hook.name, reason, is_down=status in _DOWN)
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise HookFailed(hook.name, f"its answer is not application/json but {content_type!r}")
+    if response.status not in (200, 202):
+        reason = f"it answered {response.status}: {_said(response.body)}"
+        raise HookFailed(hook.name, reason, is_down=response.status in _DOWN)
+    if response.content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HookFailed(hook.name, f"its answer is not application/json but {response.content_type!r}")
     return parse(hook.name, response.body)
 
 

@@ -31,7 +31,7 @@ def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
     """Wait until no other call for the same subject, a user or else a network, is in progress.
 
     This also limits the calls of a slow hook, and of one that causes calls of itself. A hook never fails
-    open: refuse if it cannot be asked, refuses or fails.
+    open: refuse if it cannot be asked, refuses or fails. The log and the audit log get the reason.
     """
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
@@ -42,26 +42,21 @@ def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
             held.callback(semaphore.release)
         try:
             yield
-        except (HookRefused, HookFailed) as error:
-            raise _refusal(asked, error) from error
+        except HookFailed as failure:
+            _log_answer(asked, "hook_failed", hook.name, one_line(failure.reason))
+            raise unavailable("hook_failed") from failure
+        except HookRefused as refusal:
+            message = one_line(refusal.message)
+            _log_answer(asked, "hook_refused", hook.name, f"{refusal.status} {message}")
+            error = ApiError("hook_refused", message=message)
+            error.status = refusal.status
+            raise error from refusal
 
 
 def metadata(asked: Asked, hook: Hook) -> dict[str, str]:
     """Return the `metadata` of each request."""
     now, ip = datetime.now(UTC).isoformat(), asked.client["ip"] or ""
     return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
-
-
-def _refusal(asked: Asked, error: HookRefused | HookFailed) -> ApiError:
-    """Return the error for a hook that refused or failed. The log and the audit log get the reason."""
-    if isinstance(error, HookFailed):
-        _log_answer(asked, "hook_failed", error.hook, one_line(error.reason))
-        return unavailable("hook_failed")
-    message = one_line(error.message)
-    _log_answer(asked, "hook_refused", error.hook, f"{error.status} {message}")
-    refused = ApiError("hook_refused", message=message)
-    refused.status = error.status
-    return refused
 
 
 def _log_answer(asked: Asked, event: str, hook: str, said: str) -> None:

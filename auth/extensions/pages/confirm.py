@@ -36,24 +36,12 @@ def require_proof() -> None:
 
 @blueprint.get("/account/confirm")
 @signed_in(Level.SESSION)
-def show_confirmation() -> Response:
+def show_confirmation(problem: Problem | None = None) -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or redirect to the page that asks for
     factors."""
-    known = guard.live_caller()
-    is_by_factor = known.oldest_factor_at is not None and known.aal == "aal2"
-    return redirect_to_own(destination().path("second-step")) if is_by_factor else _page()
-
-
-def _here(**shown: str) -> str:
-    sent = request.values
-    query = {"by": "code"} if sent.get("by") == "code" else {}
-    query |= shown
-    query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
-    return with_query("account/confirm", query) if query else "account/confirm"
-
-
-def _page(problem: Problem | None = None) -> Response:
     known, next_page = guard.live_caller(), request.values.get("next", "")
+    if known.oldest_factor_at is not None and known.aal == "aal2":
+        return redirect_to_own(destination().path("second-step"))
     by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
     wait = outgoing.seconds_to_wait(current_asked(), asked) if is_sent and asked else 0
     ways: dict[str, Any] = {}
@@ -79,8 +67,16 @@ def _page(problem: Problem | None = None) -> Response:
     )
 
 
+def _here(**shown: str) -> str:
+    sent = request.values
+    query = {"by": "code"} if sent.get("by") == "code" else {}
+    query |= shown
+    query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
+    return with_query("account/confirm", query) if query else "account/confirm"
+
+
 @blueprint.post("/account/confirm")
-@form("give_proof", shown=_page, level=Level.SESSION)
+@form("give_proof", shown=show_confirmation, level=Level.SESSION)
 @audited("change_refused")
 def submit_proof() -> Response:
     guard.live_caller()
@@ -90,7 +86,7 @@ def submit_proof() -> Response:
 
 
 @blueprint.post("/account/confirm/passkey")
-@form("give_proof", shown=_page, level=Level.SESSION)
+@form("give_proof", shown=show_confirmation, level=Level.SESSION)
 @audited("change_refused")
 def submit_passkey_proof() -> Response:
     asked = current_asked()
@@ -99,7 +95,7 @@ def submit_passkey_proof() -> Response:
 
 
 @blueprint.post("/account/confirm/code")
-@form("request_proof", shown=_page, level=Level.SESSION)
+@form("request_proof", shown=show_confirmation, level=Level.SESSION)
 def request_proof_code() -> Response:
     send_reauthentication_code(current_asked(), **cookies.bound())
     return redirect_to_own(_here(sent="yes"))

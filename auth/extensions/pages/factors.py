@@ -40,25 +40,12 @@ blueprint = Blueprint("second_step", __name__)
 
 @blueprint.get("/second-step")
 @signed_in(Level.SESSION)
-def show_second_step() -> Response:
+def show_second_step(problem: Problem | None = None) -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
-    # Never continue from a GET request, which another site may have started.
-    return _second_step_page() if _is_asked() else redirect_to_own(destination().path("sign-in"))
-
-
-def _is_asked() -> bool:
-    """Whether the session lacks the step, or it is too old for a change or an application."""
-    known = guard.live_caller()
-    if known.aal != "aal2" or (known.oldest_factor_at is not None and not has_proof(current_asked(), known)):
-        return True
-    waiting = waiting_behind(destination().next or "")
-    return waiting is not None and not waiting.is_fresh
-
-
-def _second_step_page(problem: Problem | None = None) -> Response:
     asked = current_asked()
-    if problem and not _is_asked():
-        # The form was sent twice. It gets no new cookie, which is for the browser that sent the right code.
+    if not _is_asked():
+        # Never continue from a GET request, which another site may have started. A form that was sent twice
+        # gets no new cookie, which is for the browser that sent the right code.
         return redirect_to_own(destination().path("sign-in"))
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
@@ -79,8 +66,17 @@ def _second_step_page(problem: Problem | None = None) -> Response:
     return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
 
 
+def _is_asked() -> bool:
+    """Whether the session lacks the step, or it is too old for a change or an application."""
+    known = guard.live_caller()
+    if known.aal != "aal2" or (known.oldest_factor_at is not None and not has_proof(current_asked(), known)):
+        return True
+    waiting = waiting_behind(destination().next or "")
+    return waiting is not None and not waiting.is_fresh
+
+
 @blueprint.post("/second-step")
-@form("verify_factor", shown=_second_step_page, level=Level.SESSION)
+@form("verify_factor", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
     factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
@@ -88,7 +84,7 @@ def submit_second_step() -> Response:
 
 
 @blueprint.post("/second-step/recovery")
-@form("verify_recovery_code", shown=_second_step_page, level=Level.SESSION)
+@form("verify_recovery_code", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
     recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
@@ -96,7 +92,7 @@ def submit_recovery_second_step() -> Response:
 
 
 @blueprint.post("/second-step/passkey")
-@form("give_proof", shown=_second_step_page, level=Level.SESSION)
+@form("give_proof", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused")
 def submit_passkey_second_step() -> Response:
     asked = current_asked()
@@ -105,7 +101,7 @@ def submit_passkey_second_step() -> Response:
 
 
 @blueprint.post("/second-step/key")
-@form("verify_factor", shown=_second_step_page, level=Level.SESSION)
+@form("verify_factor", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="factor")
 def submit_key_second_step() -> Response:
     verify_key()
@@ -238,7 +234,6 @@ def submit_rename() -> Response:
 
 
 def _renamed_step() -> dict[str, Any]:
-    """Return the factor or passkey that the request names."""
     guard.live_caller()
     id = request.values.get("id")
     return found(next((step for step in own_steps() if step["id"] == id), None), "not_found")

@@ -41,7 +41,7 @@ def check_common() -> Response:
 @blueprint.get("/new-password", defaults={"kind": "new-password"})
 @blueprint.get("/join", defaults={"kind": "join"})
 @signed_in(Level.AAL2)
-def show_new_password(kind: str) -> Response:
+def show_new_password(kind: str, problem: Problem | None = None) -> Response:
     """Ask for a new password, or, as /join, for the first one of an invited user."""
     known = guard.live_caller()
     session = facts.own_session_of(known)
@@ -50,10 +50,6 @@ def show_new_password(kind: str) -> Response:
         require_proof()
     if kind == "join" and known.password_hash:
         return redirect_to_own(destination().path("new-password"))
-    return _page(kind)
-
-
-def _page(kind: str, problem: Problem | None = None) -> Response:
     is_first, to = kind == "join", destination()
     # Unless the next page is the account, which lists them.
     changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
@@ -64,7 +60,7 @@ def _page(kind: str, problem: Problem | None = None) -> Response:
         kind=kind,
         is_first=is_first,
         is_removed=forms.signed("done") == PASSWORD_REMOVED,
-        has_password=guard.live_caller().password_hash is not None,
+        has_password=known.password_hash is not None,
         known=browser_sessions.resume(),
         changes=len(changes),
     )
@@ -72,7 +68,7 @@ def _page(kind: str, problem: Problem | None = None) -> Response:
 
 @blueprint.post("/new-password", defaults={"kind": "new-password"})
 @blueprint.post("/join", defaults={"kind": "join"})
-@form("change_user", shown=_page, level=Level.AAL2, is_queued=True)
+@form("change_user", shown=show_new_password, level=Level.AAL2, is_queued=True)
 @audited("change_refused")
 def submit_new_password(kind: str) -> Response:
     change_user(current_asked(), read_form(form_schemas.PasswordForm()))

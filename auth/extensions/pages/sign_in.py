@@ -112,18 +112,14 @@ def show_signed_in() -> Response:
 
 
 @blueprint.get("/sign-up")
-def show_sign_up() -> Response:
+def show_sign_up(problem: Problem | None = None) -> Response:
     if browser_sessions.resume() or identifier() is None:
         return redirect_to_own(destination().path("sign-in"))
-    return sign_up_page()
-
-
-def sign_up_page(problem: Problem | None = None) -> Response:
     return _page_with_providers("sign_up.html", "sign-up", problem)
 
 
 @blueprint.post("/sign-up")
-@form("sign_up", shown=sign_up_page, is_queued=True)
+@form("sign_up", shown=show_sign_up, is_queued=True)
 @audited("sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code. A taken address gets the same page."""

@@ -148,9 +148,8 @@ def submit_code(path: str) -> Response:
 def show_waiting() -> Response:
     """Return to the browser that requested a link whether it was used."""
     kept, path = typed(), read_form(form_schemas.PageForm())["page"]
-    return jsonify(
-        is_used=kept is not None and waiting.used_link(current_asked(), kept.address, LINKS[path]) is not None
-    )
+    used = waiting.used_link(current_asked(), kept.address, LINKS[path]) if kept else None
+    return jsonify(is_used=used is not None)
 
 
 def _onward(path: str) -> tuple[Destination, str]:

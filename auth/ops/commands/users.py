@@ -105,7 +105,7 @@ def export(file: Path, plaintext: bool) -> None:
     total = 0
     with failures(file):
         database = open_database()
-        with progress_of("Exporting", queries.estimate_rows(database, relation="users").total) as progress:
+        with progress_of("Exporting", queries.estimate_users(database).total) as progress:
 
             def count(users: int) -> None:
                 nonlocal total
