@@ -75,11 +75,10 @@ class Proof:
                 "reauthenticated_at": sessions.authenticated_at(opener.session),
                 "factor_proved_at": opener.session.factor_proved_at,
             }
-        method = {"method": "password" if self.method == "sign_up" else self.method}
         provider = {"provider": self.provider} if self.provider else {}
         columns = {
             "aal": "aal1",
-            "amr": [method | provider | {"timestamp": int(now.timestamp())}],
+            "amr": [{"method": self.method} | provider | {"timestamp": int(now.timestamp())}],
             "opened_by": None,
             "factor_id": self.factor_id,
             "reauthenticated_at": self.authenticated_at and min(self.authenticated_at, now),
@@ -154,6 +153,16 @@ def open_session(
         user_object=row.user_object,
         issue=issue,
     )
+
+
+def sign_in_user(
+    asked: Asked, act: acts.Act, person: Person, proof: Proof, issue: Issue | None, **details: object
+) -> Session:
+    """Open a session, and write its audit row and its event."""
+    session = open_session(asked, act, person, proof, issue)
+    details |= {"method": proof.method, "session_id": session.session_id}
+    audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)
+    return session
 
 
 def _notify(
@@ -284,9 +293,7 @@ def _open_by_code(
     # The code was the sign-in, and has sent the notice.
     told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
     proof = Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
-    session = open_session(asked, act, person, proof, issue)
-    record_sign_in(act, person, session, method=known.method)
-    return session
+    return sign_in_user(asked, act, person, proof, issue)
 
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
@@ -316,12 +323,4 @@ def open_for_application(
     """Open a session for an application from one on our pages, which `person` was read with."""
     opener = opener_of(act, person, opened_by)
     proof = Proof(method=opener.session.method, opener=opener)
-    session = open_session(asked, act, person, proof, issue)
-    record_sign_in(act, person, session, method=proof.method)
-    return session
-
-
-def record_sign_in(act: acts.Act, person: Person, session: Session, **details: object) -> None:
-    """Write the audit row and the event of a new session."""
-    details["session_id"] = session.session_id
-    audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)
+    return sign_in_user(asked, act, person, proof, issue)
