@@ -256,7 +256,8 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
         if refusal not in (None, "reused"):
             raise ApiError(refusal)
         if refusal is None:
-            session = _open_by_code(asked, act, person, known, issue)
+            proof = _proof_of_code(asked, act, person, known)
+            session = sign_in_user(asked, act, person, proof, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
             return session
         ends.end(act, person.id, known.session_id, "authorization_code_reused")
@@ -280,20 +281,15 @@ def _verdict_on_code(
     )
 
 
-def _open_by_code(
-    asked: Asked,
-    act: acts.Act,
-    person: Person,
-    known: "queries.SelectAuthorizationCode",
-    issue: Issue | None,
-) -> Session:
+def _proof_of_code(
+    asked: Asked, act: acts.Act, person: Person, known: "queries.SelectAuthorizationCode"
+) -> Proof:
     if known.opened_by:
-        return open_for_application(asked, act, person, known.opened_by, issue)
+        return proof_of_browser(act, person, known.opened_by)
     at_provider = known.authenticated_at if known.method == "oauth" else None
     # The code was the sign-in, and has sent the notice.
     told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
-    proof = Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
-    return sign_in_user(asked, act, person, proof, issue)
+    return Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
 
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
@@ -310,17 +306,9 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
-def opener_of(act: acts.Act, person: Person, session_id: str) -> Opener:
-    """Return the session of a browser, which `person` was read with."""
+def proof_of_browser(act: acts.Act, person: Person, session_id: str) -> Proof:
+    """Return a session on our pages, which `person` was read with, as the proof for an application's."""
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
-    return Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
-
-
-def open_for_application(
-    asked: Asked, act: acts.Act, person: Person, opened_by: str, issue: Issue | None
-) -> Session:
-    """Open a session for an application from one on our pages, which `person` was read with."""
-    opener = opener_of(act, person, opened_by)
-    proof = Proof(method=opener.session.method, opener=opener)
-    return sign_in_user(asked, act, person, proof, issue)
+    opener = Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
+    return Proof(method=session.method, opener=opener)
