@@ -15,7 +15,7 @@ from auth.core.text.moments import iso_8601
 from auth.extensions import TokenHook
 from auth.flows.facts import Person
 from auth.flows.sessions.issuing import Session, about_new, about_own
-from auth.flows.sessions.token_response import Proof, open_session, raise_session, record_sign_in
+from auth.flows.sessions.token_response import Proof, raise_session, sign_in_user
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
@@ -191,9 +191,7 @@ def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> Session:
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:
             proof = Proof(method="webauthn", factor_id=passkey.id)
-            session = open_session(asked, act, person, proof, issue)
-            record_sign_in(act, person, session, method="webauthn", passkey=passkey.friendly_name)
-            return session
+            return sign_in_user(asked, act, person, proof, issue, passkey=passkey.friendly_name)
     raise refusal
 
 

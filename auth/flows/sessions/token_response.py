@@ -75,11 +75,10 @@ class Proof:
                 "reauthenticated_at": sessions.authenticated_at(opener.session),
                 "factor_proved_at": opener.session.factor_proved_at,
             }
-        method = {"method": "password" if self.method == "sign_up" else self.method}
         provider = {"provider": self.provider} if self.provider else {}
         columns = {
             "aal": "aal1",
-            "amr": [method | provider | {"timestamp": int(now.timestamp())}],
+            "amr": [{"method": self.method} | provider | {"timestamp": int(now.timestamp())}],
             "opened_by": None,
             "factor_id": self.factor_id,
             "reauthenticated_at": self.authenticated_at and min(self.authenticated_at, now),
@@ -154,6 +153,16 @@ def open_session(
         user_object=row.user_object,
         issue=issue,
     )
+
+
+def sign_in_user(
+    asked: Asked, act: acts.Act, person: Person, proof: Proof, issue: Issue | None, **details: object
+) -> Session:
+    """Open a session, and write its audit row and its event."""
+    session = open_session(asked, act, person, proof, issue)
+    details |= {"method": proof.method, "session_id": session.session_id}
+    audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)
+    return session
 
 
 def _notify(
@@ -247,7 +256,8 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
         if refusal not in (None, "reused"):
             raise ApiError(refusal)
         if refusal is None:
-            session = _open_by_code(asked, act, person, known, issue)
+            proof = _proof_of_code(asked, act, person, known)
+            session = sign_in_user(asked, act, person, proof, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
             return session
         ends.end(act, person.id, known.session_id, "authorization_code_reused")
@@ -273,22 +283,15 @@ def _verdict_on_code(
     )
 
 
-def _open_by_code(
-    asked: Asked,
-    act: acts.Act,
-    person: Person,
-    known: "queries.SelectAuthorizationCode",
-    issue: Issue | None,
-) -> Session:
+def _proof_of_code(
+    asked: Asked, act: acts.Act, person: Person, known: "queries.SelectAuthorizationCode"
+) -> Proof:
     if known.opened_by:
-        return open_for_application(asked, act, person, known.opened_by, issue)
+        return proof_of_browser(act, person, known.opened_by)
     at_provider = known.authenticated_at if known.method == "oauth" else None
     # The code was the sign-in, and has sent the notice.
     told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
-    proof = Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
-    session = open_session(asked, act, person, proof, issue)
-    record_sign_in(act, person, session, method=known.method)
-    return session
+    return Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
 
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
@@ -305,25 +308,9 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
-def opener_of(act: acts.Act, person: Person, session_id: str) -> Opener:
-    """Return the session of a browser, which `person` was read with."""
+def proof_of_browser(act: acts.Act, person: Person, session_id: str) -> Proof:
+    """Return a session on our pages, which `person` was read with, as the proof for an application's."""
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
-    return Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
-
-
-def open_for_application(
-    asked: Asked, act: acts.Act, person: Person, opened_by: str, issue: Issue | None
-) -> Session:
-    """Open a session for an application from one on our pages, which `person` was read with."""
-    opener = opener_of(act, person, opened_by)
-    proof = Proof(method=opener.session.method, opener=opener)
-    session = open_session(asked, act, person, proof, issue)
-    record_sign_in(act, person, session, method=proof.method)
-    return session
-
-
-def record_sign_in(act: acts.Act, person: Person, session: Session, **details: object) -> None:
-    """Write the audit row and the event of a new session."""
-    details["session_id"] = session.session_id
-    audit.record(act, person.id, person.email, ["signed_in"], ["auth.login"], **details)
+    opener = Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
+    return Proof(method=session.method, opener=opener)

@@ -2,7 +2,7 @@
 
 from auth.core import promises
 from auth.flows.sessions.issuing import about_new
-from auth.flows.sessions.token_response import Outcome, Proof, open_for_application, opener_of, write_code
+from auth.flows.sessions.token_response import Outcome, proof_of_browser, sign_in_user, write_code
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.web import Level
 from auth.web.asked import Asked
@@ -20,11 +20,10 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
         issue = about_new(asked, hook, caller.user_id, "", opener=caller.session_id)
     with acts.on(asked.db, caller.user_id) as act:
         person = admit_caller(asked, act, level=level)
-        if not code_challenge:
-            return Outcome(open_for_application(asked, act, person, caller.session_id, issue))
-        opener = opener_of(act, person, caller.session_id)
-        proof = Proof(method=opener.session.method, opener=opener)
-        return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
+        proof = proof_of_browser(act, person, caller.session_id)
+        if code_challenge:
+            return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
+        return Outcome(sign_in_user(asked, act, person, proof, issue))
 
 
 def expect_site(asked: Asked) -> None:

@@ -20,7 +20,7 @@ from auth.flows.facts import Person
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, Session, about_new
-from auth.flows.sessions.token_response import Outcome, Proof, open_session, record_sign_in, write_code
+from auth.flows.sessions.token_response import Outcome, Proof, sign_in_user, write_code
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
@@ -152,9 +152,7 @@ def _try_sign_in(
         )
         if code_challenge:
             return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
-        session = open_session(asked, act, person, proof, issue)
-        record_sign_in(act, person, session, method="oauth", provider=identity.provider)
-        return Outcome(session)
+        return Outcome(sign_in_user(asked, act, person, proof, issue, provider=identity.provider))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from auth.extensions import TokenHook
 from auth.flows import facts, verdicts
 from auth.flows.facts import Person
 from auth.flows.sessions.issuing import Session, about_new
-from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
+from auth.flows.sessions.token_response import Proof, sign_in_user
 from auth.rules import counts
 from auth.rules.admission import refusal_of_kind
 from auth.rules.counts import Limit
@@ -85,8 +85,7 @@ def sign_in_with_password(
                 )
             if reason is None and is_current and person is not None:
                 proof = Proof(method="password", identity=known.kind, renewed_hash=renewed_hash)
-                session = open_session(asked, act, person, proof, issue)
-                record_sign_in(act, person, session, method="password")
+                session = sign_in_user(asked, act, person, proof, issue)
         if reason:
             raise _error(asked, known, reason, verdict)
         if not is_current:

@@ -9,7 +9,7 @@ from auth.flows.facts import Person
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sessions.issuing import Session, about_new
-from auth.flows.sessions.token_response import Proof, open_session, record_sign_in
+from auth.flows.sessions.token_response import Proof, open_session, sign_in_user
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
 from auth.rules.users import is_unused_sign_up
@@ -113,9 +113,7 @@ def _continue(asked: Asked, user_id: str, method: str) -> Session:
         person = found(
             act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure"
         )
-        session = open_session(asked, act, person, Proof(method=method), issue)
-        record_sign_in(act, person, session, method=method)
-    return session
+        return sign_in_user(asked, act, person, Proof(method=method), issue)
 
 
 def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "queries.InsertSignUp":
