@@ -493,10 +493,10 @@ class SearchUsers(NamedTuple):
 
 def search_users(on: Runner, /, *, filters: Any | None, among: Sequence[str | None] | None, sort: str | None, place: str | None, id: str | None, page_size: int | None) -> list[SearchUsers]: ...
 
-class EstimateRows(NamedTuple):
+class EstimateUsers(NamedTuple):
     total: int
 
-def estimate_rows(on: Runner, /, *, relation: str | None) -> EstimateRows: ...
+def estimate_users(on: Runner, /) -> EstimateUsers: ...
 
 class DescribeUsers(NamedTuple):
     id: str
