@@ -27,21 +27,35 @@ def jwks() -> Response:
 
 
 @blueprint.get("/.well-known/openid-configuration")
+@any_origin
+def openid_configuration() -> Response:
+    """Return the endpoints of the OpenID provider (OpenID Connect Discovery 1.0)."""
+    return _cached(_metadata(), _METADATA_AGE)
+
+
 @blueprint.get("/.well-known/oauth-authorization-server")
+@any_origin
+def oauth_metadata() -> Response:
+    """Return the same as metadata of an authorization server (RFC 8414)."""
+    return _cached(_metadata(), _METADATA_AGE)
+
+
 @blueprint.get("/.well-known/openid-configuration/<path:issuer_path>")
 @blueprint.get("/.well-known/oauth-authorization-server/<path:issuer_path>")
 @any_origin
-def metadata(issuer_path: str | None = None) -> Response:
-    """Return the endpoints of the OpenID provider (OpenID Connect Discovery 1.0), which are the metadata of
-    an authorization server, also at the URL for an issuer with a path (RFC 8414, section 3.1).
-    """
-    settings = latchkey.settings
-    if issuer_path not in (None, urlsplit(settings.jwt_issuer).path.strip("/")):
+def metadata_of_path(issuer_path: str) -> Response:
+    """Return the metadata at the URL for an issuer with a path (RFC 8414, section 3.1)."""
+    if issuer_path != urlsplit(latchkey.settings.jwt_issuer).path.strip("/"):
         raise ApiError("not_found")
+    return _cached(_metadata(), _METADATA_AGE)
+
+
+def _metadata() -> JsonObject:
+    settings = latchkey.settings
     metadata = {"issuer": settings.jwt_issuer, "jwks_uri": f"{settings.base_url}/.well-known/jwks.json"}
     for extension in latchkey.extensions:
         metadata |= extension.metadata()
-    return _cached(metadata, _METADATA_AGE)
+    return metadata
 
 
 def _cached(body: JsonObject, age: int) -> Response:
