@@ -156,10 +156,7 @@ _WEBHOOK_ACTS = {
     ),
     "change": _writing(
         title="Change webhook",
-        effects=lambda subject: [
-            "Changes 1 webhook.",
-            f"{subject.row.waiting} will go to a new URL.",
-        ],
+        effects=lambda subject: ["Changes 1 webhook.", f"{subject.row.waiting} will go to a new URL."],
         undo="You can change it back, but events sent to the new URL can’t be recalled.",
         do=lambda asked, subject, body: webhooks.change(asked, subject.row.id, body),
         done="Webhook changed.",

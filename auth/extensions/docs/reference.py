@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,10 +22,6 @@ _BOUNDS = {
     "maximum": "at most {}", "minItems": "at least {} items", "maxItems": "at most {} items",
     "pattern": "matches `{}`", "default": "by default `{}`",
 }  # fmt: skip
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 class Reference:
@@ -94,7 +91,9 @@ class Reference:
         """Return the titles and texts of the examples of the first media type."""
         media = next(iter(content), "")
         body = content.get(media, {})
-        encode = urlencode if media.endswith("urlencoded") else _json
+        encode = (
+            urlencode if media.endswith("urlencoded") else partial(json.dumps, indent=2, ensure_ascii=False)
+        )
         examples = {name: self.resolved(each) for name, each in body.get("examples", {}).items()}
         if "example" in body:
             examples["example"] = {"value": body["example"]}

@@ -32,7 +32,6 @@ from sql import queries
 
 blueprint = Blueprint("removing", __name__)
 
-
 # The messages of the account page after the removal of a factor or passkey.
 _REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "passkey_removed"}
 
