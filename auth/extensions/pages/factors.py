@@ -235,5 +235,5 @@ def submit_rename() -> Response:
 
 def _renamed_step() -> dict[str, Any]:
     guard.live_caller()
-    id = request.values.get("id")
-    return found(next((step for step in own_steps() if step["id"] == id), None), "not_found")
+    named = (step for step in own_steps() if step["id"] == request.values.get("id"))
+    return found(next(named, None), "not_found")

@@ -70,7 +70,7 @@ def sign_in_page(problem: Problem | None = None) -> Response:
 def _sign_in_again(problem: Problem) -> Response:
     if problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
-        address = _address_of(read_form(form_schemas.AddressForm()))
+        (address,) = read_form(form_schemas.AddressForm()).values()
         return redirect_to_code("sign-up", address, cookies.bound(), has_asked=False, problem=problem)
     return sign_in_page(problem)
 
@@ -124,7 +124,7 @@ def show_sign_up(problem: Problem | None = None) -> Response:
 def submit_sign_up() -> Response:
     """Register a user and ask for the code. A taken address gets the same page."""
     sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), cookies.bound()
-    address = _address_of(sent)
+    address = sent.get("email") or sent["phone"]
     body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
     asked = current_asked()
     if latchkey.settings.autoconfirm:
@@ -197,10 +197,6 @@ def _customers_provider() -> Provider | None:
     email = read_form(form_schemas.AddressForm()).get("email")
     names = (each.provider_of(email) for each in latchkey.extensions if email)
     return next((find_provider(current_asked(), name) for name in names if name), None)
-
-
-def _address_of(sent: Mapping[str, Any]) -> str:
-    return sent.get("email") or sent["phone"]
 
 
 def _typed_address() -> str:

@@ -50,8 +50,7 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
     kept, (to, page_after) = typed(), _onward(path)
     if kept is None:
         # The address has expired, or another browser has opened the URL.
-        is_lost = "typed" in request.values
-        error_code = "insufficient_permissions" if is_lost else ""
+        error_code = "insufficient_permissions" if "typed" in request.values else ""
         return redirect_to_own(destination().path(path), error_code=error_code)
     used = None if problem else waiting.used_link(asked, kept.address, LINKS[path])
     known = browser_sessions.resume() if used else None
