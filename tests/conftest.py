@@ -134,10 +134,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: each waits for its Postgres and services a third of the time."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker more than cores: each waits for its Postgres and services a third of the time, and for the programs
+    of tests/system half of it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores + 1, 4)
+    starts_programs = any("tests/system" in argument for argument in config.args)
+    return min(cores * 2 if starts_programs else cores + 1, 4)
 
 
 @pytest.hookimpl(wrapper=True)
