@@ -39,6 +39,7 @@ class DeliveryProcess:
         self._started_at = 0.0
         self._pause = _FIRST_PAUSE / 2
         self._restart_at: float | None = None
+        self._kill_at: float | None = None
 
     def start(self, *arguments: str) -> None:
         self._is_wanted, self._arguments = True, arguments
@@ -79,13 +80,18 @@ class DeliveryProcess:
         if self._process:
             self._process.terminate()
 
+    def end(self) -> None:
+        """Let `stop` wait for the process no longer than `_STOP_LIMIT` from now."""
+        self.terminate()
+        self._kill_at = time.monotonic() + _STOP_LIMIT
+
     def stop(self) -> None:
-        """End the process and wait; kill it after `_STOP_LIMIT`."""
-        if self._is_wanted:
-            self.terminate()
+        """End the process and wait; kill it `_STOP_LIMIT` after `end`."""
+        if self._kill_at is None:
+            self.end()
         if self._process:
             try:
-                self._process.wait(_STOP_LIMIT)
+                self._process.wait(max(0.0, (self._kill_at or 0.0) - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

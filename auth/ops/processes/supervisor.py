@@ -168,7 +168,7 @@ def _start_delivery(server: Master, chosen: Settings) -> None:
 
 
 def _end(server: Master) -> NoReturn:
-    server.delivery.terminate()  # it finishes its messages while the workers finish their requests
+    server.delivery.end()  # it finishes its messages while the workers finish their requests
     raise StopIteration  # as gunicorn does
 
 
