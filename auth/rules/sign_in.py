@@ -1,12 +1,25 @@
 """Whether a user may sign in, and whether a password or an authorization code is one to sign in with."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
 from auth.rules.users import AddressKind, Person, User, is_banned
+
+
+class AuthorizationCode(Protocol):
+    """A row with a code of RFC 7636. `session_id` is the session that it opened, `opened_by` one on our pages
+    that has issued it for an application.
+    """
+
+    @property
+    def expires_at(self) -> datetime: ...
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def opened_by(self) -> str | None: ...
 
 
 def refusal_of_password(
@@ -38,24 +51,22 @@ def refusal_of_password(
 
 
 def verdict_on_code(
-    user: User,
+    code: AuthorizationCode | None,
+    user: User | None,
     opener: Session | None,
     *,
-    expires_at: datetime,
-    is_of_session: bool,
-    is_used: bool,
     is_right: bool,
     policy: Policy,
     now: datetime,
 ) -> "Refusal | Literal['reused'] | None":
-    """Refuse an expired code of RFC 7636, and one whose session has ended: `is_of_session` if a session on
-    our pages, the `opener`, has issued it for an application.
+    """Refuse an unknown or expired code, and one whose `opener`, the session that issued it, has ended.
 
     `is_right` if the verifier matches. A second use ends the session of the first one (rule 19).
     """
-    if expires_at <= now:
+    if code is None or user is None or code.expires_at <= now:
         return "flow_state_not_found"
-    if not is_used and is_of_session and end_of_session(user, opener, policy, now):
+    is_used = code.session_id is not None
+    if not is_used and code.opened_by is not None and end_of_session(user, opener, policy, now):
         return "flow_state_not_found"
     if not is_right:
         return "bad_code_verifier"

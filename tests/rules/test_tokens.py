@@ -72,13 +72,14 @@ def test_password_signs_in(sentence, user, facts, refusal):
         ("A ban is told.", None, {"user": BANNED}, "user_banned"),
         ("A code is good while the session is that issued it.", FRESH, {}, None),
         ("And no longer.", ENDED, {}, "flow_state_not_found"),
-        ("A second use is one, whatever became of that.", ENDED, {"is_used": True}, "reused"),
+        ("A second use is one, whatever became of that.", ENDED, {"session_id": "a session"}, "reused"),
     ],
 )
 def test_code_signs_in(sentence, opener, facts, verdict):
-    known: dict[str, Any] = {"expires_at": NOW + SECOND, "is_used": False, "user": ALICE, "is_right": True}
-    known |= {"is_of_session": opener is not None, "opener": opener, "policy": POLICY, "now": NOW} | facts
-    assert sign_in.verdict_on_code(**known) == verdict
+    known: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
+    code: Any = SimpleNamespace(**known | facts, opened_by=opener and "a browser")
+    told = {"is_right": code.is_right, "policy": POLICY, "now": NOW}
+    assert sign_in.verdict_on_code(code, code.user, opener, **told) == verdict
 
 
 @cases(

@@ -272,11 +272,9 @@ def _verdict_on_code(
     code_challenge: str,
 ) -> str | None:
     return verdict_on_code(
+        known,
         person,
         facts.own_session_of(person),
-        expires_at=known.expires_at,
-        is_of_session=known.opened_by is not None,
-        is_used=known.session_id is not None,
         is_right=hmac.compare_digest(known.code_challenge, code_challenge),
         policy=asked.parts.policy,
         now=person.now,
