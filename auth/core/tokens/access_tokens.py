@@ -88,7 +88,6 @@ class AccessTokens:
         step_keys = derive(settings.secret_key, "second step")
         source = (settings.jwt_keys, settings.jwt_secret, step_keys)
         if source != self._source:
-            self._source = source
             # Those of the JWK Set, and the shared secret.
             self.keys = all_keys(settings.jwt_keys, settings.jwt_secret)
             self._step_key, *older = map(second_step_key, step_keys)
@@ -96,6 +95,8 @@ class AccessTokens:
             self._keys = {key.kid: key for key in self.keys}
             # Without this cache, GET /user takes 50 % longer. Exceptions are not cached.
             self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
+            # Last: keys that cannot be read are tried again, and no other thread goes on with the old ones.
+            self._source = source
         self._signing_key = signing_key(self.keys)
 
     def compose(

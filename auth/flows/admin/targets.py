@@ -15,7 +15,7 @@ from sql.acts import Act
 @contextmanager
 def act(asked: Asked) -> Iterator[Act]:
     """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
-    has been demoted or signed out meanwhile."""
+    has been demoted or signed out meanwhile. Acts of `Many` go by `on` or `on_holders`, which claim."""
     with acts.begin(asked.db) as act:
         yield act
         check_actor(asked, act)

@@ -11,6 +11,7 @@ from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
 from auth.flows.admin.targets import make_way
+from auth.flows.factors import factors
 from auth.flows.facts import Person
 from auth.flows.links.proving import person_of, prove_address
 from auth.rules.ends import Reason
@@ -170,8 +171,8 @@ def _update(
         ends.end_and_void(act, user_id, None, "reset_by_admin")
     kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed = _remove(act, before, kinds, ids) if kinds or ids else []
-    if removed or new:
+    removed, factor_ids = _remove(asked, act, before, kinds, ids) if kinds or ids else ([], [])
+    if removed or factor_ids or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
     make_way(act, holders)
@@ -179,7 +180,7 @@ def _update(
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
         _set_address(act, user_id, each, body)
-    if removed:
+    if removed or factor_ids:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
@@ -206,15 +207,21 @@ def _update_others(act: Act, before: Person, body: JsonObject, password_hash: st
         ends.end_refused_sessions(act, before.id)
 
 
-def _remove(act: Act, before: Person, kinds: Sequence[str], ids: list[str]) -> list[str]:
-    providers, _ = removal.removed(act, before.id, kinds, ids)
+def _remove(
+    asked: Asked, act: Act, before: Person, kinds: Sequence[str], ids: list[str]
+) -> tuple[list[str], list[str]]:
+    """Remove identities and recent additions. Return the providers, and the ids of factors."""
+    providers, factor_ids = removal.removed(act, before.id, kinds, ids)
+    if factor_ids:
+        factors.remove_recent(asked, act, before, factor_ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)
     if providers:
         queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
+    if providers or factor_ids:
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
         ends.end_and_void(act, before.id, None, reason)
-    return providers
+    return providers, factor_ids
 
 
 def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:

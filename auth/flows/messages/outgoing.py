@@ -236,10 +236,10 @@ def _reason(row: Counted, total: RateLimitItem, channel: str) -> str:
 
 
 def tell_developer(asked: Asked, address: str, reason: str) -> None:
-    """Print why a message is not sent, if messages are printed."""
+    """Print why a message is not sent, if messages are printed or kept in the development inbox."""
     settings = asked.settings
     sender = settings.smtp_url if addresses.is_email(address) else settings.sms_provider
-    if sender == "console" or (sender is None and settings.is_local):
+    if sender == "console" or settings.dev_inbox or (sender is None and settings.is_local):
         print(f"To {address}: {reason}", flush=True)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from sql import schema
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.factors import set_up
 from tests.support.links import EXPIRED, OTHER_PHONE, PHONE, follow, fragment, hand_in, path, press, type_in
 from tests.support.oauth import SITE, link
 from tests.support.pages import Visitor
@@ -277,6 +278,20 @@ class TestRecovery:
         assert (response.status_code, response.json["phone"]) == (200, None)
         for stolen in (thief, by_phone):
             assert_error(stolen.get("/user"), 401, "session_not_found")
+        assert_ok(client.get(f"{route}/recent_changes", headers=service_role), {"recent_changes": []})
+
+    def test_administrator_removes_a_factor_that_was_added_and_its_sessions(
+        self, client, owner, thief, outbox, service_role, database
+    ):
+        _, raised = set_up(thief)
+        route = f"/admin/users/{owner.id}"
+        (change,) = client.get(f"{route}/recent_changes", headers=service_role).json["recent_changes"]
+        assert change["type"] == "totp"
+        response = client.put(route, json={"remove": [change["id"]]}, headers=service_role)
+        assert response.status_code == 200
+        assert database.count("factors") == 0
+        assert_error(raised.get("/user"), 401, "session_not_found")
+        assert outbox.last(owner.email, "factor_removed")
         assert_ok(client.get(f"{route}/recent_changes", headers=service_role), {"recent_changes": []})
 
 

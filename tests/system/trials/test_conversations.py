@@ -16,6 +16,7 @@ from psycopg2.extensions import parse_dsn
 from tests.delivery import test_events  # noqa: F401 registers the stories
 from tests.support.effects import EFFECTS, Effect, Scenario
 from tests.support.oauth import ALLOW_LIST, Service
+from tests.support.processes import wait_until
 from tests.support.tcp_proxy import TcpProxy, postgres_target
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
@@ -25,6 +26,12 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 USED_UP = {"request_counts", "failure_counts", "oauth_flows", "factor_challenges", "openid_keys"}
 LIMITS = ["SIGNUP", "LOGIN", "RECOVER", "INVITE", "INVITE_PER_ADDRESS", "VERIFY", "REFRESH", "LOGOUT"]
 LIMITS += ["USER_CHANGES", "ADDRESS_CHANGES", "CLIENT_TOKENS", "CONSOLE"]
+
+
+_AT_WORK = """
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
+"""
 
 
 class Conversation(TcpProxy):
@@ -149,6 +156,8 @@ def attempt(
         status = getattr(answer, "status_code", None) or answer.status
     said = conversation.said
     conversation.begin()
+    # Postgres goes on with a commit whose client is gone.
+    wait_until(lambda: scenario.database.value(_AT_WORK) == 0)
     return Outcome(status, len(said), ">NOTIFY" in said, effect(before, scenario.database.everything()))
 
 
