@@ -16,8 +16,12 @@ from sql import queries
 OLDEST_KEY = 400  # days
 LEAST_FREE = 256 * 1024 * 1024  # bytes
 _WRITTEN = 1024 * 1024
-_KINDS = {name_of(field): kind for kind, field in rotation.FIELDS.items()}
-_KINDS["the OpenID provider"] = rotation.OPENID
+_KINDS = {
+    "AUTH_JWT_KEYS": "signing",
+    "AUTH_SECRET_KEY": "secret",
+    "AUTH_SERVICE_ROLE_KEY": "service-role",
+    "the OpenID provider": rotation.OPENID,
+}
 
 
 @check("keys", "The keys match the database")

@@ -32,7 +32,7 @@ class RequestMetrics:
         )
         self._sign_ins = Counter("latchkey_sign_ins", "Attempts to sign in.", ["method", "outcome"])
         self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])
-        threading.Thread(target=_sample, args=(latchkey,), name="metrics", daemon=True).start()
+        threading.Thread(target=_Samples(latchkey).run, name="metrics", daemon=True).start()
 
     def count(self, method: str, status: int, seconds: float) -> None:
         """Count the current request, once its status is known."""
@@ -51,47 +51,53 @@ class RequestMetrics:
                 self._sign_ins.labels(way, outcome).inc()
 
 
-def _sample(latchkey: Latchkey) -> None:
-    """Set the gauges, and the counters that are kept elsewhere as plain numbers, again and again."""
-    passwords, pool, leaked_passwords = latchkey.passwords, latchkey.db.pool, latchkey.leaked_passwords
-    workers = _sum("latchkey_workers", "Workers that are running.")
-    lag = Gauge(
-        "latchkey_worker_lag_seconds",
-        "Delay of a timer in the slowest worker: its core is too busy.",
-        multiprocess_mode="livemax",
-    )
-    degraded = Gauge(
-        "latchkey_degraded",
-        "Whether GET /health says degraded because of the database.",
-        multiprocess_mode="livemax",
-    )
-    queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
-    stuck = _sum("latchkey_hash_stuck", "Workers whose hashing is stuck.")
-    refused = Counter("latchkey_hash_queue_refusals", "Requests refused because the queue is full.")
-    connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
-    size = _sum("latchkey_pool_connections_max", "Maximum connections.")
-    timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that timed out.")
-    unasked = Counter(
-        "latchkey_leaked_passwords_unasked", "New passwords that were accepted without an answer about leaks."
-    )
-    counted = {refused: 0, timeouts: 0, unasked: 0}
-    while True:
-        workers.set(1)
-        degraded.set(latchkey.health.look()[1] is not None)
-        queue.set(passwords.queue_length)
-        stuck.set(passwords.threads.is_stuck())
-        connections.set(pool.lent)
-        size.set(pool.size)
-        for counter, total in (
-            (refused, passwords.refusals),
-            (timeouts, pool.timeouts),
-            (unasked, leaked_passwords.failures() if leaked_passwords else 0),
-        ):
-            counter.inc(total - counted[counter])
-            counted[counter] = total
-        begin = time.monotonic()
-        time.sleep(_SAMPLE_INTERVAL)
-        lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
+class _Samples:
+    """Gauges, and counters kept elsewhere as plain numbers."""
+
+    def __init__(self, latchkey: Latchkey) -> None:
+        self._passwords, self._health, self._pool = latchkey.passwords, latchkey.health, latchkey.db.pool
+        self._leaked_passwords = latchkey.leaked_passwords
+        self._workers = _sum("latchkey_workers", "Workers that are running.")
+        self._lag = Gauge(
+            "latchkey_worker_lag_seconds",
+            "Delay of a timer in the slowest worker: its core is too busy.",
+            multiprocess_mode="livemax",
+        )
+        self._degraded = Gauge(
+            "latchkey_degraded",
+            "Whether GET /health says degraded because of the database.",
+            multiprocess_mode="livemax",
+        )
+        self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
+        self._stuck = _sum("latchkey_hash_stuck", "Workers whose hashing is stuck.")
+        self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because the queue is full.")
+        self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
+        self._size = _sum("latchkey_pool_connections_max", "Maximum connections.")
+        self._timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that timed out.")
+        self._unasked = Counter(
+            "latchkey_leaked_passwords_unasked",
+            "New passwords that were accepted without an answer about leaks.",
+        )
+        self._counted = {self._refused: 0, self._timeouts: 0, self._unasked: 0}
+
+    def run(self) -> None:
+        while True:
+            self._workers.set(1)
+            self._degraded.set(self._health.look()[1] is not None)
+            self._queue.set(self._passwords.queue_length)
+            self._stuck.set(self._passwords.threads.is_stuck())
+            self._connections.set(self._pool.lent)
+            self._size.set(self._pool.size)
+            for counter, total in (
+                (self._refused, self._passwords.refusals),
+                (self._timeouts, self._pool.timeouts),
+                (self._unasked, self._leaked_passwords.failures() if self._leaked_passwords else 0),
+            ):
+                counter.inc(total - self._counted[counter])
+                self._counted[counter] = total
+            begin = time.monotonic()
+            time.sleep(_SAMPLE_INTERVAL)
+            self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
 
 
 def _sum(name: str, text: str) -> Gauge:
