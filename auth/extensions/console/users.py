@@ -77,7 +77,9 @@ _Place = Input.of(after=fields.Timestamp())
 @blueprint.get("/console/users")
 @administrator
 def show_users() -> Response:
-    query = {name: value for name, value in read_query(Query()).items() if value not in ("", "all")}
+    query = {name: value for name, value in read_query(Query()).items() if value}
+    if query.get("by") == "all":
+        del query["by"]
     providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
     choices = {
         "status": _STATUSES,

@@ -113,7 +113,7 @@ def show_signed_in() -> Response:
 
 @blueprint.get("/sign-up")
 def show_sign_up(problem: Problem | None = None) -> Response:
-    if browser_sessions.resume() or identifier() is None:
+    if problem is None and (browser_sessions.resume() or identifier() is None):
         return redirect_to_own(destination().path("sign-in"))
     return _page_with_providers("sign_up.html", "sign-up", problem)
 

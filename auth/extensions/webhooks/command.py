@@ -31,7 +31,7 @@ DESCRIPTION = "latchkey webhooks listen"
 # The most waiting events to count.
 _COUNTED = 1000
 _MOST_BYTES = 64 * 1024
-_STOPS = {signal.SIGTERM, signal.SIGINT}
+_STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 @click.group("webhooks", short_help="List, enable and try out webhooks.")
@@ -146,14 +146,15 @@ def listen(forward: str | None) -> None:
             )
         # Block it in all threads: the system may deliver a signal to any, and a handler would not wake the
         # main one.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        stops = {each for each in _STOPS if signal.getsignal(each) is not signal.SIG_IGN}  # as nohup sets it
+        signal.pthread_sigmask(signal.SIG_BLOCK, stops)
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
         url = f"http://127.0.0.1:{receiver.server_port}/"
         body = {"url": url, "description": DESCRIPTION, "events": list(webhook_urls.EVENTS)}
         id = json.loads(webhooks.create(asked, body, secret)[0])["id"]
         try:
             click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=prints_json())
-            signal.sigwait(_STOPS)
+            signal.sigwait(stops)
         finally:
             with suppress(ApiError):
                 webhooks.delete(asked, id)

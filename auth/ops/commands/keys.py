@@ -147,9 +147,12 @@ def accept(make_missing: bool) -> None:
     # The service would start the embedded Postgres, but does not start with these keys.
     with failures(settings.state_dir), stopped_database(settings) as url:
         if settings.database_url and make_missing:
-            settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            state.lock(settings.state_dir)
-            state.make_directory(settings.state_dir)  # it may exist with another mode
+            try:
+                settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+                state.lock(settings.state_dir)
+                state.make_directory(settings.state_dir)  # it may exist with another mode
+            except OSError as error:
+                raise click.ClickException(state.unusable(settings.state_dir, error)) from None
         schema.apply(url)
         with single(url) as db:
             fingerprints.keep(db, settings, fingerprints.any_or_new)

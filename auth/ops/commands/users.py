@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from auth.ops.transfer.records import Choices
 from sql import queries
 from sql.pool import reason
 
+_GZIP = b"\x1f\x8b"
 _HASH_CONFIG = re.compile(r"^\s*(base64_signer_key|base64_salt_separator|rounds|mem_cost): *([^\s,]+)", re.M)
 _ADD_KEY = "Add the key to AUTH_SECRET_KEY, or remove that factor by: latchkey users remove-factors"
 
@@ -137,9 +139,16 @@ def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
             raise age.UnusableKey(f"{path} is encrypted. Name its key file by --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            plaintext.writelines(archive.decompressed(age.decrypt(file, age.read_key(identity))))
+            plaintext.writelines(_unpacked(age.decrypt(file, age.read_key(identity))))
             plaintext.flush()
             yield Path(plaintext.name)
+
+
+def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the plaintext of an export, or of a file that an operator encrypted."""
+    first = next(pieces, b"")
+    whole = chain([first], pieces)
+    return archive.decompressed(whole) if first.startswith(_GZIP) else whole
 
 
 def _report(outcomes: Iterator[Outcome], total: int, reports_all: bool) -> Counter[str]:

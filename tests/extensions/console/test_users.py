@@ -68,6 +68,7 @@ class TestSearch:
             "aaaaaaaa-00": ["adam@sample.org"],
             "@sample": ["adam@sample.org"],
             "%": [],
+            "all": [],
             "a" * 2000: [],
             "' OR true --": [],
             "\U0010ffff": [],

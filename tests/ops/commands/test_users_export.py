@@ -121,6 +121,12 @@ def test_export_is_encrypted_and_imported_with_its_key(make_app, database, tmp_p
     assert json.loads(plaintext)["email"] == "alice@example.com"
     database.empty()
 
+    path.write_bytes(encrypted(b"email\nbob@example.com\n", recipient))
+    files.write(key, identity)
+    assert run_command(app, "users", "import", str(path), "--identity", str(key)).exit_code == 0
+    assert database.value("SELECT email FROM users") == "bob@example.com"
+    database.empty()
+
     for content, text, status, reason in (
         (whole, "", 2, "is encrypted. Name its key file by --identity."),
         (whole, "nonsense", 2, "no whole key AGE-SECRET-KEY-1"),

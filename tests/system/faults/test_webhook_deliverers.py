@@ -161,6 +161,13 @@ class TestListening:
             assert running.text().splitlines()[-1] == "Stopped."
         assert database.count("webhooks") == 0
 
+    def test_listen_ends_with_its_terminal_and_removes_its_webhook(self, command, database):
+        with command("webhooks", "listen") as running:
+            wait_until(lambda: "Press Ctrl-C to stop" in running.text())
+            running.process.send_signal(signal.SIGHUP)
+            assert running.process.wait(30) == 0
+        assert database.count("webhooks") == 0
+
     def test_listen_refuses_unsigned_requests(self, hooks, command, database):
         secret = "whsec_" + "c2VjcmV0" * 4
         with command("webhooks", "listen", LATCHKEY_WEBHOOK_SECRET=secret) as running:
