@@ -36,6 +36,16 @@ def short_directory() -> Iterator[Path]:
         yield Path(name).resolve()
 
 
+@contextmanager
+def hangups() -> Iterator[None]:
+    """Let SIGHUP end programs that start here, also if nohup runs the tests: they inherit that it is ignored."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, former)
+
+
 def wait_until(condition: Callable[[], T], seconds: float = 60) -> T:
     """Return the condition's value as soon as it is true; fail on a timeout."""
     deadline = time.monotonic() + seconds

@@ -19,7 +19,7 @@ from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
-from tests.support.processes import wait_until
+from tests.support.processes import hangups, wait_until
 from tests.system.faults.test_deliver_command import Command
 
 # Seconds, instead of ten and five.
@@ -162,7 +162,7 @@ class TestListening:
         assert database.count("webhooks") == 0
 
     def test_listen_ends_with_its_terminal_and_removes_its_webhook(self, command, database):
-        with command("webhooks", "listen") as running:
+        with hangups(), command("webhooks", "listen") as running:
             wait_until(lambda: "Press Ctrl-C to stop" in running.text())
             running.process.send_signal(signal.SIGHUP)
             assert running.process.wait(30) == 0

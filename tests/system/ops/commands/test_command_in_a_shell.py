@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.support.commands import start_process
-from tests.support.processes import CHECKOUT
+from tests.support.processes import CHECKOUT, hangups
 
 
 def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):
@@ -32,7 +32,8 @@ def test_output_or_directory_that_cannot_be_used_is_one_line(tmp_path):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
 def test_signal_ends_a_command_as_an_exception_does(tmp_path, number, status):
     os.mkfifo(tmp_path / "list")
-    process = start_process({"AUTH_STATE_DIR": str(tmp_path)}, "passwords", "build", tmp_path / "list")
+    with hangups():
+        process = start_process({"AUTH_STATE_DIR": str(tmp_path)}, "passwords", "build", tmp_path / "list")
     with (tmp_path / "list").open("w"):  # once the command has opened it
         process.send_signal(number)
         assert (process.communicate()[1], process.returncode) == ("", status)
