@@ -30,8 +30,9 @@ SELECT s.end_reason AS reason
   JOIN sessions AS s ON s.id = browser.session_id
  WHERE browser.token_hash = :token_hash;
 
--- name: renew_browser_session(session_id uuid, token_hash bytea)
-UPDATE browser_sessions SET token_hash = :token_hash WHERE session_id = :session_id;
+-- name: select_carrier(session_id uuid, token_hash bytea) -> row
+-- Whether a cookie is still that of a browser's session.
+SELECT EXISTS (SELECT FROM browser_sessions WHERE session_id = :session_id AND token_hash = :token_hash) AS is_current;
 
 -- name: expect_site(session_id uuid, lifetime integer)
 UPDATE browser_sessions

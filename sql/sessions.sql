@@ -105,6 +105,24 @@ UPDATE sessions
        factor_proved_at = CASE WHEN :is_by_factor THEN :acted_at ELSE factor_proved_at END
  WHERE id = :session_id;
 
+-- name: change_carriers(user_id uuid, session_id uuid, token_hash bytea, acted_at timestamptz)
+-- Unused codes of a session that gains a level or a proof go: redeemed, they would give what it did not have when it
+-- gave them. A device learns that its code has expired, and begins again. A browser's session gets another cookie.
+WITH codes AS (
+  DELETE FROM authorization_codes
+   WHERE user_id = :user_id AND opened_by = :session_id AND session_id IS NULL
+), approvals AS (
+  DELETE FROM oauth_requests
+   WHERE user_id = :user_id AND session_id = :session_id AND opened_session_id IS NULL AND approval_hash IS NOT NULL
+), devices AS (
+  UPDATE oauth_requests
+     SET code_expires_at = :acted_at
+   WHERE user_id = :user_id AND session_id = :session_id AND opened_session_id IS NULL AND decision = 'approved'
+)
+UPDATE browser_sessions
+   SET token_hash = :token_hash
+ WHERE session_id = :session_id AND :token_hash IS NOT NULL;
+
 -- name: end_holdings(user_id uuid, session_id uuid, reason text, reach text, keys_up_to text,
 --                    with_grants boolean, voids boolean, acted_at timestamptz) -> row (voided?)
 SELECT end_holdings(:user_id, :session_id, :reason, :reach, :keys_up_to, :with_grants, :acted_at) AS ended,

@@ -85,6 +85,8 @@ class RequestContext(Noted):
     route: Route = _NO_ROUTE
     # The `BrowserSession`, in the console.
     administrator: Any = None
+    # The cookie of the browser's session that this request has begun or changed, which its response sets.
+    session_cookie: str | None = None
     in_dialect: bool = False
     json_body: dict[str, Any] | None = None
     # For the audit log: the error_code of a refusal.

@@ -63,6 +63,11 @@ class Asked:
         return self.user
 
     @property
+    def is_browser(self) -> bool:
+        """Whether the caller is a browser with a session on our pages."""
+        return self.user is not None and self.user.cookie_hash is not None
+
+    @property
     def browser(self) -> str | None:
         """The browser's name in `known_networks`."""
         return cookies.browser_name(self.cookie(cookies.KNOWN))
@@ -84,7 +89,7 @@ class Asked:
     @property
     def policy(self) -> Policy:
         """The policy for the caller. Access tokens expire, but not the sessions of browsers."""
-        return on_pages(self.parts.policy) if self.caller.expires_at is None else self.parts.policy
+        return on_pages(self.parts.policy) if self.is_browser else self.parts.policy
 
     def admit_reader(self, row: F | None, level: Level | None = None) -> F:
         """Return the row of a statement that reads `caller_facts`. Refuse one below the route's level."""

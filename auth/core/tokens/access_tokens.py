@@ -43,14 +43,15 @@ log = structlog.get_logger()
 class Caller:
     """The user, session and level of a verified access token, or of a browser with a session on our pages.
 
-    `expires_at` is in Unix seconds, and None for a browser. `aal` is `aal0` for a token of the audience
-    `second_step`.
+    `expires_at` is in Unix seconds, and None for a browser, which has a cookie instead. `aal` is `aal0` for a
+    token of the audience `second_step`.
     """
 
     user_id: str
     session_id: str
     expires_at: int | None
     aal: str
+    cookie_hash: bytes | None = None
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,8 @@ def _here(**shown: str) -> str:
 def submit_proof() -> Response:
     guard.live_caller()
     asked, sent = current_asked(), read_form(form_schemas.ProofForm())
-    record_reauthentication(asked, sent | {"browser_hash": asked.browser_hash})
+    _, cookie = record_reauthentication(asked, sent | {"browser_hash": asked.browser_hash})
+    browser_sessions.keep(cookie, asked.caller.aal)
     return redirect_to_own(own_page(request.form.get("next")) or "account")
 
 
@@ -90,8 +91,9 @@ def submit_proof() -> Response:
 @audited("change_refused")
 def submit_passkey_proof() -> Response:
     asked = current_asked()
-    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
-    return browser_sessions.renew(redirect_to_own(own_page(request.form.get("next")) or "account"))
+    _, session = assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
+    browser_sessions.keep(session.cookie, session.aal)
+    return redirect_to_own(own_page(request.form.get("next")) or "account")
 
 
 @blueprint.post("/account/confirm/code")

@@ -79,16 +79,18 @@ def _is_asked() -> bool:
 @form("verify_factor", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
-    factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
-    return _raised()
+    session = factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
+    browser_sessions.keep(session.cookie, session.aal)
+    return redirect_onward(destination())
 
 
 @blueprint.post("/second-step/recovery")
 @form("verify_recovery_code", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
-    recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
-    return _raised()
+    session = recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
+    browser_sessions.keep(session.cookie, session.aal)
+    return redirect_onward(destination())
 
 
 @blueprint.post("/second-step/passkey")
@@ -96,16 +98,18 @@ def submit_recovery_second_step() -> Response:
 @audited("factor_refused")
 def submit_passkey_second_step() -> Response:
     asked = current_asked()
-    assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
-    return _raised()
+    _, session = assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
+    browser_sessions.keep(session.cookie, session.aal)
+    return redirect_onward(destination())
 
 
 @blueprint.post("/second-step/key")
 @form("verify_factor", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="factor")
 def submit_key_second_step() -> Response:
-    verify_key()
-    return _raised()
+    session = verify_key()
+    browser_sessions.keep(session.cookie, session.aal)
+    return redirect_onward(destination())
 
 
 @blueprint.post("/second-step/skip")
@@ -113,11 +117,6 @@ def submit_key_second_step() -> Response:
 def skip_second_step() -> Response:
     """Continue to the application without the passkey. Sensitive changes still ask for it."""
     return redirect_onward(destination(), level=Level.AAL1)
-
-
-def _raised() -> Response:
-    browser_sessions.resume()
-    return browser_sessions.renew(redirect_onward(destination()))
 
 
 def _page(template: str, **values: Any) -> Response:
@@ -178,12 +177,10 @@ def submit_first_code() -> Response:
     # The notice of a new app is enough.
     notice = "recovery_codes_created" if factors.is_verified(asked, factor_id) else None
     challenge_id = factors.challenge(asked, factor_id)["id"]
-    factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
-    browser_sessions.resume()
+    session = factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
+    browser_sessions.keep(session.cookie, session.aal)
     has_codes = recovery_codes.status(current_asked()).remaining
-    return browser_sessions.renew(
-        redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
-    )
+    return redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
 
 
 @blueprint.get("/account/recovery-codes")

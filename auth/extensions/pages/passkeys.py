@@ -80,13 +80,10 @@ def submit_new_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
     credential = sent_credential()
-    finish_registration(asked, guard.live_caller(), credential)
-    # The registration has raised the session.
-    browser_sessions.resume()
+    _, cookie = finish_registration(asked, guard.live_caller(), credential)
+    browser_sessions.keep(cookie, "aal2")
     to = destination()
-    return browser_sessions.renew(
-        redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
-    )
+    return redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")
 
 
 def own_passkeys() -> list[dict[str, Any]]:

@@ -89,4 +89,5 @@ def confirm_reauthentication() -> Response:
     if "credential" in body:
         moment, session = assertions.prove(asked, body, asked.parts.token_hook)
         return JsonResponse(token_response(asked.parts, session, message="Reauthenticated", timestamp=moment))
-    return jsonify(message="Reauthenticated", timestamp=record_reauthentication(asked, body))
+    moment, _ = record_reauthentication(asked, body)
+    return jsonify(message="Reauthenticated", timestamp=moment)

@@ -239,7 +239,7 @@ def _complete(
             queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
-    return raise_session(asked, tx, asked.caller.session_id, method, factor.id, issue)
+    return raise_session(asked, tx, caller.id, asked.caller.session_id, method, factor.id, issue)
 
 
 def end_other_sessions(asked: Asked, act: acts.Act, user_id: str) -> None:

@@ -90,4 +90,4 @@ def verify(
         left = spent.remaining
         audit.record(act, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
         notify(asked, act, caller, "recovery_code_used", remaining=left)
-        return raise_session(asked, act, asked.caller.session_id, "mfa/recovery_code", None, issue)
+        return raise_session(asked, act, caller.id, asked.caller.session_id, "mfa/recovery_code", None, issue)

@@ -216,7 +216,8 @@ def prove(
         caller = admit_caller(asked, act)
         refusal = _refusal(act, caller, passkey, assertion)
         if refusal is None:
-            session = raise_session(asked, act, asked.caller.session_id, "webauthn", passkey.id, issue)
+            session_id = asked.caller.session_id
+            session = raise_session(asked, act, caller.id, session_id, "webauthn", passkey.id, issue)
             details = {"method": "webauthn", "passkey": passkey.friendly_name}
             audit.record(act, caller.id, caller.email, ["reauthenticated"], [], **details)
             return iso_8601(act.acted_at), session

@@ -8,6 +8,7 @@ from auth.flows.factors import factors
 from auth.flows.facts import Person
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
+from auth.flows.sessions import carriers
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
@@ -40,8 +41,11 @@ def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(asked: Asked, known: Person, body: JsonObject) -> str:
-    """Add the passkey that answers a challenge of this session, and return it as JSON."""
+def finish_registration(asked: Asked, known: Person, body: JsonObject) -> tuple[str, str | None]:
+    """Add the passkey that answers a challenge of this session, and raise the session of a browser.
+
+    Return the passkey as JSON, and the new cookie of the browser.
+    """
     owner = assertions.own_session(asked)
     challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
     created = assertions.verify_creation(asked, body["credential"], challenge, assertions.PASSKEY)
@@ -55,16 +59,17 @@ def finish_registration(asked: Asked, known: Person, body: JsonObject) -> str:
             factors.end_other_sessions(asked, act, caller.id)
         notify(asked, act, caller, "passkey_added")
         row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, **created)
-        session_id = asked.caller.session_id
-        if asked.caller.expires_at is None:
-            # A browser's session: the registration has verified the user, like a use of the passkey.
-            raise_session(asked, act, session_id, "webauthn", row.id)
+        session_id, cookie = asked.caller.session_id, None
+        if asked.is_browser:
+            # The registration has verified the user, like a use of the passkey.
+            cookie = raise_session(asked, act, caller.id, session_id, "webauthn", row.id).cookie
         elif caller.aal == "aal1" and caller.first_factor_at is None:
             queries.record_first_passkey(act, session_id=session_id, passkey_id=row.id)
+            carriers.change(asked, act, caller.id, session_id)
         if was_anonymous:
             first_address.finish_by_passkey(asked, act, caller.id, asked.caller.session_id)
         audit.record(act, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)
-    return row.object
+    return row.object, cookie
 
 
 def rename(asked: Asked, passkey_id: str, name: str) -> str:

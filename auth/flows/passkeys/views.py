@@ -36,7 +36,8 @@ def finish_passkey_registration() -> Response:
     passkeys.require_enabled(asked)
     known = guard.live_caller()
     body = read_body(factor_schemas.PasskeyResponse())
-    return JsonResponse(passkeys.finish_registration(asked, known, body))
+    passkey, _ = passkeys.finish_registration(asked, known, body)
+    return JsonResponse(passkey)
 
 
 @blueprint.post("/passkeys/authentication/options")

@@ -77,6 +77,8 @@ class Session(Token):
     issue: Issue | None = None
     # Whether a data breach has exposed the password.
     is_leaked: bool = False
+    # The new cookie of a browser's session, if it was raised: for `browser_sessions.keep`.
+    cookie: str | None = None
 
 
 def claims_of(parts: Latchkey, issue: Issue | None, composed: JsonObject) -> JsonObject:

@@ -15,6 +15,7 @@ from auth.core.tokens import one_time
 from auth.flows import ends, facts
 from auth.flows.facts import Person
 from auth.flows.messages import outgoing
+from auth.flows.sessions import carriers
 from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
@@ -24,7 +25,7 @@ from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.context import Latchkey
 from auth.web.errors import ApiError, found
-from sql import Runner, Transaction, acts, queries
+from sql import Runner, acts, queries
 
 # In the format of GoTrue's clients.
 _WEAK_PASSWORD: dict[str, Any] = {
@@ -185,16 +186,17 @@ def _notify(
 
 def raise_session(
     asked: Asked,
-    tx: Transaction,
+    act: acts.Act,
+    user_id: str,
     session_id: str,
     method: str,
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> Session:
-    """Raise a session of a user whose row is locked to `aal2`."""
+    """Raise a session of a locked user to `aal2`. What carried it before carries it no more."""
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
-    row = queries.raise_session(tx, **columns, network=asked.client["network"])
-    return Session(**row._asdict(), issue=issue)
+    row = queries.raise_session(act, **columns, network=asked.client["network"])
+    return Session(**row._asdict(), issue=issue, cookie=carriers.change(asked, act, user_id, session_id))
 
 
 def token_response(parts: Latchkey, session: Session, **members: object) -> str:

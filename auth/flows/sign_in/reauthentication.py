@@ -15,6 +15,7 @@ from auth.flows.factors.factor_codes import check_totp
 from auth.flows.facts import Person
 from auth.flows.links.finding import Code, by_code, find, locked
 from auth.flows.links.proving import person_of, record_mail_proof
+from auth.flows.sessions import carriers
 from auth.flows.sign_in.passwords import check_current_password
 from auth.rules import proofs, users
 from auth.rules.proofs import Kind, Proof, Verb
@@ -96,17 +97,21 @@ def give_proof(asked: Asked, body: JsonObject, *wanted: Act) -> Proof | None:
     return check_credential(asked, body, key) if key else None
 
 
-def record_reauthentication(asked: Asked, body: JsonObject) -> str:
-    """Check a body's password or code, record it in the session, and return the time in ISO 8601."""
+def record_reauthentication(asked: Asked, body: JsonObject) -> tuple[str, str | None]:
+    """Check a body's password or code, and record it in the session.
+
+    Return the time in ISO 8601, and the new cookie of a browser.
+    """
     given = check_credential(asked, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)
         by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
         queries.record_reauthentication(act, session_id=asked.caller.session_id, **by)
+        cookie = carriers.change(asked, act, caller.id, asked.caller.session_id)
         if "nonce" not in body:
             # The statement that spends a code also records it.
             audit.record(act, caller.id, caller.email, ["reauthenticated"], [])
-    return iso_8601(act.acted_at)
+    return iso_8601(act.acted_at), cookie
 
 
 def admit_caller(
@@ -124,6 +129,8 @@ def admit_caller(
     the proof that the error asks for; `level` is by default the route's.
     """
     caller = found(act.read(callers.select, asked.caller), "caller.user_not_found")
+    if asked.is_browser and not carriers.is_current(asked, act):
+        raise ApiError("session_not_found")
     refusal = _refusal(asked, act, caller, wanted, level or asked.level, given)
     if refusal in _WANTED:
         raise proof_refusal(refusal, None if refusal == _FACTOR else accepted)

@@ -253,7 +253,7 @@ class Service:
             if aal == "aal2" or (aal is None and session.lacks_step):
                 factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)
                 factor_id = factors[0].id if factors else None
-                session = raise_session(asked, act, session.session_id, "totp", factor_id, issue)
+                session = raise_session(asked, act, user_id, session.session_id, "totp", factor_id, issue)
             return session
 
     def _post(self, path: str, body: object) -> dict[str, Any]:

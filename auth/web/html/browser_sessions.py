@@ -5,11 +5,11 @@ The cookie is not a refresh token, and applications get their own sessions.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
 
-from flask import Response
+from flask import Response, after_this_request
 
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
@@ -23,6 +23,7 @@ from auth.rules.users import has_factor
 from auth.web import Level, View, callers, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
+from auth.web.html import forms
 from auth.web.html.forms import SESSION
 from sql import queries
 
@@ -50,16 +51,18 @@ def resume(level: Level | None = None) -> BrowserSession | None:
 
     Its `lacks_level` refers to this level, else to the route's. One write in five minutes keeps it alive.
     """
-    token_hash = one_time.hash_token(cookies.sent(SESSION))
-    row = token_hash and queries.select_browser_session(latchkey.db, token_hash=token_hash)
-    if not row:
+    token_hash = one_time.hash_token(forms.session_cookie())
+    if token_hash is None:
+        return None
+    row = queries.select_browser_session(latchkey.db, token_hash=token_hash)
+    if row is None:
         return None
     policy = on_pages(latchkey.policy)
     if tokens.refusal_of_session(row, row, None, row.aal, "session", policy, row.now):
         return None
     if row.refreshed_at < row.now - _BETWEEN_WRITES:
         queries.keep_session(latchkey.db, session_id=row.session_id)
-    g.admit(Caller(row.user_id, row.session_id, None, row.aal))
+    g.admit(Caller(row.user_id, row.session_id, None, row.aal, token_hash))
     demanded = cast(levels.Level, level or g.level)
     return BrowserSession(
         user_id=row.user_id,
@@ -73,42 +76,44 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     )
 
 
-def begin(session: Session) -> str:
-    """Sign the browser in with a new session, and return its cookie's value."""
-    user_id = json.loads(session.user_object)["id"]
+def begin(session: Session) -> None:
+    """Sign the browser in with a new session."""
     # Always a new value: an attacker may know the one from before the sign-in.
-    token = one_time.new_token()
+    cookie = one_time.new_token()
     queries.insert_browser_session(
-        latchkey.db, token_hash=one_time.hash_token(token), session_id=session.session_id
+        latchkey.db, token_hash=one_time.hash_token(cookie), session_id=session.session_id
     )
-    g.admit(Caller(user_id, session.session_id, None, session.aal))
-    return token
+    g.admit(Caller(json.loads(session.user_object)["id"], session.session_id, None, session.aal))
+    keep(cookie, session.aal)
 
 
-def renew(response: Response) -> Response:
-    """Give the caller's browser a new cookie with this response, because its level has changed."""
-    token = one_time.new_token()
-    queries.renew_browser_session(
-        latchkey.db, session_id=g.caller.session_id, token_hash=one_time.hash_token(token)
-    )
-    remember(response, token)
-    return response
+def keep(cookie: str | None, aal: str) -> None:
+    """Set the new cookie of the caller's session, now of this level, with whatever response follows.
+
+    An error's too: call it as soon as the act that returned the cookie has committed. Only a browser has one.
+    """
+    if cookie is None:
+        raise RuntimeError("only a browser's session has a cookie")
+    known = cookies.browser_secret(cookies.KNOWN)
+    g.session_cookie = cookie
+    g.admit(replace(g.caller, aal=aal, cookie_hash=one_time.hash_token(cookie)))
+
+    @after_this_request
+    def set_cookies(response: Response) -> Response:
+        cookies.remember(response, SESSION, cookie, max_age=_LONGEST)
+        cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
+        return response
+
+    # One cookie makes the browser known at the next sign-in.
+    row = callers.select(latchkey.db, g.caller)
+    session = row and facts.own_session_of(row)
+    if row and session and levels.passes_every_step(row, session.aal):
+        queries.know_browser(latchkey.db, user_id=row.id, browser=cookies.browser_name(known))
 
 
 def forget(response: Response) -> Response:
     cookies.remember(response, SESSION, "", max_age=0)
     return response
-
-
-def remember(response: Response, token: str) -> None:
-    """Set the cookie of the caller's session, and one that makes this browser known at the next sign-in."""
-    known = cookies.browser_secret(cookies.KNOWN)
-    row = callers.select(latchkey.db, g.caller)
-    session = row and facts.own_session_of(row)
-    if row and session and levels.passes_every_step(row, session.aal):
-        queries.know_browser(latchkey.db, user_id=row.id, browser=cookies.browser_name(known))
-    cookies.remember(response, SESSION, token, max_age=_LONGEST)
-    cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
 
 
 def signed_in(level: Level) -> Callable[[View], View]:

@@ -15,7 +15,7 @@ from werkzeug.datastructures import ImmutableMultiDict
 
 from auth.core import promises
 from auth.core.tokens import one_time
-from auth.web import View, accepts_forms, cookies
+from auth.web import View, accepts_forms, cookies, g
 from auth.web.application import FORM
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
@@ -29,12 +29,17 @@ _TOKEN = re.compile(rf"(?:^|&){FIELD}=([0-9a-f]{{64}})(?:&|$)".encode())
 
 def secret() -> str:
     """Return the secret that binds the forms of this browser."""
-    session = cookies.sent(SESSION)
+    session = session_cookie()
     return session if one_time.hash_token(session) else cookies.browser_secret(VISIT)
 
 
+def session_cookie() -> str:
+    """Return the cookie of the browser's session, or "". It is the new one if this request has changed it."""
+    return g.session_cookie or cookies.sent(SESSION)
+
+
 def remember(response: Response, secret: str) -> None:
-    if cookies.sent(SESSION) != secret:
+    if session_cookie() != secret:
         cookies.remember(response, VISIT, secret)
 
 

@@ -198,12 +198,11 @@ def redirect_with_cookie(
     """
     if browser_sessions.resume():
         sign_out(current_asked(), "local")
-    token = browser_sessions.begin(session)
+    browser_sessions.begin(session)
     if done:
         target = with_query(target, forms.signed_query(done=done))
     is_sign_in = urlsplit(target).path.endswith("/sign-in")
     response = redirect_after_sign_in(_destination(target)) if is_sign_in else redirect(target)
-    browser_sessions.remember(response, token)
     if way:
         cookies.remember(response, LAST_USED, way, max_age=_YEAR)
     return response

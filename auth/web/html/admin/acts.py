@@ -20,7 +20,7 @@ from auth.web import View, callers, fields, g, guard, limits, takes_metadata
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html import forms
+from auth.web.html import browser_sessions, forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, needs_factor, require_proof
 from auth.web.html.admin.console_page import console_page
@@ -140,14 +140,18 @@ def _give_factor() -> None:
     asked = current_asked()
     before = _trusted_before()
     if "factor_id" in request.form:
-        verify_key(added_before=before)
+        session = verify_key(added_before=before)
+        browser_sessions.keep(session.cookie, session.aal)
         return
     if "credential" in request.form:
-        assertions.prove(asked, sent_credential(), added_before=before, owner=assertions.own_session(asked))
+        owner = assertions.own_session(asked)
+        _, session = assertions.prove(asked, sent_credential(), added_before=before, owner=owner)
+        browser_sessions.keep(session.cookie, session.aal)
         return
     code = read_form(_CodeForm())["factor_code"]
     if len(code) != _TOTP_LENGTH:
-        recovery_codes.verify(asked, code, made_before=before)
+        session = recovery_codes.verify(asked, code, made_before=before)
+        browser_sessions.keep(session.cookie, session.aal)
     elif not check_totp(asked, guard.caller_id(), code, added_before=before):
         details = "factor_code: must be an unused code from an authenticator app that is at least a week old"
         raise ApiError("mfa_verification_failed", details)
