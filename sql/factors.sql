@@ -60,6 +60,12 @@ UPDATE factor_challenges
  WHERE id = :id AND user_id = :user_id AND session_id = :session_id AND factor_id = :factor_id
    AND purpose = 'totp' AND tries < :challenge_tries AND expires_at > now();
 
+-- name: select_challenge(id uuid, user_id uuid, session_id uuid, factor_id uuid, challenge_tries integer) -> row
+-- Whether `try_challenge` would count a try now.
+SELECT EXISTS (SELECT FROM factor_challenges
+                WHERE id = :id AND user_id = :user_id AND session_id = :session_id AND factor_id = :factor_id
+                  AND purpose = 'totp' AND tries < :challenge_tries AND expires_at > now()) AS is_open;
+
 -- name: delete_challenge(id uuid)
 DELETE FROM factor_challenges WHERE id = :id;
 

@@ -33,22 +33,15 @@ class Match(NamedTuple):
 
 
 def check_app_code(asked: Asked, user_id: str, factors: Sequence[Factor], code: str) -> Match | None:
-    """Commit whether this is a code of one of `factors`, and return of which."""
-    with acts.begin(asked.db) as act:
-        return judge_app_code(asked, act, user_id, factors, code)
-
-
-def judge_app_code(
-    asked: Asked, act: acts.Act, user_id: str, factors: Sequence[Factor], code: str
-) -> Match | None:
-    """Do the same as the first step of an act, which tells nobody before it is committed.
+    """Commit whether this is a code of one of `factors`, and return of which.
 
     A code counts once for each app that it is compared with, because each adds to the odds of a guess. Refuse
     after too many wrong codes.
     """
     steps = ((factor.id, _unused_step(asked, factor, code)) for factor in factors)
     match = next((Match(id, step) for id, step in steps if step is not None), None)
-    _record_verdict(asked, act, "totp", user_id, match is not None, len(factors))
+    with acts.begin(asked.db) as act:
+        _record_verdict(asked, act, "totp", user_id, match is not None, len(factors))
     return match
 
 

@@ -131,21 +131,17 @@ def verify_totp(
     asked: Asked, factor_id: str, challenge_id: str, code: str, hook: TokenHook | None
 ) -> Session:
     """Raise the caller's session to `aal2` by a code."""
-    user_id = asked.caller.user_id
-    if hook:
-        factor = _own_factor(asked, asked.db, factor_id)
-        if factor_codes.check_app_code(asked, user_id, [factor], code) is None:
-            raise ApiError("mfa_verification_failed")
-    issue = about_own(asked, hook, "totp") if hook else None
-    with acts.begin(asked.db) as act:
-        factor = _own_factor(asked, act, factor_id)
-        match = factor_codes.judge_app_code(asked, act, user_id, [factor], code)
-        # Other refusals come first. They do not tell the verdict, and roll it back.
-        act.drop_verdict()
-        act.lock_users([user_id])
-        caller = admit_caller(asked, act, *_acts(factor), given="begun")
+    factor = _own_factor(asked, asked.db, factor_id)
+    # What refuses whatever the code is comes before it is compared, and again under the lock.
+    proof_needed(asked, *_acts(factor))
+    if not queries.select_challenge(asked.db, id=challenge_id, **_owner(asked, factor.id)).is_open:
+        raise ApiError("mfa_challenge_expired")
+    match = factor_codes.check_app_code(asked, asked.caller.user_id, [factor], code)
+    issue = about_own(asked, hook, "totp") if hook and match else None
+    with acts.on(asked.db, asked.caller.user_id) as act:
         if issue:
             issue.confirm(act)
+        caller = admit_caller(asked, act, *_acts(factor), given="begun")
         if _own_factor(asked, act, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(act, id=challenge_id, **_owner(asked, factor.id)):

@@ -1,5 +1,6 @@
 """Wrong codes of the second step: how many a user may enter from which networks, wherever one is asked for."""
 
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ import pytest
 
 from tests.support.answers import A_SENTENCE, WRONG_CODE, assert_error
 from tests.support.cases import cases
+from tests.support.checked_rows import statements_run
 from tests.support.elapsed import assert_left
-from tests.support.factors import challenge, set_up, verify
+from tests.support.factors import challenge, enrol, set_up, verify
 from tests.support.links import counted, follow, hand_in, press, type_in
 from tests.support.pages import Visitor
 from tests.support.passkeys import register, sign_in
@@ -142,7 +144,9 @@ class TestNetworks:
 
 class TestCounts:
     @pytest.mark.parametrize("networks", [50, 1])
-    def test_fifty_concurrent_guesses_from_many_networks_gain_nothing(self, alice, owner, make_app, networks):
+    def test_fifty_concurrent_guesses_from_many_networks_gain_nothing(
+        self, alice, owner, make_app, networks, database
+    ):
         app, _session = owner
         with served(make_app(AUTH_TRUSTED_PROXIES="1")) as server:
             session = alice.sign_in(client=server)
@@ -155,8 +159,9 @@ class TestCounts:
                 return server.post(f"/factors/{app.id}/verify", json=body, headers=headers).json["error_code"]
 
             refusals = Counter(at_once(50, guess))
-        # Besides 429, wrong codes void a challenge.
-        assert refusals["mfa_verification_failed"] == 20
+        # Some of the twenty were compared before others used up the tries of their challenge.
+        assert 0 < refusals["mfa_verification_failed"] <= 20
+        assert database.value("SELECT max(count) FROM failure_counts WHERE key LIKE 'totp%%'") == 20
 
     def test_code_counts_once_for_each_app_that_it_is_tried_against(self, owner, alice, database):
         app, session = owner
@@ -251,3 +256,43 @@ class TestPlaces:
         assert hint in visitor.page.text
         kind = "recovery" if "recovery" in form else "totp"
         assert counted(database, f"{kind} {carol.id}") == most
+
+
+class TestChallengeThatIsNotOpen:
+    """It refuses any code, so none is compared with it, or counted."""
+
+    @pytest.fixture(params=["unknown", "expired", "used up", "of another session", "of another factor"])
+    def closed(self, request, alice, owner, database) -> str:
+        app, session = owner
+        if request.param == "unknown":
+            return str(uuid.uuid4())
+        if request.param == "of another session":
+            return challenge(alice.open_session(), app)
+        if request.param == "of another factor":
+            return challenge(session, enrol(session, "other"))
+        made = challenge(session, app)
+        column, value = ("tries", "5") if request.param == "used up" else ("expires_at", "now()")
+        database.run(f"UPDATE factor_challenges SET {column} = {value} WHERE id::text = %(id)s", id=made)
+        return made
+
+    def test_right_and_wrong_codes_are_refused_alike_and_count_nothing(self, owner, closed, database):
+        app, session = owner
+        database.run("UPDATE factors SET last_step = NULL")
+        ran, counts = set(), database.all("SELECT key, count FROM failure_counts")
+        for code in [app.wrong_code(), app.code(), *[app.wrong_code()] * 25]:
+            before = statements_run()
+            assert_error(verify(session, app, code, closed), 422, "mfa_challenge_expired")
+            ran.add(statements_run() - before)
+        assert len(ran) == 1
+        assert database.all("SELECT key, count FROM failure_counts") == counts
+        assert database.value("SELECT last_step FROM factors WHERE verified_at IS NOT NULL") is None
+        assert verify(session, app).status_code == 200
+
+    def test_challenge_that_goes_after_the_look_leaves_the_verdict_counted(self, alice, owner, database):
+        app, session = owner
+        made = challenge(session, app)
+        with database.locked("users", alice.id) as lock:
+            answer = lock.start(lambda: verify(session, app, app.wrong_code(), made))
+            database.run("DELETE FROM factor_challenges WHERE id::text = %(id)s", id=made)
+        assert_error(answer.result(), 422, "mfa_challenge_expired")
+        assert database.value("SELECT max(count) FROM failure_counts WHERE key LIKE 'totp%%'") == 1
