@@ -15,6 +15,7 @@ from auth.web.declarations import route_of
 ANSWERED_BY_A_PAGE = {
     "/account/api-keys": "shows a secret once",
     "/account/recovery-codes": "shows secrets once",
+    "/account/two-step": "shows a secret once",
     "/account/two-step/verify": "shows recovery codes once",
     "/console/applications/<client_id>/new-secret": "shows a secret once",
     "/console/applications/new": "shows a secret once",

@@ -138,32 +138,38 @@ def show_two_step(problem: Problem | None = None) -> Response:
 @blueprint.post("/account/two-step")
 @form("enrol_factor", shown=show_two_step, level=Level.ENROL)
 def submit_two_step() -> Response:
+    """Show the secret of a new app once, as a QR code and as text: no copy of the cookie reads it later."""
     asked = current_asked()
     require(asked, add("factor"))
     name = read_form(form_schemas.AppNameForm())["name"]
     enrolled = factors.enrol(asked, {"factor_type": "totp", "friendly_name": name})
-    path = destination().path("account/two-step/verify")
-    return redirect_to_own(with_query(path, {"factor_id": enrolled["id"]}))
+    secret = enrolled["totp"]["secret"]
+    spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+    # We generated the SVG.
+    qr_code = Markup(enrolled["totp"]["qr_code"])  # noqa: S704
+    return _first_code_page(enrolled["id"], totp=enrolled["totp"] | {"qr_code": qr_code, "secret": spaced})
 
 
 @blueprint.get("/account/two-step/verify")
 @signed_in(Level.SESSION)
 def show_first_code(problem: Problem | None = None) -> Response:
-    """Show the secret of an app, as a QR code and as text, and ask for its first code, or for another app if
-    this one has expired.
-    """
+    """Ask again for the first code of an app, or for another app if this one has expired."""
+    guard.live_caller()
     factor_id = request.values.get("factor_id", "")
     try:
-        app = factors.begun_app(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
+        factors.require_begun(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
     except ApiError as error:
         if error.error_code != "mfa_factor_not_found":
             raise
         return redirect_to_own(destination().path("account/two-step"), error_code=error.error_code)
-    secret = app["secret"]
-    spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
-    # We generated the SVG.
-    totp = app | {"qr_code": Markup(app["qr_code"]), "secret": spaced}  # noqa: S704
-    return _page("two_step_code.html", here=None, factor_id=factor_id, problem=problem, totp=totp)
+    return _first_code_page(factor_id, problem=problem)
+
+
+def _first_code_page(
+    factor_id: str, *, totp: dict[str, Any] | None = None, problem: Problem | None = None
+) -> Response:
+    here = "/" + with_query(destination().path("account/two-step/verify"), {"factor_id": factor_id})
+    return _page("two_step_code.html", here=here, factor_id=factor_id, problem=problem, totp=totp)
 
 
 @blueprint.post("/account/two-step/verify")

@@ -63,14 +63,11 @@ def enrol(asked: Asked, body: JsonObject) -> JsonObject:
     return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
 
 
-def begun_app(asked: Asked, factor_id: str) -> dict[str, str]:
-    """Return the secret of an app again, to the session that began to enrol it."""
+def require_begun(asked: Asked, factor_id: str) -> None:
+    """Refuse unless the caller's session has begun to enrol this app, and still waits for its first code."""
     factor = _own_factor(asked, asked.db, factor_id)
     if factor.is_verified or factor.secret is None:
         raise ApiError("mfa_factor_not_found")
-    return _app_members(
-        asked, asked.live_caller(), {}, asked.parts.sealer.open(bytes(factor.secret), factor_id)
-    )
 
 
 def is_verified(asked: Asked, factor_id: str) -> bool:

@@ -137,6 +137,29 @@ class TestAuthenticatorApp:
         assert ended not in words(visitor.visit("/account/two-step"))
         assert database.count("api_keys") == 0
 
+    def test_secret_is_shown_once_and_what_was_scanned_stays_good(self, app, visitor, alice, database):
+        """A copy of the cookie must not read the secret of an app that the owner is adding."""
+        visitor.signed_in_as(alice)
+        visitor.visit("/account/two-step")
+        shown = visitor.press("account/two-step")
+        codes = shown_app(shown)
+        again = f"{SITE}/account/two-step/verify?factor_id={shown.forms[0].fields['factor_id']}"
+        thief = Visitor(app)
+        thief.cookies = list(visitor.cookies)
+        wrong = visitor.press("account/two-step/verify", code=codes.wrong_code())
+        german = visitor.press("preferences", language="de")
+        for page in (wrong, german, visitor.visit(again), thief.visit(again)):
+            assert shown_app(page).secret == ""
+            assert "<svg" not in page.text.partition('class="qr"')[2]
+        assert german.url == again
+        assert "Neuen Code zum Scannen anzeigen" in words(german)
+        # A new code begins anew, with the proof that the first one took.
+        database.run(LATER.replace("factor_proved_at =", "created_at ="))
+        assert thief.visit("/account/two-step").url.startswith(f"{SITE}/account/confirm")
+        visitor.visit(again)
+        visitor.press("account/two-step/verify", code=codes.code())
+        assert database.count("factors", "verified_at IS NOT NULL") == 1
+
     def test_new_recovery_codes_by_an_app_from_before_are_told_of(self, visitor, passed, codes, database):
         """A form of one's own may name an app that was verified long ago."""
         database.run("UPDATE factors SET last_step = 0")
@@ -215,15 +238,12 @@ class TestPasskeys:
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
 
-def test_qr_code_is_shown_to_the_session_that_began_alone(app, visitor, alice, database):
+def test_first_code_is_asked_for_in_the_session_that_began_alone(app, visitor, alice, database):
     visitor.signed_in_as(alice)
     visitor.visit("/account/two-step")
     shown = visitor.press("account/two-step")
+    begun = f"{SITE}/account/two-step/verify?factor_id={shown.forms[0].fields['factor_id']}"
     thief = Visitor(app).signed_in_as(alice)
-    refused = thief.visit(shown.url)
-    assert (unsigned(refused), "<svg" in refused.text.partition("<main")[2]) == (
-        f"{SITE}/account/two-step?error_code=mfa_factor_not_found",
-        False,
-    )
+    assert unsigned(thief.visit(begun)) == f"{SITE}/account/two-step?error_code=mfa_factor_not_found"
     database.run("DELETE FROM factor_challenges")
-    assert "wasn’t added in time" in words(visitor.visit(shown.url))
+    assert "wasn’t added in time" in words(visitor.visit(begun))
