@@ -216,7 +216,12 @@ def test_release_is_installed_beside_the_other_and_left_again(machine, wheels):
     assert (machine.release(), (machine.root / __version__).is_dir()) == (NEXT, True)
     assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
     assert machine.release() == __version__
+    # Not forward again, to the release that was left.
+    assert machine.install("--back") == (1, f"deploy/install: there is no release before {__version__}.\n")
+    assert machine.release() == __version__
     assert machine.restarts() == [f"restart latchkey {each}" for each in (__version__, NEXT, __version__)]
+    assert machine.install(wheels["next"])[0] == 0
+    assert machine.install("--back") == (0, f"{__version__} runs instead of {NEXT}.\n")
 
 
 def test_release_that_does_not_start_is_left_at_once(machine, wheels):
