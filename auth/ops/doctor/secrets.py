@@ -5,8 +5,8 @@ import os
 import stat
 import tempfile
 
-from auth.core.checks import Context, Failure, NotChecked, check
-from auth.core.files import exposure
+from auth.core.checks import Context, Failure, NotChecked, Note, check
+from auth.core.files import exposure, is_shared
 from auth.core.keys import fingerprints, resealing, rotation
 from auth.core.keys.fingerprints import OtherKeys
 from auth.core.settings import name_of, running
@@ -74,6 +74,14 @@ def _modes(context: Context) -> Failure | None:
                 f"Other users of this machine have access to {path} (mode {mode:o}).",
                 f"Run: chmod {right:o} {path}",
             )
+    shared = [
+        path for path in context.settings.key_files.values() if path.exists() and is_shared(path.stat())
+    ]
+    if shared:
+        return Note(
+            f"The members of the group {shared[0].stat().st_gid} can read {shared[0]}.",
+            f"Unless that is the fsGroup of a pod, run: chmod 600 {shared[0]}",
+        )
     return None
 
 

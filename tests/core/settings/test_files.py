@@ -53,6 +53,30 @@ def test_secret_that_others_have_access_to_is_exposed_unless_a_container_mounts_
     assert files.exposure(path) is None
 
 
+@pytest.mark.parametrize(
+    ("mode", "supplementary", "primary", "is_exposed"),
+    [
+        (0o660, True, False, False),
+        (0o640, True, False, False),
+        (0o664, True, False, True),
+        (0o670, True, False, True),
+        (0o660, False, False, True),
+        (0o660, True, True, True),
+        (0o640, False, True, True),
+    ],
+)
+def test_group_may_read_a_secret_if_it_is_a_supplementary_one_as_that_of_a_pod(
+    tmp_path, monkeypatch, mode, supplementary, primary, is_exposed
+):
+    path = tmp_path / "secret"
+    path.touch()
+    path.chmod(mode)
+    group = path.stat().st_gid
+    monkeypatch.setattr(os, "getgroups", lambda: [4000, group] if supplementary else [4000])
+    monkeypatch.setattr(os, "getegid", lambda: group if primary else 4000)
+    assert (files.exposure(path) is not None, files.is_shared(path.stat())) == (is_exposed, not is_exposed)
+
+
 def test_drafts_of_killed_processes_are_removed_and_those_in_progress_stay(tmp_path):
     old, fresh, foreign = ".users.a1.latchkey-draft", ".users.b2.latchkey-draft", ".users.c3.draft"
     for name in (old, fresh, foreign):

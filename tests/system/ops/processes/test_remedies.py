@@ -352,6 +352,16 @@ class TestKeysAndFiles:
         subprocess.run(shlex.split(found)[1:], check=True)
         play.is_well("state-directory", **state)
 
+    def test_key_file_that_a_supplementary_group_can_read(self, play, state, monkeypatch):
+        path = state["key_files"]["secret_key"]
+        monkeypatch.setattr(os, "getgroups", lambda: [path.stat().st_gid])
+        monkeypatch.setattr(os, "getegid", lambda: 4000)
+        path.chmod(0o660)
+        remedy = f"Unless that is the fsGroup of a pod, run: chmod 600 {path}"
+        play.fails("state-directory", remedy, **state)
+        path.chmod(0o600)
+        play.is_well("state-directory", **state)
+
     def test_key_file_of_another_deployment(self, play, state):
         remedy = f"Copy {state['key_files']['secret_key']} from another node, or restore it from a backup."
         play.fails("keys", remedy, **state, secret_key=(secret("other"),))
