@@ -16,6 +16,8 @@ from auth.rules.users import User, is_banned
 # The numbers of used tokens, with the time when each stops being an echo, by the counter of the session. Both
 # numbers and times are texts, as in JSON.
 Echoes = Mapping[str, Mapping[str, str]]
+# A client that refreshes without end would make its session's row grow.
+_MOST_ECHOES = 8
 
 
 class KnownTokens(Protocol):
@@ -164,7 +166,7 @@ def act_of_refresh(
 def _echoes_after(
     tokens: KnownTokens, sent: int, rotates: bool, reuse_interval: timedelta, now: datetime
 ) -> Echoes | None:
-    """Those that still are echoes, and the token that was used before this one."""
+    """The newest that still are echoes, with the token that was used before this one."""
     if sent < tokens.counter:
         return tokens.echoes
     earlier = (tokens.echoes or {}).get(str(tokens.counter), {})
@@ -172,4 +174,5 @@ def _echoes_after(
     until = tokens.refreshed_at + reuse_interval
     if tokens.successor_counter == tokens.counter and tokens.used_counter is not None and until > now:
         echoes[str(tokens.used_counter)] = until.isoformat()
-    return {str(sent + rotates): echoes} if echoes else None
+    newest = sorted(echoes, key=int)[-_MOST_ECHOES:]
+    return {str(sent + rotates): {used: echoes[used] for used in newest}} if newest else None

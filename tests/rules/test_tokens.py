@@ -252,6 +252,16 @@ def test_refresh_keeps_what_echoes_and_adds_the_last_use():
     assert after(ENDING, 7).echoes is None
 
 
+def test_refresh_keeps_the_eight_newest_echoes_also_of_a_row_with_more():
+    until = (NOW + SECOND).isoformat()
+    many = replace(USED, counter=120, used_counter=119, successor_counter=120)
+    many = replace(many, echoes={"120": {str(number): until for number in range(80, 119)}})
+    kept = after(many, 120).echoes
+    assert kept is not None
+    assert list(kept["121"]) == [str(number) for number in range(112, 120)]
+    assert after(many, 90).echoes == many.echoes
+
+
 @cases(
     ("until", "window", "counted"),
     [

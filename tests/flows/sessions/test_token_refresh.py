@@ -112,6 +112,27 @@ class TestUsedToken:
         assert_error(session.refresh(), *STOLEN)
         assert_ended(newest, database)
 
+    def test_late_tab_gets_the_present_token_while_its_own_is_one_of_the_eight_newest_echoes(
+        self, session, database
+    ):
+        used = [session]
+        for _ in range(10):
+            used.append(used[-1].refreshed())
+        newest = used.pop()
+        for late in used[1:]:
+            assert late.refreshed().refresh_token == newest.refresh_token
+        assert newest.refreshed().get("/user").status_code == 200
+        assert_error(used[0].refresh(), *STOLEN)
+        assert_ended(newest, database)
+
+    def test_row_of_a_session_does_not_grow_with_its_refreshes(self, sign_in_with, database):
+        session, sizes = sign_in_with(AUTH_RATE_LIMITS_ENABLED="false"), []
+        for number in range(40):
+            session = session.refreshed()
+            if number in (10, 39):
+                sizes.append(database.value("SELECT length(echoes::text) FROM sessions"))
+        assert abs(sizes[1] - sizes[0]) <= 20
+
     def test_theft_is_logged_without_the_token(self, sign_in_with, alice, database, capfd):
         session = sign_in_with()
         used_twice(session, database)
