@@ -112,8 +112,8 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` refuses every user. One with a
--- `gate_origin` was a gate until 0.5.1, and is listed nowhere.
+-- document is current until `fetched_until`. One that `is_blocked` refuses every user. Nodes of 0.6.0 read
+-- `gate_origin`, which is null.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',

@@ -10,8 +10,7 @@ SELECT page.id,
        ) AS details
   FROM (SELECT *
           FROM oauth_clients AS c
-         WHERE c.gate_origin IS NULL
-           AND (:before_at IS NULL OR (c.created_at, c.id) < (:before_at, :before_id))
+         WHERE :before_at IS NULL OR (c.created_at, c.id) < (:before_at, :before_id)
          ORDER BY c.created_at DESC, c.id DESC
          LIMIT :most) AS page
  CROSS JOIN use_of_client(page.id, :counted, :searched) AS used

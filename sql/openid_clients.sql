@@ -80,7 +80,6 @@ UPDATE oauth_clients AS c
 
 -- name: select_client(id uuid)
 --   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?, metadata_url?)
--- Excludes gates from before 0.5.2.
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, c.previous_secret_hash,
        CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
          AS previous_secret_expires_at,
@@ -91,10 +90,10 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, 
        coalesce(c.fetched_until > now(), false) AS is_current, c.created_at, c.updated_at,
        floor(extract(epoch FROM now()))::bigint AS issued_at, clock_timestamp() AS now
   FROM oauth_clients AS c
- WHERE c.id = :id AND c.gate_origin IS NULL;
+ WHERE c.id = :id;
 
 -- name: count_clients() -> row
-SELECT count(*) AS total FROM oauth_clients AS c WHERE c.gate_origin IS NULL;
+SELECT count(*) AS total FROM oauth_clients AS c;
 
 -- name: list_clients(page_size integer, page_offset bigint) -> rows
 --   (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
@@ -106,7 +105,6 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
        c.backchannel_logout_uri, c.is_blocked, c.metadata_url, c.created_at, c.updated_at
   FROM oauth_clients AS c
- WHERE c.gate_origin IS NULL
  ORDER BY c.created_at DESC, c.id DESC
  LIMIT :page_size OFFSET :page_offset;
 

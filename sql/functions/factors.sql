@@ -20,16 +20,6 @@ AS $$
   )
 $$;
 
--- `{}` for a user without factors. Not part of user_object, which the planner could then not inline.
-CREATE OR REPLACE FUNCTION factors_member(owner uuid) RETURNS jsonb
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT CASE WHEN count(*) = 0 THEN '{}'
-              ELSE jsonb_build_object('factors', jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)) END
-    FROM factors AS f
-   WHERE f.user_id = owner AND f.factor_type <> 'passkey'
-$$;
-
 -- Facts about the factors of a user, by one look-up: when the oldest was verified, whether one is a second step, and
 -- the first member of the user object, as text: without factors there is none.
 CREATE OR REPLACE FUNCTION factors_of(owner uuid)

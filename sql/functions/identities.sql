@@ -13,15 +13,6 @@ AS $$
   )::json
 $$;
 
-CREATE OR REPLACE FUNCTION identities_of(owner uuid) RETURNS TABLE (objects json, providers text[])
-  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
-AS $$
-  SELECT coalesce(json_agg(identity_object(i) ORDER BY i.created_at, i.provider), '[]'::json),
-         coalesce(array_agg(i.provider ORDER BY i.created_at, i.provider), '{}')
-    FROM identities AS i
-   WHERE i.user_id = owner
-$$;
-
 -- The identities of a user, as the user object has them, and their providers in the same order.
 CREATE OR REPLACE FUNCTION linked_to(owner uuid) RETURNS TABLE (objects jsonb, providers text[])
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1

@@ -297,6 +297,16 @@ AS $$
   SELECT jsonb_set(methods_of(s), '{0,provider}', to_jsonb(provider))
 $$;
 
+-- `{}` for a user without factors. Not part of user_object, which the planner could then not inline.
+CREATE OR REPLACE FUNCTION factors_member(owner uuid) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN count(*) = 0 THEN '{}'
+              ELSE jsonb_build_object('factors', jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id)) END
+    FROM factors AS f
+   WHERE f.user_id = owner AND f.factor_type <> 'passkey'
+$$;
+
 -- Sessions whose level came from a removed factor fall to `aal1`. Recovery codes go with the last factor.
 -- A thief may have passed the second step with a removed factor, so no network keeps tries of its own. The
 -- links of notices ask for old ones for seven days: see `asked_factors`. Call it with the user's row locked.
@@ -440,6 +450,15 @@ CREATE OR REPLACE FUNCTION statement_without_values(query text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
   SELECT left(regexp_replace(regexp_replace(regexp_replace(query, '^SET TRANSACTION [A-Z ]+; ?', ''),
                                             '''[^'']*(''|$)', '''…''', 'g'), '\s+', ' ', 'g'), 80)
+$$;
+
+CREATE OR REPLACE FUNCTION identities_of(owner uuid) RETURNS TABLE (objects json, providers text[])
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(json_agg(identity_object(i) ORDER BY i.created_at, i.provider), '[]'::json),
+         coalesce(array_agg(i.provider ORDER BY i.created_at, i.provider), '{}')
+    FROM identities AS i
+   WHERE i.user_id = owner
 $$;
 
 -- What the users of a disabled provider have from before this moment ends. Nodes of 0.5.1 do not write
@@ -1033,6 +1052,36 @@ CREATE OR REPLACE FUNCTION end_of_ban(seconds double precision) RETURNS timestam
 AS $$
   SELECT CASE WHEN seconds = 'infinity' THEN timestamptz '9999-12-31 23:59:59+00'
               WHEN seconds > 0 THEN now() + make_interval(secs => seconds) END
+$$;
+
+CREATE OR REPLACE FUNCTION user_object(u users) RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT (jsonb_build_object(
+    'id', u.id,
+    'role', u.role,
+    'email', u.email,
+    'email_confirmed_at', iso_8601(u.email_confirmed_at),
+    'phone', u.phone,
+    'phone_confirmed_at', iso_8601(u.phone_confirmed_at),
+    'confirmed_at', iso_8601(least(u.email_confirmed_at, u.phone_confirmed_at)),
+    'confirmation_sent_at', iso_8601(u.confirmation_sent_at),
+    'invited_at', iso_8601(u.invited_at),
+    'last_sign_in_at', iso_8601(u.last_sign_in_at),
+    'app_metadata', u.app_metadata || jsonb_build_object(
+      'provider', linked.providers[1], 'providers', linked.providers),
+    'user_metadata', u.user_metadata,
+    'identities', linked.objects,
+    'new_email', u.new_email,
+    'email_change_sent_at', iso_8601(u.email_change_sent_at),
+    'new_phone', u.new_phone,
+    'phone_change_sent_at', iso_8601(u.phone_change_sent_at),
+    'banned_until', CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END,
+    'is_anonymous', is_anonymous(u),
+    'created_at', iso_8601(u.created_at),
+    'updated_at', iso_8601(u.updated_at)
+  ) || factors_member(u.id))::json
+    FROM identities_of(u.id) AS linked
 $$;
 
 -- With the identities that the calling statement has written: PL/pgSQL takes a new snapshot; a function in

@@ -12,36 +12,6 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
-CREATE OR REPLACE FUNCTION user_object(u users) RETURNS json
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT (jsonb_build_object(
-    'id', u.id,
-    'role', u.role,
-    'email', u.email,
-    'email_confirmed_at', iso_8601(u.email_confirmed_at),
-    'phone', u.phone,
-    'phone_confirmed_at', iso_8601(u.phone_confirmed_at),
-    'confirmed_at', iso_8601(least(u.email_confirmed_at, u.phone_confirmed_at)),
-    'confirmation_sent_at', iso_8601(u.confirmation_sent_at),
-    'invited_at', iso_8601(u.invited_at),
-    'last_sign_in_at', iso_8601(u.last_sign_in_at),
-    'app_metadata', u.app_metadata || jsonb_build_object(
-      'provider', linked.providers[1], 'providers', linked.providers),
-    'user_metadata', u.user_metadata,
-    'identities', linked.objects,
-    'new_email', u.new_email,
-    'email_change_sent_at', iso_8601(u.email_change_sent_at),
-    'new_phone', u.new_phone,
-    'phone_change_sent_at', iso_8601(u.phone_change_sent_at),
-    'banned_until', CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END,
-    'is_anonymous', is_anonymous(u),
-    'created_at', iso_8601(u.created_at),
-    'updated_at', iso_8601(u.updated_at)
-  ) || factors_member(u.id))::json
-    FROM identities_of(u.id) AS linked
-$$;
-
 -- The user object from what belongs to the user; it is inlined. `member` is that of `factors_of`. `user_object`, which
 -- the triggers call, builds the same.
 CREATE OR REPLACE FUNCTION user_object_with(

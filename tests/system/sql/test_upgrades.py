@@ -3,7 +3,7 @@
 import pytest
 
 from auth.web.context import EXTENSION
-from sql import queries, schema
+from sql import schema
 from tests.sql.test_schema import ALICE, ROWS_OF_0_2_0, SESSION, TOKEN_OF_0_2_0, execute
 from tests.support import catalog, oldest_release
 from tests.support.apps import new_app
@@ -92,30 +92,9 @@ class TestGatesOf0_5_1:
         assert schema.apply(url)[0] == "0048_without_gates"
         return url
 
-    def test_sessions_end_and_clients_are_blocked_but_not_those_of_other_applications(self, url):
-        assert execute(url, "SELECT name, is_blocked FROM oauth_clients ORDER BY name") == [
-            ("Docs", True),
-            ("Wiki", False),
-        ]
+    def test_sessions_end_and_clients_go_but_not_those_of_other_applications(self, url):
+        assert execute(url, "SELECT name, is_blocked FROM oauth_clients") == [("Wiki", False)]
         for table in ("oauth_grants", "oauth_requests"):
             assert execute(url, f"SELECT client_id::text FROM {table}") == [(WIKI,)]
         kept = "SELECT g.client_id::text FROM sessions AS s LEFT JOIN oauth_grants AS g ON g.id = s.grant_id ORDER BY 1"
         assert execute(url, kept) == [(WIKI,), (None,), (None,)]
-
-    def test_clients_are_shown_nowhere(self, url, environment):
-        app = new_app({**environment, "DATABASE_URL": url})
-        client, key = app.test_client(), {"Authorization": f"Bearer {environment['AUTH_SERVICE_ROLE_KEY']}"}
-        listed = client.get("/admin/oauth/clients", headers=key)
-        console = queries.search_clients(
-            app.extensions[EXTENSION].db, counted=9, searched=9, before_at=None, before_id=None, most=9
-        )
-        one = [client.get(f"/admin/oauth/clients/{id}", headers=key).status_code for id in (GATE, WIKI)]
-        unblocked = client.put(f"/admin/oauth/clients/{GATE}", json={"is_blocked": False}, headers=key)
-        app.extensions[EXTENSION].db.close()
-        names = [each["client_name"] for each in listed.json["clients"]]
-        assert (names, listed.headers["X-Total-Count"], one) == (["Wiki"], "1", [404, 200])
-        assert [row.details["name"] for row in console] == ["Wiki"]
-        assert (
-            unblocked.status_code,
-            execute(url, "SELECT count(*) FROM oauth_clients WHERE is_blocked"),
-        ) == (404, [(1,)])
