@@ -6,8 +6,8 @@ INSERT INTO oauth_flows (id, state_hash, browser_hash, provider, secrets, redire
 VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :code_challenge,
         :user_id, :session_id, now() + make_interval(secs => :lifetime));
 
--- name: select_linking_flow(state_hash bytea) -> row? (redirect_to?, email?, phone?, known_by?, known_as?)
-SELECT f.user_id, f.session_id, f.provider, f.redirect_to, u.email, u.phone, known.provider AS known_by, known.name AS known_as
+-- name: select_linking_flow(state_hash bytea) -> row? (redirect_to?, code_challenge?, email?, phone?, known_by?, known_as?)
+SELECT f.user_id, f.session_id, f.provider, f.redirect_to, f.code_challenge, u.email, u.phone, known.provider AS known_by, known.name AS known_as
   FROM oauth_flows AS f
   JOIN users AS u ON u.id = f.user_id
   LEFT JOIN LATERAL (
@@ -32,6 +32,10 @@ DELETE FROM oauth_flows
  WHERE state_hash = :state_hash AND browser_hash = ANY(:browser_hashes)
 RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_id, created_at,
           expires_at > now() AS is_live;
+
+-- name: select_oauth_flow(state_hash bytea) -> row? (redirect_to?, code_challenge?)
+-- Where a flow of another browser, or of one that has lost its cookie, ends with an error.
+SELECT redirect_to, code_challenge FROM oauth_flows WHERE state_hash = :state_hash AND browser_hash IS NOT NULL;
 
 -- name: spend_id_token(token_hash bytea, expires_at bigint)
 INSERT INTO spent_id_tokens (token_hash, expires_at)

@@ -1166,6 +1166,7 @@ class SelectLinkingFlow(NamedTuple):
     session_id: str
     provider: str
     redirect_to: str | None
+    code_challenge: str | None
     email: str | None
     phone: str | None
     known_by: str | None
@@ -1191,6 +1192,12 @@ class SpendOauthFlow(NamedTuple):
     is_live: bool
 
 def spend_oauth_flow(on: Runner, /, *, state_hash: bytes | memoryview | None, browser_hashes: Sequence[bytes | memoryview | None] | None) -> SpendOauthFlow | None: ...
+
+class SelectOauthFlow(NamedTuple):
+    redirect_to: str | None
+    code_challenge: str | None
+
+def select_oauth_flow(on: Runner, /, *, state_hash: bytes | memoryview | None) -> SelectOauthFlow | None: ...
 
 def spend_id_token(on: Runner, /, *, token_hash: bytes | memoryview | None, expires_at: int | None) -> int: ...
 

@@ -127,13 +127,20 @@ def query(page: Page, target: str = SITE) -> dict[str, str]:
     return single(parameters)
 
 
-def assert_failed(page: Page, error_code: str, error: str = "access_denied", target: str = SITE) -> None:
-    """Assert that the browser was redirected with only an error."""
-    assert fragment(page, target) == {
-        "error": error,
-        "error_code": error_code,
-        "error_description": A_SENTENCE,
-    }
+def assert_failed(
+    page: Page,
+    error_code: str,
+    error: str = "access_denied",
+    target: str = SITE,
+    *,
+    has_challenge: bool = False,
+) -> None:
+    """Assert that the browser was redirected with only an error: in the fragment, with a challenge in the query too."""
+    url, _, in_fragment = page.url.partition("#")
+    url, _, in_query = url.partition("?")
+    told = {"error": error, "error_code": error_code, "error_description": A_SENTENCE}
+    assert (url, single(in_fragment)) == (target, told), page.url
+    assert (single(in_query) if has_challenge else in_query) == (told if has_challenge else ""), page.url
 
 
 def assert_turned_back(page: Page) -> None:

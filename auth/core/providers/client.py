@@ -150,6 +150,11 @@ class Provider:
             claims = self._id_tokens.verify(id_token, nonces)
             return self._identity(claims), int(claims["exp"])
 
+    def error_of(self, response: Mapping[str, str]) -> str | None:
+        """Return the error of an authorization response: `access_denied` if the user has cancelled."""
+        error = response.get("error")
+        return "access_denied" if error in self._preset.cancelled_as else error
+
     def log_failure(self, reason: str) -> None:
         self._failures.count(provider=self.name, reason=reason)
 
@@ -244,10 +249,10 @@ class Provider:
             canonical = canonical_email(email) if isinstance(email, str) else None
         except InvalidAddress:
             canonical = None
-        # Apple sends the string "true". Nothing else that is merely truthy counts.
         verified = preset.gives_verified_only or _find(info, preset.email_verified)
-        says_yes = type(verified) is type(preset.verified_as) and verified == preset.verified_as
-        is_verified = canonical is not None and (verified is True or verified == "true" or says_yes)
+        # By type too: 1 is no True.
+        says_yes = (type(verified), verified) in [(type(yes), yes) for yes in preset.verified_as]
+        is_verified = canonical is not None and (preset.gives_verified_only or says_yes)
         is_verified = is_verified and (not preset.email_valid or _find(info, preset.email_valid) is True)
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
         texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}

@@ -21,7 +21,7 @@ class Preset:
     email: str = "email"
     email_verified: str = "email_verified"  # empty if the provider does not report it
     email_valid: str = ""  # must be true too: Kakao's is not once another account has the email
-    verified_as: object = True  # the value that means yes, besides the string "true"
+    verified_as: tuple[object, ...] = (True, "true")  # the values of `email_verified` that mean yes
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
@@ -33,6 +33,8 @@ class Preset:
     form_post: bool = False  # Apple posts a form from its own site, which brings no Lax cookie
     client_id_header: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+    # The values of `error` with which a user comes back who has cancelled.
+    cancelled_as: tuple[str, ...] = ("access_denied",)
     # The parameters of an authorization request that asks the user to authenticate again.
     asks_again: tuple[tuple[str, str], ...] = ()
     has_pkce: bool = True  # LinkedIn refuses a code challenge of this kind of client
@@ -53,6 +55,7 @@ PRESETS = {
         scopes="openid email name",
         link_by_email=True,
         form_post=True,
+        cancelled_as=("user_cancelled_authorize", "access_denied"),
         auth_method="client_secret_post",
     ),
     "azure": Preset(
@@ -60,6 +63,7 @@ PRESETS = {
         issuer="https://login.microsoftonline.com/common/v2.0",
         # Tenants can set any email. This optional claim is true if the tenant has proved the domain.
         email_verified="xms_edov",
+        verified_as=(True, "true", "1"),
         auth_method="client_secret_post",
         asks_again=(("prompt", "login"),),
     ),
@@ -165,6 +169,7 @@ PRESETS = {
         authorize_url="https://www.linkedin.com/oauth/v2/authorization",
         token_url="https://www.linkedin.com/oauth/v2/accessToken",
         userinfo_url="https://api.linkedin.com/v2/userinfo",
+        cancelled_as=("user_cancelled_login", "user_cancelled_authorize", "access_denied"),
         has_pkce=False,
         auth_method="client_secret_post",
     ),
@@ -250,6 +255,7 @@ PRESETS = {
         scopes="",
         subject="id",
         email_verified="",
+        cancelled_as=("signin_consent_denied", "access_denied"),
         name="first_name",
         avatar="",
         auth_method="client_secret_post",
@@ -262,7 +268,7 @@ PRESETS = {
         scopes="user:read:user",
         subject="id",
         email_verified="verified",
-        verified_as=1,
+        verified_as=(1,),
         name="display_name",
         avatar="pic_url",
     ),

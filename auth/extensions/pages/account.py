@@ -166,9 +166,8 @@ def _connect() -> Response:
     asked = current_asked()
     identities.require_manual_linking(asked)
     chosen = oauth.provider_named(asked, request.values.get("provider", ""))
-    state = identities.begin(
-        asked, chosen, scopes=None, redirect_to=f"{latchkey.settings.base_url}/account", given=None
-    )
+    back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
+    state = identities.begin(asked, chosen, **back, scopes=None, given=None)
     return redirect_to_own(own_url(latchkey.settings, "link-identity", {"flow": state}).rpartition("/")[2])
 
 

@@ -19,13 +19,14 @@ from auth.web.fields import is_uuid
 from auth.web.html import form_schemas, providers
 from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import page
+from auth.web.html.redirects import Ending
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import acts, queries
 
 blueprint = Blueprint("identities", __name__)
-_LinkingQuery = schemas.Input.of(
-    provider=fields.Text(required=True), redirect_to=fields.Text(), scopes=fields.Text(), nonce=fields.Code()
+_LinkingQuery = schemas.Challenged.of(
+    provider=fields.Text(required=True), scopes=fields.Text(), nonce=fields.Code()
 )
 
 
@@ -51,7 +52,11 @@ def authorize_identity() -> Response:
     query = read_query(_LinkingQuery())
     provider = oauth.provider_named(asked, query["provider"])
     given = give_proof(asked, query, add("identity")) if "nonce" in query else None
-    wish = {"scopes": query.get("scopes"), "redirect_to": checked_redirect(asked, query)}
+    wish = {
+        "scopes": query.get("scopes"),
+        "redirect_to": checked_redirect(asked, query),
+        "code_challenge": query.get("code_challenge"),
+    }
     state = identities.begin(asked, provider, **wish, given=given)
     return jsonify(url=outgoing.own_url(latchkey.settings, "link-identity", {"flow": state}))
 
@@ -89,7 +94,7 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = oauth.find_provider(current_asked(), known.provider)
     if provider is None:
-        return providers.redirect_with_refusal(known.redirect_to, ApiError("oauth_provider_not_supported"))
+        return providers.redirect_with_refusal(Ending.of(known), ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(providers.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     with acts.on(latchkey.db, known.user_id) as act:
@@ -107,7 +112,7 @@ def begin_linking() -> Response:
     except CannotOpen:
         return _dead_link()
     except oauth.ProviderRefusal as refusal:
-        return providers.redirect_with_refusal(known.redirect_to, refusal)
+        return providers.redirect_with_refusal(Ending.of(known), refusal)
 
 
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":

@@ -11,7 +11,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import providers
-from auth.web.html.redirects import redirect_done, redirect_signed_in
+from auth.web.html.redirects import Ending, redirect_done, redirect_signed_in
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
 from sql import queries
@@ -79,25 +79,27 @@ def callback(name: str | None = None) -> Response:
     read = read_body if request.method == "POST" else read_query
     query = read(_CallbackQuery())
     # The flow of this state, if this browser has its cookie.
+    state_hash = one_time.hash_token(query.get("state", ""))
     flow = queries.spend_oauth_flow(
         latchkey.db,
-        state_hash=one_time.hash_token(query.get("state", "")),
+        state_hash=state_hash,
         browser_hashes=[one_time.hash_token(cookies.sent(cookie)) for cookie in providers.COOKIES.values()],
     )
     if flow is None or not flow.is_live:
-        return providers.redirect_with_refusal(flow and flow.redirect_to, ApiError("bad_oauth_state"))
-    asked = current_asked()
-    target = latchkey.redirects.checked(flow.redirect_to)
+        # Without its cookie the flow is not spent, and only the error goes to its target.
+        known = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
+        return providers.redirect_with_refusal(Ending.of(known), ApiError("bad_oauth_state"))
+    asked, ending = current_asked(), Ending.of(flow)
     try:
         identity = oauth.identify(asked, flow, name, query)
         if flow.user_id:
             g.note(user_id=flow.user_id, provider=flow.provider)
             identities.link(asked, flow, identity)
-            return redirect_done(target, "identity_linked", "Identity linked")
-        hook = None if latchkey.redirects.is_own_page(target) else asked.parts.token_hook
+            return redirect_done(ending, "identity_linked", "Identity linked")
+        hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
         outcome = sign_in(asked, identity, hook, code_challenge=flow.code_challenge)
-        return redirect_signed_in(target, outcome, way=flow.provider)
+        return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
             raise
-        return providers.redirect_with_refusal(flow.redirect_to, error)
+        return providers.redirect_with_refusal(ending, error)

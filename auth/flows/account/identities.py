@@ -37,7 +37,13 @@ def require_manual_linking(asked: Asked) -> None:
 
 
 def begin(
-    asked: Asked, provider: Provider, *, scopes: str | None, redirect_to: str | None, given: Proof | None
+    asked: Asked,
+    provider: Provider,
+    *,
+    scopes: str | None,
+    redirect_to: str | None,
+    code_challenge: str | None,
+    given: Proof | None,
 ) -> str:
     """Begin a flow for the caller, and return its state."""
     removal.require_of_settings(provider.name)
@@ -54,6 +60,7 @@ def begin(
             state,
             secrets,
             redirect_to=redirect_to,
+            code_challenge=code_challenge,
             user_id=caller.id,
             session_id=session_id,
         )

@@ -167,6 +167,7 @@ def _use(
         authorization_code=code,
         # Only the application may use the code.
         redirect_to=target_of(asked, link) if session else link.redirect_to,
+        has_challenge=link.code_challenge is not None,
         members=done.members,
         is_elsewhere=is_elsewhere,
         purpose=link.purpose,
@@ -195,7 +196,8 @@ def _use_for_change(
         proof = Proof(method=method, told=frozenset({told}))
         session = open_session(asked, act, present, proof, issue)
     done.record(act, link, session)
-    return Outcome(session=session, redirect_to=link.redirect_to)
+    has_challenge = link.code_challenge is not None
+    return Outcome(session=session, redirect_to=link.redirect_to, has_challenge=has_challenge)
 
 
 def _signs_in(found: Found, person: Person, receiver: Receiver) -> bool:

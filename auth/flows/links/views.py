@@ -23,6 +23,7 @@ from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas, forms, redirects
 from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import address, page, redirect_to_own
+from auth.web.html.redirects import Ending
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import queries
@@ -239,7 +240,8 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
     if link_type in _DONE:
-        return redirects.redirect_done(target, link_type, _DONE[link_type])
+        ending = Ending(target, has_challenge=outcome.has_challenge)
+        return redirects.redirect_done(ending, link_type, _DONE[link_type])
     return redirects.redirect_signed_in(target, outcome, link_type)
 
 
@@ -254,7 +256,7 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
     if not latchkey.redirects.is_own_page(target):
-        return redirects.redirect_done(target, "undo", _DONE["undo"])
+        return redirects.redirect_done(Ending(target), "undo", _DONE["undo"])
     if given is None:
         return redirect_to_own("verify/done", "undone")
     kept = waiting.keep_address(asked, given, **cookies.bound(), has_asked=False)
@@ -271,13 +273,18 @@ def _redirect_elsewhere(outcome: Outcome, session: Session, target: str) -> Resp
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
-    target = _target(query, None)
+    # A dead link is known while its row stands. With a challenge, the application has named the target.
+    link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), id=None)
+    has_challenge = link is not None and link.code_challenge is not None
+    target = _target(query, link.redirect_to if link and has_challenge else None)
     leads_to_password = query["type"] in targets.TO_PASSWORD or redirects.is_password_page(target)
     if not latchkey.redirects.is_own_page(target) or not leads_to_password:
-        return redirects.redirect_with_error(target, "access_denied", error)
+        ending = Ending(target, has_challenge=has_challenge)
+        return redirects.redirect_with_error(ending, "access_denied", error)
     # In a signed-in browser, that page would ask for another user's password.
     if error.error_code != "otp_expired":
-        return redirects.redirect_with_error(f"{latchkey.settings.base_url}/sign-in", "access_denied", error)
+        ending = Ending(f"{latchkey.settings.base_url}/sign-in")
+        return redirects.redirect_with_error(ending, "access_denied", error)
     g.refused_because = error.error_code
     return _dead_link_page(query["type"])
 

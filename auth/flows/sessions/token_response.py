@@ -96,6 +96,8 @@ class Outcome:
     session: Session | None = None
     authorization_code: str | None = None
     redirect_to: str | None = None
+    # Whether the link has a code challenge.
+    has_challenge: bool = False
     # Further members of the response: `recent_changes`, and `password_removed` by the first proof.
     members: dict[str, Any] = field(default_factory=dict)
     # Another browser requested the link: the application gets nothing.

@@ -81,7 +81,7 @@ def identify(
         provider.log_failure("the browser returned to another provider's redirect URI")
         raise ApiError("bad_oauth_callback")
     if "error" in query or "code" not in query:
-        refusal = ProviderRefusal(query.get("error"))
+        refusal = ProviderRefusal(provider.error_of(query))
         # The user refused.
         if refusal.error != "access_denied":
             refusal.details = said(query.get("error"), query.get("error_description")) or "no code"

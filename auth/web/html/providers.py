@@ -14,7 +14,7 @@ from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.redirects import redirect_with_error
+from auth.web.html.redirects import Ending, redirect_with_error
 
 # RFC 6749, section 4.1.2.1. The others are `access_denied`.
 _ERRORS = {
@@ -43,7 +43,9 @@ def begin_sign_in(
         wishes = secrets | {"asks_again": asks_again}
         response = redirect_to_provider(provider, state, wishes, browser, status)
     except ProviderRefusal as refusal:
-        response = redirect_with_refusal(redirect_to, refusal)
+        url = latchkey.redirects.checked(redirect_to)
+        ending = Ending(url, has_challenge=code_challenge is not None)
+        response = redirect_with_refusal(ending, refusal)
         response.status_code = status
         return response
     write_flow(
@@ -59,9 +61,9 @@ def begin_sign_in(
     return response
 
 
-def redirect_with_refusal(redirect_to: str | None, error: ApiError) -> Response:
+def redirect_with_refusal(ending: Ending, error: ApiError) -> Response:
     known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
-    return redirect_with_error(latchkey.redirects.checked(redirect_to), known, error)
+    return redirect_with_error(ending, known, error)
 
 
 def redirect_to_provider(

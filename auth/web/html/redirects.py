@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
+from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from flask import Response, request
@@ -142,22 +143,54 @@ def entrance(target: str) -> Destination:
     return Destination().or_site() if is_site else Destination(url, next="here")
 
 
-def redirect_with_error(target: str, error: str, refusal: ApiError) -> Response:
-    """Redirect with an error (RFC 6749, section 4.1.2.1) in the fragment, or in the query of our page."""
+class Flow(Protocol):
+    """A row with a flow or link that leads to an application."""
+
+    @property
+    def redirect_to(self) -> str | None: ...
+    @property
+    def code_challenge(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Where a flow ends: an allowed URL. With a code challenge, its server reads the query, which has the
+    code.
+    """
+
+    url: str
+    has_challenge: bool = False
+
+    @classmethod
+    def of(cls, flow: Flow | None) -> "Ending":
+        """Return the end of a flow; of None, the site."""
+        if flow is None:
+            return cls(latchkey.settings.site_url)
+        url = latchkey.redirects.checked(flow.redirect_to)
+        return cls(url, has_challenge=flow.code_challenge is not None)
+
+    def redirect_with(self, members: Mapping[str, str]) -> Response:
+        """Redirect with members in the fragment, which old clients read, and perhaps in the query too."""
+        url = with_query(self.url, members) if self.has_challenge else self.url
+        return redirect(with_fragment(url, members))
+
+
+def redirect_with_error(ending: Ending, error: str, refusal: ApiError) -> Response:
+    """Redirect with an error (RFC 6749, section 4.1.2.1), or to our page, which shows it."""
     g.refused_because = refusal.error_code
     code = {"error_code": refusal.error_code}
     # For developers, who do not read the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
-    if latchkey.redirects.is_own_page(target):
-        return redirect(with_query(target, forms.signed_query(**code, **reason)))
-    return redirect(with_fragment(target, {"error": error, **code, "error_description": refusal.msg}))
+    if latchkey.redirects.is_own_page(ending.url):
+        return redirect(with_query(ending.url, forms.signed_query(**code, **reason)))
+    return ending.redirect_with({"error": error, **code, "error_description": refusal.msg})
 
 
-def redirect_done(target: str, what: str, message: str) -> Response:
-    """Redirect with a message in the fragment, or to a page of ours that shows the result."""
-    if latchkey.redirects.is_own_page(target):
-        return redirect(with_query(target, forms.signed_query(done=what)))
-    return redirect(with_fragment(target, {"message": message, "type": what}))
+def redirect_done(ending: Ending, what: str, message: str) -> Response:
+    """Redirect with a message, or to a page of ours that shows the result."""
+    if latchkey.redirects.is_own_page(ending.url):
+        return redirect(with_query(ending.url, forms.signed_query(done=what)))
+    return ending.redirect_with({"message": message, "type": what})
 
 
 def redirect_onward(destination: Destination, done: str | None = None, level: Level = Level.AAL2) -> Response:
@@ -227,4 +260,4 @@ def redirect_after_sign_in(destination: Destination) -> Response:
         if error.error_code not in ("hook_refused", "hook_failed"):
             raise
         # The user is signed in here, perhaps with a spent code, and may try again.
-        return redirect_with_error(destination.own_url("sign-in"), "access_denied", error)
+        return redirect_with_error(Ending(destination.own_url("sign-in")), "access_denied", error)

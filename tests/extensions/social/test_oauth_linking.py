@@ -221,7 +221,8 @@ class TestSecondSubject:
     def test_second_subject_is_not_linked_by_address(self, service, google, alice_at_google, database, query):
         be(google, "another-at-google", ALICE)
         before = database.everything(*TABLES)
-        assert_failed(service.sign_in("google", **query), "identity_already_exists")
+        failed = service.sign_in("google", **query)
+        assert_failed(failed, "identity_already_exists", has_challenge=bool(query))
         assert database.everything(*TABLES) == before
 
 
@@ -235,7 +236,7 @@ def test_ban_refuses_every_identity_until_it_ends(service, google, github, alice
     body = {"provider": "google", "id_token": google.id_token()}
     assert_error(service.client.post("/token?grant_type=id_token", json=body), 403, "user_banned")
     for provider, query in (("google", WITH_CHALLENGE), ("github", {})):
-        assert_failed(service.sign_in(provider, **query), "user_banned")
+        assert_failed(service.sign_in(provider, **query), "user_banned", has_challenge=bool(query))
     assert database.everything(*TABLES) == before
     database.run("UPDATE users SET banned_until = now() - interval '1 second'")
     service.signed_in("google")

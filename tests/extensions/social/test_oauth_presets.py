@@ -1,5 +1,6 @@
 """The presets: each links to its documentation, and reads the samples shown there."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -224,3 +225,68 @@ class TestAzure:
         azure.claims = {"iss": f"{azure.url}/{other}/v2.0", "tid": other}
         assert_failed(service.sign_in("azure"), *FAILED)
         assert database.count("users") == 1
+
+
+# What providers say of an address, and which of them mean yes by it.
+WORDS: list[Any] = [
+    *(True, "true", 1, "1"),
+    *(
+        False,
+        "false",
+        0,
+        "0",
+        None,
+        "True",
+        "TRUE",
+        "yes",
+        "verified",
+        2,
+        1.0,
+        "",
+        [],
+        {},
+        [True],
+        {"yes": True},
+    ),
+]
+YES: dict[str, list[Any]] = {"azure": [True, "true", "1"], "zoom": [1]}
+
+
+# Those whose sample itself says it, and not a list of addresses.
+SAYING = [
+    name
+    for name in NAMES
+    if PRESETS[name].email_verified and not PRESETS[name].gives_verified_only and name not in EMAILS
+]
+
+
+@pytest.mark.parametrize("name", sorted({*SAYING} - WITHOUT_EMAIL))
+def test_address_is_verified_by_the_own_words_of_the_provider_alone(sampled, provider, name):
+    yes = [repr(word) for word in YES.get(name, [True, "true"])]
+    read = sampled.parts.providers[name]._identity
+    sample, path = SAMPLES[name], PRESETS[name].email_verified.split(".")
+    for word in WORDS:
+        found = copy.deepcopy(sample)
+        inner = found
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = word
+        assert (read(found).email is not None) == (repr(word) in yes), word
+
+
+CANCELLED = {
+    "apple": ["user_cancelled_authorize"],
+    "linkedin": ["user_cancelled_login", "user_cancelled_authorize"],
+    "workos": ["signin_consent_denied"],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_user_who_cancels_is_told_so_and_nothing_is_logged(sampled, provider, name, capfd):
+    for word in (*CANCELLED.get(name, []), "access_denied"):
+        provider.response = {"error": word, "code": None}
+        browser = sampled.browser()
+        page = sampled.sign_in(name, browser)
+        page = browser.submit() if name == "apple" else page
+        assert_failed(page, "bad_oauth_callback", "access_denied")
+    assert "provider_failed" not in capfd.readouterr().err

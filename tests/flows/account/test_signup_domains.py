@@ -113,7 +113,8 @@ class TestProviders:
         be(google, OUTSIDE)
         before = database.everything("users", "identities", "sessions")
         for query in ({}, WITH_CHALLENGE):
-            assert_failed(service.sign_in("google", **query), "email_address_not_authorized")
+            failed = service.sign_in("google", **query)
+            assert_failed(failed, "email_address_not_authorized", has_challenge=bool(query))
         body = {"provider": "google", "id_token": google.id_token()}
         assert_error(service.client.post("/token?grant_type=id_token", json=body), *REFUSED)
         assert database.everything("users", "identities", "sessions") == before

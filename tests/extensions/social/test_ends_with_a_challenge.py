@@ -1,0 +1,103 @@
+"""Flows with a code_challenge that end without a code: the server behind the target reads the query, and old clients
+the fragment (RFC 6749, section 4.1.2.1, and GoTrue).
+"""
+
+import pytest
+
+from tests.support.answers import A_SENTENCE, assert_ok
+from tests.support.fake_provider import Answer
+from tests.support.links import EXPIRED, ON_ITS_WAY, WITH_CHALLENGE, fragment, location, single
+from tests.support.oauth import APPLICATION, FAILED, SITE, STALE, assert_failed, link
+from tests.support.users import NEW_EMAIL
+
+pytest_plugins = ["tests.support.oauth_fixtures"]
+TO_APPLICATION = {"redirect_to": APPLICATION, **WITH_CHALLENGE}
+
+
+def ends(url: str) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return the target of a redirect, and the parameters of its query and of its fragment."""
+    url, _, in_fragment = url.partition("#")
+    url, _, in_query = url.partition("?")
+    return url, single(in_query) if in_query else {}, single(in_fragment)
+
+
+def test_refusal_of_the_provider_is_in_the_query_too(service, google):
+    google.response = {"error": "access_denied", "code": None}
+    failed = service.sign_in("google", **TO_APPLICATION)
+    assert_failed(failed, "bad_oauth_callback", "access_denied", APPLICATION, has_challenge=True)
+    google.response = {"error": "access_denied", "code": None}
+    assert_failed(
+        service.sign_in("google", redirect_to=APPLICATION), "bad_oauth_callback", "access_denied", APPLICATION
+    )
+
+
+def test_provider_that_does_not_answer_is_in_the_query_too(make_service, google):
+    google.instead[google.DISCOVERY] = Answer(503)
+    failed = make_service().sign_in("google", **TO_APPLICATION)
+    assert_failed(failed, "bad_oauth_callback", "temporarily_unavailable", APPLICATION, has_challenge=True)
+
+
+class TestLostCookie:
+    """The flow is read by its state, and not spent: only an error goes to its target, and never a code."""
+
+    def test_error_goes_to_the_target_of_the_flow_which_stays(self, service, google, database):
+        google.person = {"sub": "dave", "email": "dave@example.com", "email_verified": True}
+        browser = service.browser()
+        url = service.return_url(browser, "google", **TO_APPLICATION)
+        for stranger in (service.browser(), service.browser()):
+            assert_failed(stranger.visit(url), *STALE, APPLICATION, has_challenge=True)
+        assert (database.count("oauth_flows"), database.count("users")) == (1, 0)
+        assert "?code=" in browser.visit(url).url
+
+    def test_without_a_challenge_it_is_in_the_fragment_alone(self, service):
+        url = service.return_url(service.browser(), "google", redirect_to=APPLICATION)
+        assert_failed(service.browser().visit(url), *STALE, APPLICATION)
+
+    def test_target_that_is_no_longer_allowed_gets_nothing(self, service, database):
+        url = service.return_url(service.browser(), "google", **TO_APPLICATION)
+        database.run("UPDATE oauth_flows SET redirect_to = 'https://evil.example/'")
+        assert_failed(service.browser().visit(url), *STALE, has_challenge=True)
+
+    def test_linking_that_no_browser_has_agreed_to_is_unknown(self, service, alice, database):
+        session = alice.open_session(service.client)
+        session.get(f"/user/identities/authorize?provider=google&redirect_to={APPLICATION}")
+        state = database.value("SELECT count(*) FROM oauth_flows WHERE browser_hash IS NULL")
+        assert state == 1
+        assert_failed(
+            service.browser().visit(f"{service.callback('google')}?state={'x' * 43}&code=x"), *STALE
+        )
+
+
+def test_linked_identity_is_said_in_the_query_too(service, google, alice, database):
+    google.person = {"sub": "alice", "email": "else@example.com", "email_verified": True}
+    page = link(service, alice.open_session(), "google", None, **TO_APPLICATION)
+    said = {"message": "Identity linked", "type": "identity_linked"}
+    assert ends(page.url) == (APPLICATION, said, said)
+    assert database.count("identities", "provider = 'google'") == 1
+
+
+class TestMailedLinks:
+    def test_dead_link_is_said_in_the_query_while_its_row_stands(self, client, alice, outbox, database):
+        asked = {"email": alice.email, "redirect_to": f"{SITE}/there", **WITH_CHALLENGE}
+        assert_ok(client.post("/magiclink", json=asked), ON_ITS_WAY)
+        path = f"/verify?token={outbox.last().token}&type=magiclink"
+        assert "?code=" in location(client.get(path))
+        assert ends(location(client.get(path))) == (f"{SITE}/there", EXPIRED, EXPIRED)
+        database.run("DELETE FROM one_time_tokens")
+        assert fragment(client.get(path)) == EXPIRED
+
+    def test_confirmed_change_is_said_in_the_query_too(self, client, alice, outbox):
+        session = alice.open_session()
+        change = {"email": NEW_EMAIL, "redirect_to": f"{SITE}/there", **WITH_CHALLENGE}
+        assert session.put("/user", json=change).status_code == 200
+        done = client.get(f"/verify?token={outbox.last(NEW_EMAIL).token}&type=email_change")
+        said = {"message": A_SENTENCE, "type": "email_change"}
+        assert ends(location(done)) == (f"{SITE}/there", said, said)
+
+
+@pytest.mark.parametrize("challenge", [{}, WITH_CHALLENGE], ids=["tokens", "code"])
+def test_unknown_code_ends_at_the_target(service, challenge):
+    browser = service.browser()
+    sent = service.leave(browser, "google", redirect_to=APPLICATION, **challenge)
+    page = browser.visit(f"{service.callback('google')}?state={sent['state']}&code=made-up")
+    assert_failed(page, *FAILED, APPLICATION, has_challenge=bool(challenge))
