@@ -11,7 +11,8 @@ KEPT = 500
 
 def keep(db: Database, sealer: Sealer, message: Message) -> None:
     """Keep a message instead of its earlier attempts. Raises `psycopg2.Error`."""
-    content = {name: getattr(message, name) for name in ("subject", "text", "html", "link", "code")}
+    kept = ("subject", "text", "html", "link", "code", "refused_target")
+    content = {name: getattr(message, name) for name in kept}
     sealed = sealer.seal_json(content, _bound_to(message.id))
     queries.keep_in_dev_inbox(db, id=message.id, sealed=sealed, keep=KEPT)
 
@@ -20,7 +21,7 @@ def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list
     found = []
     for row in queries.select_dev_inbox(db, recipient=recipient):
         if content := _open(sealer, row):
-            message = row._asdict() | content
+            message = row._asdict() | {"refused_target": None} | content
             del message["sealed"], message["html"]
             found.append(message)
     return found

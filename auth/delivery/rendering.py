@@ -144,7 +144,8 @@ class Templates:
         if row.channel == "email":
             subject, _, text = text.partition("\n")
         subject, text = " ".join(subject.split()), text.strip("\n") + "\n"
-        return Message(row.id, row.kind, row.created_at, subject, text, html, link, code)
+        refused_target = row.variables.get("refused_target")
+        return Message(row.id, row.kind, row.created_at, subject, text, html, link, code, refused_target)
 
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""

@@ -47,6 +47,8 @@ class Noted:
     subject: dict[str, Any] | None = None
     # Limits that Flask-Limiter does not count.
     windows: tuple[Window, ...] = ()
+    # On this machine, the `redirect_to` that is not allowed, without query and fragment.
+    refused_target: str | None = None
 
     def note(
         self,

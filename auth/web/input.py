@@ -1,5 +1,6 @@
 """Request bodies and queries, checked by marshmallow schemas."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -15,7 +16,6 @@ from auth.core.logs import ThrottledLog
 from auth.web import current_g, current_request, dialect, fields, g
 from auth.web.application import FORM
 from auth.web.asked import Asked
-from auth.web.context import Latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
 from auth.web.schemas import Input
@@ -101,26 +101,30 @@ def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
 def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query: None if missing, that of `allowed_redirect` otherwise."""
     sent = sent_redirect(asked, body)
-    return allowed_redirect(asked.parts, sent) if sent else None
+    return allowed_redirect(asked, sent) if sent else None
 
 
-def allowed_redirect(parts: Latchkey, url: str) -> str:
+def allowed_redirect(asked: Asked, url: str) -> str:
     """Return a URL that may receive tokens: the given one or, with a line in the log, the site's.
 
-    Refuse it instead, for the developer, while AUTH_BASE_URL is this machine.
+    Refuse it instead, for the developer, while AUTH_BASE_URL is this machine. Clients of the dialect expect
+    the site there too, and the development inbox names the target.
     """
-    if allowed := parts.redirects.allowed(url):
+    redirects, is_local = asked.parts.redirects, asked.settings.is_local
+    if allowed := redirects.allowed(url):
         return allowed
+    # In production, the rest of the URL may contain a secret.
+    target = re.split("[?#]", url)[0][:255] if is_local else None
     host = None
     with suppress(ValueError):
         host = (urlsplit(url).hostname or "")[:255]
     reason = "neither at the origin of AUTH_SITE_URL nor on AUTH_REDIRECT_ALLOW_LIST"
-    # The rest of the URL may contain a secret.
-    _redirect_refused.count(host=host, reason=reason)
-    if parts.settings.is_local:
+    _redirect_refused.count(host=host, reason=reason, **({"target": target} if target else {}))
+    if is_local and not asked.in_dialect:
         details = "redirect_to: must be at the origin of AUTH_SITE_URL or on AUTH_REDIRECT_ALLOW_LIST"
         raise ApiError("validation_failed", details)
-    return parts.redirects.site_url
+    asked.noted.refused_target = target
+    return redirects.site_url
 
 
 def known_id(text: str, key: str) -> str:

@@ -23,6 +23,8 @@ class Message:
     html: str | None = None
     link: str | None = None
     code: str | None = None
+    # For the development inbox: the target of the request, which is not allowed.
+    refused_target: str | None = None
 
     @property
     def token(self) -> str:

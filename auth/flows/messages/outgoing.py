@@ -123,6 +123,8 @@ class Message:
             variables["code_lifetime"] = self._code_lifetime
         if self._channel:
             variables["channel"] = self._channel
+        if self._asked.noted.refused_target and self._asked.settings.dev_inbox:
+            variables["refused_target"] = self._asked.noted.refused_target
         sealed = self._asked.parts.sealer.seal_json(secrets, self.id) if secrets else None
         queries.write_message(
             tx,

@@ -54,7 +54,7 @@ class Destination:
     def read(cls, values: Mapping[str, str]) -> "Destination":
         """Read a query or form. Refuse what `allowed_redirect` refuses."""
         sent = values.get("redirect_to")
-        checked = allowed_redirect(current_parts(), sent) if sent else None
+        checked = allowed_redirect(current_asked(), sent) if sent else None
         redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
         next_page = values.get("next") if own_page(values.get("next")) else None
         then = "site" if values.get("then") == "site" else None

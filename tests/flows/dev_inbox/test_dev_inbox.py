@@ -80,6 +80,7 @@ class TestMessages:
             "subject": "Sign in to localhost:8000",
             "link": link,
             "code": CODE,
+            "refused_target": None,
             "created_at": A_TIMESTAMP,
             "outcome": "sent",
             "last_error": None,

@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
+from tests.support.deliverers import deliver_due
 from tests.support.links import BROWSER, CHALLENGE, Outbox, follow, fragment, path, press, query
 from tests.support.users import ALICE, DAVE, PASSWORD
 
@@ -142,6 +143,26 @@ class TestCreatingALink:
         assert database.everything() == before
         page = client.get(f"/sign-in?redirect_to={target}", headers=BROWSER)
         assert (page.status_code, DETAILS in page.text) == (400, True)
+
+    def test_clients_of_the_dialect_get_the_site_and_the_log_and_the_inbox_name_the_target(
+        self, make_app, service_role, alice, database, capfd
+    ):
+        app = make_app(AUTH_SITE_URL=SITE, AUTH_DEV_INBOX="true")
+        client = app.test_client()
+        target = "https://evil.example/there?secret=1#/x"
+        for route in ("otp", "recover", "signup"):
+            body = {"email": alice.email if route != "signup" else DAVE, **ROUTES.get(f"/{route}", {})}
+            answer = client.post(f"/auth/v1/{route}", json=body, query_string={"redirect_to": target})
+            assert answer.status_code == 200, answer.text
+        assert set(stored_targets(database)) <= {SITE}
+        assert '"target": "https://evil.example/there"' in capfd.readouterr().err
+        deliver_due(app.extensions["latchkey"])
+        kept = client.get("/dev/inbox", headers=service_role)
+        assert {each["refused_target"] for each in kept.json} == {"https://evil.example/there"}
+        page = client.get("/dev/inbox", headers=service_role | BROWSER)
+        assert "redirect_to=https://evil.example/there is neither" in page.text
+        at = client.get("/auth/v1/authorize", query_string={"provider": "x", "redirect_to": target})
+        assert at.json["error_code"] == "oauth_provider_not_supported"
 
     def test_body_takes_precedence_over_the_query(self, client, alice, database):
         body = {"email": alice.email, "redirect_to": "https://app.example.com/body"}
