@@ -374,7 +374,7 @@ def two_step(page_client: PageClient) -> None:
     app = factors.App("", key[0].replace(" ", ""))
     page_client.press("account/two-step/verify", code=app.wrong_code())
     page_client.shows("two-step, wrong code", "That code is wrong.")
-    page_client.press("preferences", theme="dark")
+    page_client.press("preferences", language=page_client.language)
     page_client.shows("two-step, without the secret", "Enter the code that your authenticator app shows.")
     page_client.press("account/two-step/verify", code=app.code())
     page_client.shows("recovery codes", "Save your recovery codes")

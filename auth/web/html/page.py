@@ -7,6 +7,7 @@ import functools
 import math
 import re
 from datetime import date
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,10 @@ from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.html import forms
 
+# The providers with a mark of ours. The others show the first letter of their title.
+_MARKED = PRESETS.keys() & {
+    path.stem for path in (Path(__file__).parent / "templates" / "marks").glob("*.svg")
+}
 # The languages, each with its own name.
 LANGUAGES = {code: texts["common.language"] for code, texts in built_in("pages").items()}
 _CSP = (
@@ -231,7 +236,7 @@ def provider(name: str) -> dict[str, Any]:
     """Return a provider's title, and the URL of its logo or the template of its mark, if it has one."""
     title = names.provider(name, latchkey.settings.providers) or name
     logo = _logo(f"{PROVIDER_PREFIX}{name.upper()}_LOGO", f"brand/logo/{name}")
-    mark = f"marks/{name}.svg" if name in PRESETS else None
+    mark = f"marks/{name}.svg" if name in _MARKED else None
     return {"name": name, "title": title, "logo": logo, "mark": None if logo else mark}
 
 
