@@ -12,9 +12,11 @@ from pathlib import Path as _Path
 # Before the current directory, whose modules gunicorn prefers.
 _sys.path.insert(0, str(_Path(__file__).resolve().parent))
 
+from auth.core.log_writer import writer as _writer
 from auth.ops.processes import starting as _starting
 from auth.ops.processes import supervisor as _supervisor
 
+_writer.start()
 _settings = _supervisor.settings()
 
 bind = _starting.address(_settings)

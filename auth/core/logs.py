@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 from dotenv import dotenv_values
 
+from auth.core.log_writer import writer
 from auth.core.settings import Settings
 
 _ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -45,14 +47,18 @@ class _Logger:
     def msg(self, line: str) -> None:
         # One write, without the lock of `sys.stderr`. A lost line must not fail its request.
         with contextlib.suppress(OSError, ValueError):
-            os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
+            writer.write(sys.stderr.fileno(), f"{line}\n".encode(errors="backslashreplace"))
 
     debug = info = warning = error = msg
 
 
 def say(settings: Settings, line: str, level: str = "info") -> None:
     """Write a line for the operator at any log level: plain text, or an event if the log is JSON."""
-    print(_event(line, level) if _is_json(settings) else line, file=sys.stderr, flush=True)
+    print(_line(settings, line, level), file=sys.stderr, flush=True)
+
+
+def _line(settings: Settings, text: str, level: str) -> str:
+    return _event(text, level) if _is_json(settings) else text
 
 
 def start_failure(text: str) -> str:
@@ -91,6 +97,7 @@ def configure(settings: Settings, context: Callable[[], Mapping[str, object]] = 
             colors=sys.stderr.isatty(), exception_formatter=plain, sort_keys=False
         )
         processors += [_printable, _brief, console]
+    writer.as_line = partial(_line, settings, level="warning")
     # urllib3's warnings quote URLs, which may contain secrets.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]

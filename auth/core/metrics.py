@@ -8,10 +8,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from prometheus_client import Metric, values
+from prometheus_client import Counter, Metric, values
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.values import MultiProcessValue
 
+from auth.core.log_writer import writer
 from auth.core.settings.state import METRICS_DIRECTORY, METRICS_SLOT
 
 
@@ -19,6 +20,21 @@ def join() -> None:
     """Count in the files of this process's slot. Metrics created before this call are not in files."""
     slot = os.environ.get(METRICS_SLOT, "delivery")  # `latchkey deliver` has no master
     values.ValueClass = MultiProcessValue(lambda: slot)
+
+
+class LostLines:
+    """Counts the lines of this process's log that are lost."""
+
+    def __init__(self) -> None:
+        self._counter = Counter(
+            "latchkey_log_lines_lost", "Lines of the log that were lost: it was not read."
+        )
+        self._counted = 0
+
+    def count(self) -> None:
+        lost = writer.lost
+        self._counter.inc(lost - self._counted)
+        self._counted = lost
 
 
 class Files(MultiProcessCollector):

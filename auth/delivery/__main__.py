@@ -16,6 +16,7 @@ import structlog
 from auth.core import logs, settings
 from auth.core.keys import fingerprints
 from auth.core.keys.key_ring import KeyRing
+from auth.core.log_writer import writer
 from auth.core.settings.constants import statement_constants
 from auth.core.settings.state import HEARTBEAT, METRICS_DIRECTORY
 from auth.delivery.attempts import FailureLog
@@ -28,6 +29,7 @@ _CONNECTIONS = 4
 
 
 def main() -> None:
+    writer.start()
     _call_at_the_end(sys.exit)
     # Requests must not slow down while a message is sent: that would reveal known addresses.
     os.nice(19)

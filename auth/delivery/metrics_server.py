@@ -36,8 +36,8 @@ def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )
     registry = CollectorRegistry()
-    registry.register(metrics.Files())
     registry.register(_Measured(settings, db))
+    registry.register(metrics.Files())
     served = settings.metrics_bind or "", registry
     threading.Thread(target=_serve, args=served, name="metrics", daemon=True).start()
     return lambda channel, outcome: attempts.labels(channel, outcome).inc()
@@ -89,6 +89,7 @@ class _Measured(Collector):
         self._lock = threading.Lock()
         self._measured: list[Metric] = []
         self._measured_at = -_REUSED_FOR
+        self._lost_lines = metrics.LostLines()
 
     def collect(self) -> Iterable[Metric]:
         with self._lock:
@@ -98,6 +99,7 @@ class _Measured(Collector):
             return self._measured
 
     def _measure(self) -> Iterator[Metric]:
+        self._lost_lines.count()
         yield InfoMetricFamily("latchkey", "The running release.", {"version": auth.__version__})
         workers = state.wanted_workers()
         if workers is not None:

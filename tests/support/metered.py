@@ -9,7 +9,7 @@ from tests.support.processes import children_of, free_port, serves, wait_until
 
 
 class Metered:
-    def __init__(self, serve: Any, command: list[str] | None = None, **changes: str) -> None:
+    def __init__(self, serve: Any, command: list[str] | None = None, **changes: Any) -> None:
         self.address = f"127.0.0.1:{free_port()}"
         self._serving = serve(command, AUTH_METRICS_BIND=self.address, **changes)
         self.service = self._serving.service

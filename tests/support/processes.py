@@ -179,8 +179,10 @@ class Service:
         command: list[str] | None = None,
         directory: str | Path = CHECKOUT,
         user: str | None = None,
+        log_to: Any = None,
         **environment: str,
     ) -> None:
+        """`log_to` is a descriptor for the log and the output, which are then not read here."""
         self.state_dir = state_dir
         self._directory = directory
         self.port = int(environment.get("PORT") or free_port())
@@ -197,6 +199,7 @@ class Service:
         }
         self._command = command or [sys.executable, *GUNICORN]
         self._user = user
+        self._log_to = log_to
 
     def __enter__(self) -> Self:
         self._start()
@@ -212,8 +215,8 @@ class Service:
         with self._output.open("wb") as output, self._log.open("wb") as log:
             how: dict[str, Any] = {
                 "stdin": subprocess.DEVNULL,
-                "stdout": output,
-                "stderr": log,
+                "stdout": output if self._log_to is None else self._log_to,
+                "stderr": log if self._log_to is None else self._log_to,
                 "start_new_session": True,
                 **as_user(self._user),
             }
@@ -275,7 +278,8 @@ class Service:
         assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.text()}"
         try:
             # Workers of a killed service may still answer on this port.
-            return any(line.startswith("Serving ") for line in self.said()) and self.get("/health")[0] == 200
+            started = self._log_to is not None or any(line.startswith("Serving ") for line in self.said())
+            return started and self.get("/health")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 

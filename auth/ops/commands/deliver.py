@@ -7,6 +7,7 @@ import psycopg2
 
 from auth.cli import load_settings
 from auth.core.keys import fingerprints
+from auth.core.log_writer import writer
 from auth.core.settings import state
 from auth.ops.processes import start_checks
 from sql import Database
@@ -21,6 +22,7 @@ def command() -> None:
     \b
     Example: AUTH_DELIVER=false make run & latchkey deliver
     """
+    writer.start()
     settings = load_settings()
     database_url = settings.find_database()
     with contextlib.suppress(psycopg2.Error):  # the delivery process waits for the database
@@ -33,5 +35,6 @@ def command() -> None:
     for notice in start_checks.notices(settings):
         click.echo(notice, err=True)
     click.echo("Delivering. Press Ctrl-C to stop.", err=True)
+    writer.finish()
     # Exec, because this process has loaded more than delivery needs.
     os.execve(sys.executable, [sys.executable, "-W", "ignore", "-m", "auth.delivery"], environment)  # noqa: S606

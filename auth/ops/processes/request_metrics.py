@@ -79,6 +79,7 @@ class _Samples:
             "New passwords that were accepted without an answer about leaks.",
         )
         self._counted = {self._refused: 0, self._timeouts: 0, self._unasked: 0}
+        self._lost_lines = metrics.LostLines()
 
     def run(self) -> None:
         while True:
@@ -95,6 +96,7 @@ class _Samples:
             ):
                 counter.inc(total - self._counted[counter])
                 self._counted[counter] = total
+            self._lost_lines.count()
             begin = time.monotonic()
             time.sleep(_SAMPLE_INTERVAL)
             self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))

@@ -4,9 +4,9 @@ A HUP executes only that file again, so this module keeps no settings: `auth.cor
 
 The master creates the application, and its workers, which are forks, share that memory. Before a fork nothing
 may exist that two workers cannot share: no connection, thread, random state, open file or metric (which opens
-a file). So `create_app` opens nothing, `wsgi.py` starts threads and opens files in the worker, and the start
-of the service closes its connections. The delivery process needs threads, but gevent has patched the master,
-so it is a separate program.
+a file). So `create_app` opens nothing, `wsgi.py` starts threads and opens files in the worker, the start of
+the service closes its connections, and the thread that writes the log ends. The delivery process needs
+threads, but gevent has patched the master, so it is a separate program.
 """
 
 import gc

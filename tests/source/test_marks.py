@@ -1,0 +1,34 @@
+"""The marks of providers and icons: each that a page names has a file, and each file is named."""
+
+import re
+from pathlib import Path
+
+from auth.core.settings.presets import PRESETS
+from tests.support.contract import OPENAPI
+
+AUTH = OPENAPI.parent / "auth"
+FILES = {path.stem for path in (AUTH / "web" / "html" / "templates" / "marks").glob("*.svg")}
+# Lines that choose a mark name all of those that they choose from.
+_CHOICE = re.compile(r"^.*marks(?:/| =).*$", re.MULTILINE)
+
+
+def named() -> set[str]:
+    """Return the quoted words of all lines that choose a mark, and the names in paths of marks."""
+    found: set[str] = set()
+    for path in (*AUTH.rglob("*.html"), *AUTH.rglob("*.py")):
+        for line in _CHOICE.findall(Path(path).read_text()):
+            found |= {*re.findall(r"marks/(\w+)\.svg", line), *re.findall(r"[\"'](\w+)[\"']", line)}
+    return found
+
+
+def test_each_mark_that_a_page_names_has_a_file():
+    included = {
+        name
+        for path in AUTH.rglob("*.html")
+        for name in re.findall(r"include \"marks/(\w+)\.svg\"", path.read_text())
+    }
+    assert included - FILES == set()
+
+
+def test_each_file_is_the_mark_of_a_preset_or_named_by_a_page():
+    assert FILES - named() - PRESETS.keys() == set()
