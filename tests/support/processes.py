@@ -252,6 +252,19 @@ class Service:
         """Return its output."""
         return self._output.read_text() + self.log()
 
+    def written(self) -> int:
+        """Return the length of its output once that has the lines of all requests so far: a thread writes them."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", "/settings")
+            response = connection.getresponse()
+            response.read()
+        finally:
+            connection.close()
+        id = response.getheader("X-Request-Id") or ""
+        wait_until(lambda: id in self.text())
+        return len(self.text())
+
     def log(self) -> str:
         """Return its log (standard error), without the messages that it prints when there is no mail server."""
         return self._log.read_text()
