@@ -333,7 +333,7 @@ class TestFiles:
     def test_backup_that_fails_its_rehearsal_does_not_appear(
         self, environment, database, client, alice, tmp_path
     ):
-        database.run("UPDATE user_objects SET object = '{}'")
+        database.run("UPDATE user_objects SET last_sign_in_at = now()")
         done = latchkey("backup", tmp_path / "backup.age", **environment)
         assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
         assert "rows of user_objects differ from their users" in done.stderr
