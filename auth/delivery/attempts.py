@@ -15,7 +15,7 @@ from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import CannotOpen, Sealer, UnknownKey
 from auth.delivery import dev_inbox
 from auth.delivery.rendering import CannotRender, Templates
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from sql import Database, queries
 
 Claimed: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"
@@ -58,7 +58,7 @@ class Attempts:
             message = (sender.compose or self._render)(row)
             masked = message.masked
             response = sender.send(row.recipient, message)
-        except Refused as refusal:
+        except RefusedByServer as refusal:
             reason = masked(refusal.reason)
             self._record(queries.finish_message, id=row.id, outcome="failed", reason=reason, response=None)
             log.warning("message_failed", **facts, reason=reason)
@@ -77,17 +77,17 @@ class Attempts:
             log.info("message_sent", **facts)
             self.count(row.channel, "sent")
 
-    def _render(self, row: Claimed) -> Message:
+    def _render(self, row: Claimed) -> RenderedMessage:
         countries = self.settings.sms_countries
         if row.channel == "sms" and countries and not row.recipient.startswith(countries):
-            raise Refused("AUTH_SMS_COUNTRIES does not allow this number")
+            raise RefusedByServer("AUTH_SMS_COUNTRIES does not allow this number")
         try:
             secrets = self.sealer.open_json(row.secret, row.id) if row.secret else {}
             message = self.templates.render(row, secrets)
         except UnknownKey as error:
             raise TryLater(f"the secret can't be opened: {error}", is_down=True) from None
         except CannotOpen as error:
-            raise Refused(f"the secret can't be opened: {error}") from None
+            raise RefusedByServer(f"the secret can't be opened: {error}") from None
         except CannotRender as error:
             raise TryLater(str(error), is_down=True) from None
         if self.settings.dev_inbox:

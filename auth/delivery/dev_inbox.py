@@ -3,13 +3,13 @@
 from typing import Any
 
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
-from auth.delivery.senders.sender import Message
+from auth.delivery.senders.sender import RenderedMessage
 from sql import Database, queries
 
 KEPT = 500
 
 
-def keep(db: Database, sealer: Sealer, message: Message) -> None:
+def keep(db: Database, sealer: Sealer, message: RenderedMessage) -> None:
     """Keep a message instead of its earlier attempts. Raises `psycopg2.Error`."""
     kept = ("subject", "text", "html", "link", "code", "refused_target")
     content = {name: getattr(message, name) for name in kept}

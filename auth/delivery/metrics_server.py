@@ -48,7 +48,7 @@ def _serve(bind: str, registry: CollectorRegistry) -> None:
     began_at, has_warned = time.monotonic(), False
     while True:
         try:
-            server = _Server((host.strip("[]"), int(port)), _Handler.factory(registry))
+            server = _MetricsServer((host.strip("[]"), int(port)), _QuietHandler.factory(registry))
             break
         except OSError as error:
             if time.monotonic() - began_at > _FIRST_WARNING and not has_warned:
@@ -58,7 +58,7 @@ def _serve(bind: str, registry: CollectorRegistry) -> None:
     server.serve_forever()
 
 
-class _Server(ThreadingHTTPServer):
+class _MetricsServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
@@ -69,7 +69,7 @@ class _Server(ThreadingHTTPServer):
             log.error("metrics_failed", exc_info=error)
 
 
-class _Handler(MetricsHandler):
+class _QuietHandler(MetricsHandler):
     timeout = _TIMEOUT
     server_version, sys_version = "latchkey", ""
 

@@ -17,7 +17,7 @@ from auth.core.settings import Settings, SettingsError, brand
 from auth.core.settings.logo_size import is_wide
 from auth.core.text import catalogues, languages, masking, names
 from auth.core.text.user_agents import browser_and_system
-from auth.delivery.senders.sender import Message
+from auth.delivery.senders.sender import RenderedMessage
 from sql import queries
 
 # A row of the outbox, or a sample of one.
@@ -115,7 +115,7 @@ class Templates:
         names = {tuple(name.partition("/")[2].split(".")) for name in self._strings}
         return {(channel, kind) for channel, kind, _ in names if kind != "common"}
 
-    def render(self, row: Row, secrets: Mapping[str, str]) -> Message:
+    def render(self, row: Row, secrets: Mapping[str, str]) -> RenderedMessage:
         """Return the message of a row of the outbox, with its link and code. Raises `CannotRender`."""
         variables, code = row.variables, secrets.get("code")
         language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
@@ -145,7 +145,9 @@ class Templates:
             subject, _, text = text.partition("\n")
         subject, text = " ".join(subject.split()), text.strip("\n") + "\n"
         refused_target = row.variables.get("refused_target")
-        return Message(row.id, row.kind, row.created_at, subject, text, html, link, code, refused_target)
+        return RenderedMessage(
+            row.id, row.kind, row.created_at, subject, text, html, link, code, refused_target
+        )
 
     def check(self) -> None:
         """Render each kind in each language, with all variables and with none. Raises `CannotRender`."""
@@ -157,13 +159,13 @@ class Templates:
                 row.variables, row.expires_at = {"locale": language}, None
                 self.render(row, {"code": _SECRETS["code"]})
 
-    def samples(self, recipient: str, language: str) -> Iterator[Message]:
+    def samples(self, recipient: str, language: str) -> Iterator[RenderedMessage]:
         """Yield an email of each kind, with links and codes that do not work."""
         for channel, kind in sorted(self.kinds):
             if channel == "email":
                 yield self.sample(channel, kind, recipient, language)
 
-    def sample(self, channel: str, kind: str, recipient: str, language: str) -> Message:
+    def sample(self, channel: str, kind: str, recipient: str, language: str) -> RenderedMessage:
         """Return a message as the API sends it, with a link and a code that do not work.
 
         Raises `CannotRender`.

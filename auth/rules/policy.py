@@ -13,7 +13,7 @@ _LEAST_AGE_ON_PAGES = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class RefreshWindow:
     """At most `most` refreshes of a session, or uses of an API key, in `age`; any number if it is None."""
 
     most: int | None
@@ -28,7 +28,7 @@ class Policy:
     """
 
     refresh_token_lifetime: timedelta
-    refresh_window: Window
+    refresh_window: RefreshWindow
     reuse_interval: timedelta
     session_timebox: timedelta | None
     mfa_required: Literal["none", "admins", "all"]

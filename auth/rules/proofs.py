@@ -36,7 +36,7 @@ _RECOVERY_AGE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Change:
     """`added_at` is when what a removal removes was added.
 
     None for other acts, for what the user was created with, and for a factor that is not verified. `kind` is
@@ -57,14 +57,14 @@ class Addition:
     added_at: datetime
 
 
-def acts_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterable[Addition]) -> list[Act]:
+def acts_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterable[Addition]) -> list[Change]:
     """The acts on what a removal names by its id, or by its kind: the id of an addition says its kind."""
     if verb != "remove":
-        return [Act(verb=verb, kind=kind)]
+        return [Change(verb=verb, kind=kind)]
     named = [each for each in additions if (each.kind == kind if id is None else each.id == id)]
     if not named:
-        return [Act(verb=verb, kind=kind)]
-    return [Act(verb=verb, kind=each.kind, added_at=each.added_at) for each in named]
+        return [Change(verb=verb, kind=kind)]
+    return [Change(verb=verb, kind=each.kind, added_at=each.added_at) for each in named]
 
 
 def is_recent(addition: Addition, now: datetime) -> bool:
@@ -73,7 +73,7 @@ def is_recent(addition: Addition, now: datetime) -> bool:
 
 
 def refusal_of_acts(
-    acts: Iterable[Act],
+    acts: Iterable[Change],
     user: UserOfToken,
     session: ProvedSession,
     aal: Aal,
@@ -87,7 +87,7 @@ def refusal_of_acts(
 
 
 def refusal_of_act(
-    act: Act,
+    act: Change,
     user: UserOfToken,
     session: ProvedSession,
     aal: Aal,
@@ -121,7 +121,7 @@ def refusal_of_act(
 
 
 def may_do(
-    act: Act, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
+    act: Change, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
 ) -> bool:
     """Whether a session may do an act, perhaps after a proof: it has the level, or takes an addition back."""
     if may_take_back(user, session, act.added_at, now):
@@ -129,7 +129,7 @@ def may_do(
     return not lacks_level(user, session, aal, level_of_act(act, user, now), policy, now)
 
 
-def level_of_act(act: Act, user: UserOfToken, now: datetime) -> Level:
+def level_of_act(act: Change, user: UserOfToken, now: datetime) -> Level:
     """The level that an act demands of its session.
 
     A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in
@@ -148,7 +148,7 @@ def level_of_act(act: Act, user: UserOfToken, now: datetime) -> Level:
     return "enrol" if _is_after(act.added_at, now - RECENT_AGE) else "aal2"
 
 
-def takes_proof(act: Act) -> bool:
+def takes_proof(act: Change) -> bool:
     """Every act does, except a change of metadata or of grants, and the removal of an API key or of a factor
     that was never verified.
     """
@@ -222,11 +222,11 @@ def refusal_of_target(target: User) -> Refusal | None:
     return "target.insufficient_permissions" if target.role == "admin" else None
 
 
-def _adds_factor(act: Act) -> bool:
+def _adds_factor(act: Change) -> bool:
     return act.verb == "add" and act.kind in ("factor", "passkey")
 
 
-def _removes_unverified_factor(act: Act) -> bool:
+def _removes_unverified_factor(act: Change) -> bool:
     return act.verb == "remove" and act.kind == "factor" and act.added_at is None
 
 

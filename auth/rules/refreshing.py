@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
-from auth.rules.policy import Policy, Window
+from auth.rules.policy import Policy, RefreshWindow
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session, end_of_session
 from auth.rules.users import User, is_banned
@@ -46,7 +46,7 @@ class KnownTokens(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshTokens:
+class TokenState:
     """What a refresh leaves of `KnownTokens`."""
 
     counter: int
@@ -68,7 +68,7 @@ class SessionToRefresh(User, Session, KnownTokens, Protocol):
 
 
 def refusal_of_refresh_token(
-    row: SessionToRefresh, sent: int, window: Window | None, policy: Policy
+    row: SessionToRefresh, sent: int, window: RefreshWindow | None, policy: Policy
 ) -> Refusal | None:
     """Refuse what gives no token now, then a dead token, then one too many.
 
@@ -87,7 +87,7 @@ def refusal_of_refresh_token(
 
 
 def refusal_of_refresh(
-    tokens: KnownTokens, sent: int, window: Window | None, now: datetime
+    tokens: KnownTokens, sent: int, window: RefreshWindow | None, now: datetime
 ) -> Refusal | None:
     """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse one too many.
 
@@ -117,9 +117,9 @@ def refreshed(
     *,
     rotates: bool,
     reuse_interval: timedelta,
-    window: Window | None,
+    window: RefreshWindow | None,
     now: datetime,
-) -> RefreshTokens:
+) -> TokenState:
     """What a token that is not refused changes. The newest and one ahead give a successor.
 
     A used one first returns the present successor, because requests of one client may cross. After the reuse
@@ -130,7 +130,7 @@ def refreshed(
     is_new = sent >= tokens.counter or is_lost
     counter = max(sent, tokens.counter) + rotates if is_new else tokens.counter
     refreshes, counted_until = counted(tokens.refreshes, tokens.counted_until, window, now)
-    return RefreshTokens(
+    return TokenState(
         counter=counter,
         refreshed_at=now if is_new else tokens.refreshed_at,
         counted_until=counted_until,
@@ -141,7 +141,9 @@ def refreshed(
     )
 
 
-def counted(refreshes: int, until: datetime, window: Window | None, now: datetime) -> tuple[int, datetime]:
+def counted(
+    refreshes: int, until: datetime, window: RefreshWindow | None, now: datetime
+) -> tuple[int, datetime]:
     """The number of refreshes of a session or API key after another one, and when they begin anew.
 
     `window` is None for a refresh that is counted already.
@@ -152,7 +154,7 @@ def counted(refreshes: int, until: datetime, window: Window | None, now: datetim
 
 
 def act_of_refresh(
-    tokens: RefreshTokens, sent: int, *, rotates: bool, is_same_client: bool, now: datetime
+    tokens: TokenState, sent: int, *, rotates: bool, is_same_client: bool, now: datetime
 ) -> Literal["refresh_answer_lost", "refresh_token_repeated"] | None:
     """What the audit log says of a refresh, from the session as the refresh left it.
 

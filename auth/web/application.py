@@ -32,7 +32,7 @@ Actor = Literal["anonymous", "service_role", "user"]
 
 
 @dataclass(frozen=True)
-class Window:
+class LimitWindow:
     """A limit that counted a request, with `seconds` until it is reset."""
 
     amount: int
@@ -46,7 +46,7 @@ class Noted:
     # Whom a refusal concerns, as parameters of `record_refusal`.
     subject: dict[str, Any] | None = None
     # Limits that Flask-Limiter does not count.
-    windows: tuple[Window, ...] = ()
+    windows: tuple[LimitWindow, ...] = ()
     # On this machine, the `redirect_to` that is not allowed, without query and fragment.
     refused_target: str | None = None
 
@@ -62,7 +62,7 @@ class Noted:
         self.subject = {"user_id": user_id, "address": address, "token_hash": token_hash, "details": details}
         return self.subject
 
-    def add_window(self, window: Window) -> None:
+    def add_window(self, window: LimitWindow) -> None:
         """Add rate-limit headers for a limit that Flask-Limiter does not count."""
         self.windows += (window,)
 

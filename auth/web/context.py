@@ -19,7 +19,7 @@ from auth.core.providers.client import Provider
 from auth.core.settings import Settings
 from auth.core.settings.constants import statement_constants
 from auth.core.tokens.client_tokens import ClientTokens
-from auth.rules.policy import FRESH_AGE, Policy, Window
+from auth.rules.policy import FRESH_AGE, Policy, RefreshWindow
 from sql import Database
 from sql.pool import SIZE
 
@@ -69,7 +69,7 @@ def policy_of(settings: Settings) -> Policy:
     refreshes = settings.rate_limit_refresh
     return Policy(
         refresh_token_lifetime=timedelta(seconds=settings.refresh_token_lifetime),
-        refresh_window=Window(
+        refresh_window=RefreshWindow(
             most=refreshes.amount if settings.rate_limits_enabled else None,
             age=timedelta(seconds=refreshes.get_expiry()),
         ),

@@ -14,7 +14,7 @@ _View = TypeVar("_View", bound=Callable[..., Any])
 Body = dict[str, Any]
 
 # The names of refusals in the audit log.
-Refusal = Literal[
+RefusalEntry = Literal[
     "sign_in_refused", "sign_up_refused", "verification_refused", "factor_refused", "oauth_refused",
     "refresh_refused", "change_refused", "admin_refused", "application_refused",
 ]  # fmt: skip
@@ -56,7 +56,7 @@ class Route:
     level: Level = Level.ANYONE
     asks_more: bool = False
     limits: tuple[str, ...] = ()
-    refusal: Refusal | None = None
+    refusal: RefusalEntry | None = None
     sign_in: SignIn | None = None
     max_body: int = 16 * 1024
     accepts_forms: bool = False
@@ -89,7 +89,7 @@ def says(**attributes: object) -> Callable[[_View], _View]:
     return decorate
 
 
-def audited(refusal: Refusal, *, sign_in: SignIn | None = None) -> Callable[[_View], _View]:
+def audited(refusal: RefusalEntry, *, sign_in: SignIn | None = None) -> Callable[[_View], _View]:
     """Set the name of a refusal in the audit log, and the method of a sign-in in the metrics."""
     return says(refusal=refusal, sign_in=sign_in)
 

@@ -25,7 +25,7 @@ from limits.storage import RedisStorage, Storage
 from auth.core.logs import ThrottledLog
 from auth.core.settings import Settings
 from auth.web import View, counted, current_g, g
-from auth.web.application import Window
+from auth.web.application import LimitWindow
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
@@ -209,7 +209,7 @@ def headers(status: int) -> list[tuple[str, str]]:
             if status == 401 and g.actor == "user":
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
             seconds = min(limit.window.reset_time - now, limit.limit.get_expiry())
-            windows.append(Window(limit.limit.amount, max(0, limit.remaining), seconds))
+            windows.append(LimitWindow(limit.limit.amount, max(0, limit.remaining), seconds))
     except (StorageError, psycopg2.Error) as error:
         _storage_failed.count(reason="a count could not be read: no rate-limit headers", error=str(error))
     if not windows:

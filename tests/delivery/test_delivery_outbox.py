@@ -8,7 +8,7 @@ from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders.sender import Refused, TryLater
+from auth.delivery.senders.sender import RefusedByServer, TryLater
 from tests.support.answers import DAY
 from tests.support.environment import secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
@@ -105,7 +105,7 @@ class TestRetries:
 
     def test_refused_message_is_not_retried_and_one_that_cannot_be_rendered_is(self, outbox, deliverer, mail):
         refused, unknown = outbox.write(), outbox.write("no_such_kind")
-        mail.fails = Refused(f"RCPT TO 550 {TOKEN} {CODE}\n{'x' * 283}{CODE}")
+        mail.fails = RefusedByServer(f"RCPT TO 550 {TOKEN} {CODE}\n{'x' * 283}{CODE}")
         deliverer.deliver_due()
         row = outbox.row(refused)
         # The secrets are masked before the reason is cut.

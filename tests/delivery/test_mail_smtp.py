@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from auth.delivery.senders.sender import Refused, TryLater
+from auth.delivery.senders.sender import RefusedByServer, TryLater
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.processes import free_port
@@ -106,12 +106,12 @@ class TestMail:
 class TestHeaders:
     @cases("recipient", ["a@b.c\r\nBcc: eve@example.com", "a@b.c\nX: y", "a b@example.com", "alice", "@", ""])
     def test_invalid_recipient_is_refused(self, smtp, server, recipient):
-        assert str(refused_with(Refused, smtp, recipient)) == "the recipient is not an email address"
+        assert str(refused_with(RefusedByServer, smtp, recipient)) == "the recipient is not an email address"
         assert server.mails == []
 
     @cases("recipient", ["eve@b.c>,<bob@b.c", "a,b@example.com", '"@example.com', "a<b>@example.com"])
     def test_unusual_recipient_is_one_recipient(self, smtp, server, recipient):
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(RefusedByServer):
             smtp.send(recipient, message())
         assert {len(envelope.rcpt_tos) for envelope in server.envelopes} <= {1}
         assert {len(mail["To"].addresses) for mail in server.mails} <= {1}
@@ -133,7 +133,7 @@ class TestHeaders:
         assert (envelope.rcpt_tos, envelope.smtp_utf8) == (["jürgen@example.com"], True)
         assert server.mails[0]["To"] == "jürgen@example.com"
         with MailServer(enable_SMTPUTF8=False) as server:
-            error = refused_with(Refused, sender(server.url()), "jürgen@example.com")
+            error = refused_with(RefusedByServer, sender(server.url()), "jürgen@example.com")
             assert str(error) == "the mail server has no SMTPUTF8, which a non-ASCII address needs"
             assert server.mails == []
 
@@ -142,8 +142,8 @@ class TestReplies:
     @pytest.mark.parametrize(
         ("stage", "reply", "error", "is_down"),
         [
-            ("RCPT TO", "550 5.1.1 No such user", Refused, None),
-            ("DATA", "550 5.1.1 No such user", Refused, None),
+            ("RCPT TO", "550 5.1.1 No such user", RefusedByServer, None),
+            ("DATA", "550 5.1.1 No such user", RefusedByServer, None),
             ("RCPT TO", "451 4.7.1 Greylisted", TryLater, False),
             ("DATA", "451 4.7.1 Greylisted", TryLater, False),
             ("MAIL FROM", "550 5.7.1 Not as this", TryLater, True),

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from auth.delivery.senders.sender import Refused, TryLater
+from auth.delivery.senders.sender import RefusedByServer, TryLater
 from auth.delivery.senders.sms import TwilioSender
 from tests.support.cases import cases
 from tests.support.deliverers import deliver_due
@@ -47,7 +47,7 @@ class TestTwilio:
     def test_refused_number_is_not_retried_and_the_response_kept_without_the_message(self, target, sms):
         target.status = 400
         target.body = b'{"code": 21211, "message": "Invalid \'To\' 123456", "status": 400}'
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RefusedByServer) as refused:
             twilio(target).send(DAVE, sms)
         assert sms.masked(refused.value.reason) == "400 Bad Request 21211 Invalid 'To' …"
 

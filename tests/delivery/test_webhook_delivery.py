@@ -11,7 +11,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders.sender import Refused, TryLater
+from auth.delivery.senders.sender import RefusedByServer, TryLater
 from auth.extensions.webhooks.events import EventSender, as_message
 from sql import queries
 from tests.support.answers import A_TIMESTAMP
@@ -279,6 +279,6 @@ class TestDisabling:
         off = hooks.change(made, disabled=True)
         for status in (500, 410, 200):
             target.status = status
-            with contextlib.suppress(Refused, TryLater):
+            with contextlib.suppress(RefusedByServer, TryLater):
                 EventSender(parts.db, parts.sealer, True).send(made["id"], event)
         assert (len(target.requests), hooks.show(made)) == (3, off)

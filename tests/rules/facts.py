@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from auth.rules.policy import Policy, Window
+from auth.rules.policy import Policy, RefreshWindow
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK = 7 * DAY
-WINDOW = Window(most=3, age=HOUR)
+WINDOW = RefreshWindow(most=3, age=HOUR)
 POLICY = Policy(
     refresh_token_lifetime=30 * DAY,
     refresh_window=WINDOW,

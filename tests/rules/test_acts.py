@@ -7,7 +7,7 @@ from auth.rules import counts, ends, factors, proofs
 from auth.rules.counts import KnownNetwork
 from auth.rules.ends import End
 from auth.rules.policy import on_pages
-from auth.rules.proofs import Act, Addition
+from auth.rules.proofs import Addition, Change
 from tests.rules.facts import (
     ALICE,
     ANCIENT,
@@ -70,7 +70,7 @@ def of_age(age: Any, session: Session = FRESH) -> Session:
 def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
     verb, kind = what.split()
     added_at = NOW - DAY if verb == "remove" else None
-    act = Act(verb=verb, kind=kind, added_at=added_at)
+    act = Change(verb=verb, kind=kind, added_at=added_at)
     assert proofs.refusal_of_act(act, user, session, session.aal, proof, POLICY, NOW) == refusal
 
 
@@ -87,7 +87,7 @@ def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
 )
 def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, refusal):
     verb, kind = what.split()
-    act = Act(verb=verb, kind=kind)
+    act = Change(verb=verb, kind=kind)
     assert proofs.refusal_of_act(act, user, session, session.aal, None, policy, NOW) == refusal
 
 
@@ -101,7 +101,7 @@ def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, r
     ],
 )
 def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session, kind, age, refusal):
-    act = Act(verb="remove", kind=kind, added_at=NOW - age)
+    act = Change(verb="remove", kind=kind, added_at=NOW - age)
     assert proofs.refusal_of_act(act, user, session, session.aal, None, POLICY, NOW) == refusal
 
 
@@ -135,7 +135,7 @@ def test_of_a_user_with_a_factor_no_password_is_a_proof():
     ],
 )
 def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
-    acts = [Act(verb="change", kind=kind) for kind in kinds]
+    acts = [Change(verb="change", kind=kind) for kind in kinds]
     assert proofs.refusal_of_acts(acts, ALICE, STALE, "aal1", None, policy, NOW) == refusal
 
 

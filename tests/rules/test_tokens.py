@@ -7,7 +7,7 @@ from typing import Any
 
 from auth.rules import levels, refreshing, sessions, sign_in, tokens
 from auth.rules.deciding import Deciding, still_decides
-from auth.rules.refreshing import RefreshTokens
+from auth.rules.refreshing import TokenState
 from auth.rules.sessions import EPOCH, OpenSession
 from auth.rules.tokens import ApiKey
 from tests.rules.facts import (
@@ -198,7 +198,7 @@ def test_api_key_has_the_level_of_its_session_and_expires_at_its_moment(user, ex
     assert tokens.refusal_of_api_key(user, key, None, POLICY, NOW) == refusal
 
 
-USED = RefreshTokens(
+USED = TokenState(
     counter=7,
     used_counter=6,
     successor_counter=7,
@@ -215,7 +215,7 @@ OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
 DEAD = "refresh.refresh_token_already_used"
 
 
-def after(known: RefreshTokens, sent: int, rotates: bool = True) -> RefreshTokens:
+def after(known: TokenState, sent: int, rotates: bool = True) -> TokenState:
     settings: Any = {"reuse_interval": 10 * SECOND, "window": WINDOW}
     return refreshing.refreshed(known, sent, rotates=rotates, **settings, now=NOW)
 

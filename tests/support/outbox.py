@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from auth.delivery.senders.sender import Message, Sender
+from auth.delivery.senders.sender import RenderedMessage, Sender
 
 # The secrets of most messages in tests.
 TOKEN, CODE = "T" * 43, "123456"
@@ -80,7 +80,7 @@ class Outbox:
         )
 
 
-def message(kind: str = "magiclink", **members: Any) -> Message:
+def message(kind: str = "magiclink", **members: Any) -> RenderedMessage:
     """Return a message for a sender."""
     known = {
         "subject": "Sign in",
@@ -88,18 +88,20 @@ def message(kind: str = "magiclink", **members: Any) -> Message:
         "html": f"<p>Your code: {CODE}</p>",
         "code": CODE,
     }
-    return Message(str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members))
+    return RenderedMessage(
+        str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members)
+    )
 
 
 class Recorder(Sender):
     """A sender that keeps messages, or fails on request."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, Message]] = []
+        self.sent: list[tuple[str, RenderedMessage]] = []
         self.fails: BaseException | None = None
         self.meanwhile: Callable[[], object] | None = None
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         if self.meanwhile:
             self.meanwhile()
         if self.fails:

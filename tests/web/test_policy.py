@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from auth.rules.policy import Policy, Window
+from auth.rules.policy import Policy, RefreshWindow
 from tests.support.cases import cases
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -29,7 +29,7 @@ def test_policy_is_that_of_the_settings(make_app, age, proof_age, change_age):
     }
     assert make_app(**given).extensions["latchkey"].policy == Policy(
         refresh_token_lifetime=DAY,
-        refresh_window=Window(most=30, age=HOUR),
+        refresh_window=RefreshWindow(most=30, age=HOUR),
         reuse_interval=MINUTE,
         session_timebox=HOUR,
         mfa_required="all",

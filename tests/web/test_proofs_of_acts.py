@@ -357,8 +357,8 @@ def test_rule_answers_as_the_table(subject, situation):
     assert answers == {act: missing.get(said, said) for act, said in expected.items()}
 
 
-def rule_of(verb: Any, kind: Any, age: str | None, now: datetime) -> proofs.Act:
-    return proofs.Act(
+def rule_of(verb: Any, kind: Any, age: str | None, now: datetime) -> proofs.Change:
+    return proofs.Change(
         verb=verb, kind=kind, added_at=now - timedelta(days=int(age.split()[0])) if age else None
     )
 

@@ -37,7 +37,7 @@ class StillNeeded(CannotRotate):
 
 
 @dataclass(frozen=True)
-class Key:
+class KnownKey:
     """`entry` is the JWK or secret with its time, or None for a key in the database.
 
     `is_used` if this key signs or seals.
@@ -65,19 +65,19 @@ def text_of(field: str, values: Sequence[Secret]) -> str:
     return json.dumps({"keys": values}) if field == "jwt_keys" else ",".join(map(str, values))
 
 
-def list_keys(db: Database, settings: Settings) -> list[Key]:
+def list_keys(db: Database, settings: Settings) -> list[KnownKey]:
     """Return all keys, in the order of their files. Raises `psycopg2.Error`."""
     return [key for kind in KINDS for key in known_keys(db, settings, kind)]
 
 
-def _timed(kind: str, found: Sequence[tuple[str, str | None, float]]) -> list[Key]:
+def _timed(kind: str, found: Sequence[tuple[str, str | None, float]]) -> list[KnownKey]:
     newest = derived_keys.in_use([at for _, _, at in found]) if found else None
-    return [Key(kind, *each, number == newest) for number, each in enumerate(found)]
+    return [KnownKey(kind, *each, number == newest) for number, each in enumerate(found)]
 
 
-def keys_of(kind: str, settings: Settings) -> list[Key]:
+def keys_of(kind: str, settings: Settings) -> list[KnownKey]:
     if kind == "service-role":  # used by its holders, not by us
-        return [Key(kind, _id_of(secret), secret, 0.0) for secret in settings.service_role_key]
+        return [KnownKey(kind, _id_of(secret), secret, 0.0) for secret in settings.service_role_key]
     if kind == "secret":
         secrets = settings.secret_key
         return _timed(kind, [(_id_of(each), each, derived_keys.split_time(each)[1]) for each in secrets])
@@ -85,14 +85,14 @@ def keys_of(kind: str, settings: Settings) -> list[Key]:
     jwks = signing_keys.read_jwks(settings.jwt_keys)
     used = signing_keys.signing_key(parsed)
     return [
-        Key(kind, key.kid or SHARED_SECRET, jwk, key.active_from, key is used)
+        KnownKey(kind, key.kid or SHARED_SECRET, jwk, key.active_from, key is used)
         for key, jwk in zip(parsed, [None, *jwks] if settings.jwt_secret else jwks, strict=True)
     ]
 
 
 def rotate(
     db: Database, settings: Settings, kind: str, *, soon: bool, algorithm: str | None
-) -> tuple[Key, str]:
+) -> tuple[KnownKey, str]:
     """Add a new key, which is used after the overlap, and return it with the new value of the setting.
 
     The value is empty if the key is in a file. Raises `CannotRotate`, `OSError` and `psycopg2.Error`.
@@ -111,35 +111,35 @@ def rotate(
         if kind == OPENID:
             row = openid_keys.new_row(derived_keys.Sealer(settings.secret_key), active_from)
             queries.insert_openid_key(db, **row)
-            new = Key(kind, row["id"], None, active_from)
+            new = KnownKey(kind, row["id"], None, active_from)
             _record(db, "key_rotated", new)
             return new, ""
         if kind == "signing":
             used = signing_keys.signing_key(signing_keys.all_keys(settings.jwt_keys, settings.jwt_secret))
             jwk = signing_keys.new_jwk(algorithm or used.algorithm) | {"active_from": start}
-            new = Key(kind, jwk["kid"], jwk, active_from)
+            new = KnownKey(kind, jwk["kid"], jwk, active_from)
         else:
             secret = state.new_secret()
             timed = (secret, 0.0) if kind == "service-role" else (f"{secret}@{start}", active_from)
-            new = Key(kind, _id_of(secret), *timed)
+            new = KnownKey(kind, _id_of(secret), *timed)
         return new, _store(db, settings, "key_rotated", new, [new, *known])
 
 
-def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[Key, str]:
+def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[KnownKey, str]:
     """Add a key that is only accepted, such as that of another node or of a former service."""
     with _latest(settings) as settings:
         known = keys_of(kind, settings)
         if kind == "signing":
-            added = [Key(kind, jwk["kid"], jwk, 0.0) for jwk in _only_verifying(text)]
+            added = [KnownKey(kind, jwk["kid"], jwk, 0.0) for jwk in _only_verifying(text)]
         else:
             kept_secrets.check_secrets(FIELDS[kind], text)
-            added = [Key(kind, _id_of(text), text, 0.0)]
+            added = [KnownKey(kind, _id_of(text), text, 0.0)]
         if {key.id for key in added} & {key.id for key in known}:
             raise CannotRotate(f"{added[0].id} is accepted already. See: latchkey keys list")
         return added[0], _store(db, settings, "key_added", added[0], [*known, *added])
 
 
-def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[Key, str]:
+def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[KnownKey, str]:
     """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
     with _latest(settings) as settings:
         key = _find(db, settings, id)
@@ -164,7 +164,7 @@ def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[K
         return key, _store(db, settings, "key_removed", key, others)
 
 
-def needs_of(db: Database, settings: Settings, key: Key) -> list[str]:
+def needs_of(db: Database, settings: Settings, key: KnownKey) -> list[str]:
     """Describe what would become invalid without a key. Raises `psycopg2.Error`."""
     if key.is_used or key.waits or key.kind == "service-role":
         return []
@@ -201,7 +201,7 @@ def secret_used_since(settings: Settings) -> float:
     return next(key.active_from for key in keys_of("secret", settings) if key.is_used)
 
 
-def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
+def known_keys(db: Database, settings: Settings, kind: str) -> list[KnownKey]:
     """Return the keys of a kind, the last rotated one first. Raises `psycopg2.Error`."""
     if kind != OPENID:
         return keys_of(kind, settings)
@@ -209,7 +209,7 @@ def known_keys(db: Database, settings: Settings, kind: str) -> list[Key]:
     return _timed(OPENID, [(row.id, None, derived_keys.parse_time(row.active_from)) for row in rows])
 
 
-def _find(db: Database, settings: Settings, id: str) -> Key:
+def _find(db: Database, settings: Settings, id: str) -> KnownKey:
     found = [key for key in list_keys(db, settings) if key.id.startswith(id)]
     if len(found) != 1:
         raise CannotRotate(
@@ -252,7 +252,7 @@ def _latest(settings: Settings) -> Iterator[Settings]:
         yield replace(settings, **found)
 
 
-def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequence[Key]) -> str:
+def _store(db: Database, settings: Settings, action: str, key: KnownKey, left: Sequence[KnownKey]) -> str:
     field = FIELDS[key.kind]
     text = text_of(field, [other.entry for other in left if other.entry])
     path = settings.key_files.get(field)
@@ -267,7 +267,7 @@ def _store(db: Database, settings: Settings, action: str, key: Key, left: Sequen
     return ""
 
 
-def _record(db: Database, action: str, key: Key) -> None:
+def _record(db: Database, action: str, key: KnownKey) -> None:
     details = {"kind": key.kind, "key_id": key.id}
     with acts.begin(db) as act:
         queries.record_acts(act, user_id=None, email=None, acts=[action], events=[], details=details)

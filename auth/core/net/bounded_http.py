@@ -23,7 +23,7 @@ class BoundedSession(requests.Session):
         self.trust_env = False
         adapter = HTTPAdapter()
         adapter.init_poolmanager(1, 1, ssl_context=tls())
-        adapter.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        adapter.poolmanager.pool_classes_by_scheme = {"http": _BoundedPool, "https": _TlsPool}
         for scheme in ("http://", "https://"):
             self.mount(scheme, adapter)
 
@@ -52,7 +52,7 @@ class BoundedSession(requests.Session):
         """Follow no redirect: `requests` would read its whole body, however large."""
 
 
-class _Connection(HTTPConnection):
+class _BoundedConnection(HTTPConnection):
     def _new_conn(self) -> socket:
         try:
             return Deadline.current.get().connect(self.host, self.port, _CONNECT_TIMEOUT)
@@ -61,12 +61,12 @@ class _Connection(HTTPConnection):
             raise NewConnectionError(self, str(error)) from error
 
 
-class _TlsConnection(_Connection, HTTPSConnection):
+class _TlsConnection(_BoundedConnection, HTTPSConnection):
     pass
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
+class _BoundedPool(HTTPConnectionPool):
+    ConnectionCls = _BoundedConnection
 
 
 class _TlsPool(HTTPSConnectionPool):

@@ -16,32 +16,34 @@ _SECRET_BYTES = 32
 _URL = re.compile(r"[!-\[\]-~]+")
 
 
-class InvalidUrl(Exception):
+class InvalidWebhookUrl(Exception):
     """The message is for the client."""
 
 
 def check_url(url: str, private_networks: bool) -> None:
-    """Check a webhook's URL and the addresses that its name resolves to. Raises `InvalidUrl`."""
+    """Check a webhook's URL and the addresses that its name resolves to. Raises `InvalidWebhookUrl`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise InvalidUrl("must be an http or https URL") from None
+        raise InvalidWebhookUrl("must be an http or https URL") from None
     if not _URL.fullmatch(url) or parts.scheme not in ("http", "https") or not host or port == 0:
-        raise InvalidUrl("must be an http or https URL")
+        raise InvalidWebhookUrl("must be an http or https URL")
     if "@" in parts.netloc or "%" in parts.netloc or parts.fragment:
-        raise InvalidUrl("must not have a user, zone or fragment")
+        raise InvalidWebhookUrl("must not have a user, zone or fragment")
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise InvalidUrl("must have a host that can be resolved") from None
+        raise InvalidWebhookUrl("must have a host that can be resolved") from None
     reaches = {reach(str(address[0])) for *_, address in found}
     if "forbidden" in reaches:
-        raise InvalidUrl("must not be in a private network")
+        raise InvalidWebhookUrl("must not be in a private network")
     if "private" in reaches and not private_networks:
-        raise InvalidUrl("must not be in a private network unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true")
+        raise InvalidWebhookUrl(
+            "must not be in a private network unless AUTH_WEBHOOK_PRIVATE_NETWORKS is true"
+        )
     if parts.scheme == "http" and "public" in reaches:
-        raise InvalidUrl("must be https, except in a private network")
+        raise InvalidWebhookUrl("must be https, except in a private network")
 
 
 def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]:

@@ -63,7 +63,7 @@ class ExternalIdentity:
     issuer: str = ""
 
 
-class _Session(BoundedSession, OAuth2Session):  # type: ignore[misc]
+class _ProviderSession(BoundedSession, OAuth2Session):  # type: ignore[misc]
     pass
 
 
@@ -180,14 +180,14 @@ class Provider:
             self.log_failure(reason)
             raise ProviderError(reason) from error
 
-    def _session(self) -> _Session:
+    def _session(self) -> _ProviderSession:
         settings, method = self._settings, self._preset.auth_method
         client_id = settings.client_ids[0]
         secret = self._signed_secret() if settings.private_key else settings.client_secret
         if secret and method == "client_secret_basic":
             # RFC 6749, section 2.3.1. Authlib does not encode them.
             client_id, secret = quote_plus(client_id), quote_plus(secret)
-        return _Session(
+        return _ProviderSession(
             client_id=client_id,
             client_secret=secret,
             token_endpoint_auth_method=method if secret else "none",
@@ -202,7 +202,7 @@ class Provider:
         times = {"iat": now, "exp": now + _APPLE_SECRET_LIFETIME}
         return jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims | times, key)
 
-    def _claims(self, session: _Session, id_token: str, nonce: str) -> dict[str, Any]:
+    def _claims(self, session: _ProviderSession, id_token: str, nonce: str) -> dict[str, Any]:
         claims = self._id_tokens.verify(id_token, [nonce])
         if claims.get("email"):
             return claims
@@ -215,7 +215,7 @@ class Provider:
         claims.pop(self._preset.email_verified, None)
         return userinfo | claims
 
-    def _userinfo(self, session: _Session) -> dict[str, Any]:
+    def _userinfo(self, session: _ProviderSession) -> dict[str, Any]:
         userinfo = self._get(session, self._preset.userinfo_url)
         if self._preset.emails_url:
             email, verified = self._primary_email(self._get(session, self._preset.emails_url))
@@ -230,7 +230,7 @@ class Provider:
                 return entry.get(address), entry.get(is_verified)
         return None, None
 
-    def _get(self, session: _Session, url: str) -> Any:
+    def _get(self, session: _ProviderSession, url: str) -> Any:
         headers = {"Accept": "application/json", **dict(self._preset.headers)}
         if self._preset.client_id_header:
             headers[self._preset.client_id_header] = self._settings.client_ids[0]

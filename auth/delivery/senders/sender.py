@@ -12,7 +12,7 @@ EVENT_CHANNEL = "webhook"
 
 
 @dataclass(frozen=True)
-class Message:
+class RenderedMessage:
     """A message, with the same id in every attempt."""
 
     id: str
@@ -36,7 +36,7 @@ class Message:
         return one_line(text, self.link, self.token, self.code)
 
 
-class Failure(Exception):
+class DeliveryFailure(Exception):
     """`reason` is the whole reply, which may repeat secrets of the message. The text is its beginning.
 
     `step` is a step of SMTP: token, resolve, connect, tls, starttls, login, sender, recipient or data.
@@ -48,11 +48,11 @@ class Failure(Exception):
         self.step = step
 
 
-class Refused(Failure):
+class RefusedByServer(DeliveryFailure):
     """The server refuses this message permanently."""
 
 
-class TryLater(Failure):
+class TryLater(DeliveryFailure):
     """The message cannot be sent now; with `is_down`, no message can. `seconds` is the Retry-After."""
 
     def __init__(self, reason: str, step: str = "", *, seconds: float = 0.0, is_down: bool = False) -> None:
@@ -66,10 +66,13 @@ class Sender:
 
     threads = 2  # for quick targets, and the same number for slow ones
     # Makes the message of a row instead of the templates.
-    compose: Callable[[Any], Message] | None = None
+    compose: Callable[[Any], RenderedMessage] | None = None
 
-    def send(self, recipient: str, message: Message) -> str | None:
-        """Send a message and return the server's reply in one line. Raises `Refused` or `TryLater`."""
+    def send(self, recipient: str, message: RenderedMessage) -> str | None:
+        """Send a message and return the server's reply in one line.
+
+        Raises `RefusedByServer` or `TryLater`.
+        """
         raise NotImplementedError
 
     def close_idle(self) -> None:
@@ -82,7 +85,7 @@ class Sender:
 class ConsoleSender(Sender):
     """Prints messages on standard output, for development. The log, which is kept and shipped, gets none."""
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         # The rule separates it from the lines of the log.
         rule = "=" * 72
         subject = f"Subject: {message.subject}\n" if message.subject else ""

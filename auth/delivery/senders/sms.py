@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from auth.core import promises
 from auth.core.settings import Settings
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
+from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 
 # Statuses that blame the message, not the account.
 _REFUSALS = {400, 422}
@@ -17,7 +17,7 @@ class TwilioSender(Sender):
         self._url, self._from = settings.twilio_api_url.rstrip("/"), settings.twilio_from
         self._account = settings.twilio_account_sid, settings.twilio_auth_token
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         url = f"{self._url}/2010-04-01/Accounts/{self._account[0]}/Messages.json"
         # A messaging service, whose id begins with MG, picks a number for each country.
         sender = "MessagingServiceSid" if self._from.startswith("MG") else "From"
@@ -32,5 +32,5 @@ class TwilioSender(Sender):
             return message.masked(f"{response.status} {explanation}")
         reason = f"{response.status_line} {explanation}".strip()
         if response.status in _REFUSALS:
-            raise Refused(reason)
+            raise RefusedByServer(reason)
         raise TryLater(reason, seconds=response.seconds, is_down=True)

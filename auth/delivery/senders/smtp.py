@@ -19,7 +19,7 @@ from email.utils import format_datetime
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import Deadline, tls, why
 from auth.core.settings.values.urls import SmtpServer
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.delivery.senders.smtp_tokens import SmtpTokens
 
 # Seconds. The reply timeout applies to connecting too.
@@ -45,10 +45,10 @@ class SmtpSender(Sender):
     message_timeout: float = MESSAGE_TIMEOUT
 
     def __post_init__(self) -> None:
-        self._idle: list[_Connection] = []
+        self._idle: list[_MailConnection] = []
         self._lock = threading.Lock()
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         mail = compose(self.mail_from, recipient, message)
         with Deadline(self.message_timeout):
             connection = self._reuse() or self._connect()
@@ -84,7 +84,7 @@ class SmtpSender(Sender):
     def close(self) -> None:
         self.close_idle(0)
 
-    def _connect(self) -> "_Connection":
+    def _connect(self) -> "_MailConnection":
         """Connect and sign in, once more if the server refuses the access token, which may have been revoked.
 
         Raises `TryLater`.
@@ -97,11 +97,11 @@ class SmtpSender(Sender):
         except _TokenRefused:
             return self._open(self.tokens.get(refused=token))
 
-    def _open(self, token: str) -> "_Connection":
+    def _open(self, token: str) -> "_MailConnection":
         with _explained("can't connect to the mail server", "connect", is_down=True):
-            return _Connection(self.server, self.hostname, self.reply_timeout, token)
+            return _MailConnection(self.server, self.hostname, self.reply_timeout, token)
 
-    def _reuse(self) -> "_Connection | None":
+    def _reuse(self) -> "_MailConnection | None":
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -116,7 +116,7 @@ class _TokenRefused(TryLater):
     """The server refuses the access token."""
 
 
-class _Connection(smtplib.SMTP):
+class _MailConnection(smtplib.SMTP):
     sock: socket.socket
 
     def __init__(self, server: SmtpServer, hostname: str, timeout: float, token: str = "") -> None:
@@ -142,12 +142,15 @@ class _Connection(smtplib.SMTP):
             raise TryLater(_said("MAIL FROM", code, reply), self.step, is_down=True)
 
     def deliver(self, sender: str, recipient: str, mail: EmailMessage) -> str:
-        """Send an email and return the reply. Raises `Refused`, `TryLater` and the exceptions of smtplib."""
+        """Send an email and return the reply.
+
+        Raises `RefusedByServer`, `TryLater` and the exceptions of smtplib.
+        """
         options = []
         if not recipient.isascii():
             if not self.has_extn("smtputf8"):
                 problem = "the mail server has no SMTPUTF8, which a non-ASCII address needs"
-                raise Refused(problem, "recipient")
+                raise RefusedByServer(problem, "recipient")
             options.append("smtputf8")
         self.begin(sender, options)
         self.step = "recipient"
@@ -239,17 +242,17 @@ class _Connection(smtplib.SMTP):
             raise TryLater(problem, "login", is_down=True) from None
 
 
-def compose(mail_from: Address, recipient: str, message: Message) -> EmailMessage:
-    """Return an email (RFC 5322). Raises `Refused` for a recipient that is not an address."""
+def compose(mail_from: Address, recipient: str, message: RenderedMessage) -> EmailMessage:
+    """Return an email (RFC 5322). Raises `RefusedByServer` for a recipient that is not an address."""
     local, _, domain = recipient.rpartition("@")
     if not local or not domain or not recipient.isprintable() or " " in recipient:
-        raise Refused("the recipient is not an email address", "recipient")
+        raise RefusedByServer("the recipient is not an email address", "recipient")
     mail = EmailMessage(policy=_POLICY if recipient.isascii() else _INTERNATIONAL_POLICY)
     mail["From"] = mail_from
     mail["To"] = Address(username=local, domain=domain)
     mail["Subject"] = message.subject
     mail["Date"] = format_datetime(message.created_at)
-    mail["Message-ID"] = f"<{message.id}@{mail_from.domain}>"
+    mail["RenderedMessage-ID"] = f"<{message.id}@{mail_from.domain}>"
     # Prevents vacation replies (RFC 3834).
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(message.text)
@@ -268,7 +271,7 @@ def hostname_for(host: str) -> str:
 
 
 @contextlib.contextmanager
-def _explained(problem: str, at: "_Connection | str", *, is_down: bool) -> Iterator[None]:
+def _explained(problem: str, at: "_MailConnection | str", *, is_down: bool) -> Iterator[None]:
     """Raise errors as `TryLater` with a step, or with the step that a connection has reached."""
     deadline = Deadline.current.get()
     try:
@@ -289,10 +292,10 @@ def _explained(problem: str, at: "_Connection | str", *, is_down: bool) -> Itera
         raise TryLater(f"{problem}: {reason}", step, is_down=is_down) from error
 
 
-def _refusal(step: str, stage: str, code: int, reply: bytes | str) -> Refused | TryLater:
+def _refusal(step: str, stage: str, code: int, reply: bytes | str) -> RefusedByServer | TryLater:
     reason = _said(stage, code, reply)
     if code >= 500 and code not in _ABOUT_CLIENT:
-        return Refused(reason, step)
+        return RefusedByServer(reason, step)
     return TryLater(reason, step, is_down=code in _ABOUT_CLIENT)
 
 

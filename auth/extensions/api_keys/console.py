@@ -12,7 +12,7 @@ from auth.extensions.api_keys.pages import states
 from auth.flows.account import api_keys
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html.admin.acts import Act, Subject, serve
+from auth.web.html.admin.acts import Action, Subject, serve
 from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries
@@ -33,7 +33,7 @@ def _key(user_id: str, api_key_id: str) -> Subject:
 
 
 KEY_ACTS = {
-    "remove": Act(
+    "remove": Action(
         title="Remove the API key",
         effects=lambda subject: [
             f"Removes 1 API key: {quoted(subject.row.name)}.",

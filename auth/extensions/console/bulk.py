@@ -22,7 +22,7 @@ from auth.web.fields import is_uuid
 from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
-from auth.web.html.admin.acts import Act, Subject, serve
+from auth.web.html.admin.acts import Action, Subject, serve
 from auth.web.html.admin.console_page import console_page
 from auth.web.html.admin.subjects import all_users
 from auth.web.html.page import redirect_to_own
@@ -92,8 +92,8 @@ def _start(act: str, _asked: Asked, _subject: Subject, given: dict[str, Any]) ->
     return redirect_to_own(f"console/bulk/{made.id}")
 
 
-def _confirmation(name: str, act: UserAct, many: Many) -> Act:
-    return Act(
+def _confirmation(name: str, act: UserAct, many: Many) -> Action:
+    return Action(
         title=f"{many.title} these users",
         effects=lambda chosen: _effects(many, chosen.row),
         undo=many.undo,
@@ -108,7 +108,7 @@ def _confirmation(name: str, act: UserAct, many: Many) -> Act:
 
 
 _INVITING = {
-    "invite-list": Act(
+    "invite-list": Action(
         title="Invite a list",
         effects=lambda _list: [
             "Creates a user for each address and sends a link that is valid for seven days."
@@ -147,7 +147,7 @@ def work_on(bulk_id: str) -> Response:
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
         try:
             _do(bulk, bulk.targets[position], partial(_claim, id=bulk.id, position=position))
-        except _Done:
+        except _AlreadyDone:
             # That request continues. The page of this one would repeat the request, up to the limit.
             return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
         except (ApiError, psycopg2.Error) as failure:
@@ -175,13 +175,13 @@ def _do(bulk: "queries.SelectBulkAct", target: str, claim: Callable[[acts.Act], 
         act.flow(asked, target, check(act.form(), bulk.options))
 
 
-class _Done(Exception):
+class _AlreadyDone(Exception):
     """Another request works on the same targets."""
 
 
 def _claim(act: acts.Act, id: str, position: int) -> None:
     if not queries.advance_bulk_act(act, id=id, position=position, refusal=None):
-        raise _Done
+        raise _AlreadyDone
 
 
 def _find(bulk_id: str) -> "queries.SelectBulkAct":

@@ -5,7 +5,7 @@ from flask import Blueprint, Response, request, stream_with_context
 from auth.extensions.console.users import Query, matching
 from auth.flows.admin import lists
 from auth.web.asked import Asked
-from auth.web.html.admin.acts import Act, Subject, serve
+from auth.web.html.admin.acts import Action, Subject, serve
 from auth.web.input import read_form, read_query
 
 blueprint = Blueprint("export", __name__)
@@ -23,7 +23,7 @@ def _export(asked: Asked, users: Subject, _form: object) -> Response:
 
 
 _ACTS = {
-    "export": Act(
+    "export": Action(
         title="Export as CSV",
         effects=lambda users: [
             "Downloads all users that match the filters." if users.hidden else "Downloads all users.",

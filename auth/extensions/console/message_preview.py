@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from auth.core.text.catalogues import DEFAULT
 from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import Message
+from auth.delivery.senders.sender import RenderedMessage
 from auth.flows.history import timeline
 from auth.web import fields, schemas
 from auth.web.context import latchkey
@@ -52,7 +52,7 @@ def preview_html() -> Response:
     return message_frame(found(message.html, "message.not_found"))
 
 
-def _sample(query: dict[str, str]) -> tuple[Templates, Message]:
+def _sample(query: dict[str, str]) -> tuple[Templates, RenderedMessage]:
     """Render a message with the current templates, as the API sends it."""
     channel, _, kind = query["message"].partition(".")
     try:

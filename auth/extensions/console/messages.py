@@ -11,7 +11,7 @@ from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.acts import Action, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
 from auth.web.input import read_query
 from sql import queries
@@ -71,7 +71,7 @@ def _effects(subject: Subject) -> Sequence[str]:
 
 
 _ACTS = {
-    "resend": Act(
+    "resend": Action(
         title="Send again",
         effects=_effects,
         undo="A sent message can’t be recalled.",

@@ -19,7 +19,7 @@ from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html import form_schemas
 from auth.web.html.admin import acts
-from auth.web.html.admin.acts import Act, Subject
+from auth.web.html.admin.acts import Action, Subject
 from auth.web.html.admin.console_page import device
 from auth.web.html.admin.subjects import all_users, changeable_user
 from auth.web.html.page import redirect_to_own
@@ -81,9 +81,9 @@ def _show(user: str, act: str) -> Response:
     return redirect_to_own(f"console/users/{json.loads(user)['id']}", act)
 
 
-def _declared(name: str, template: str = "act.html") -> Act:
+def _declared(name: str, template: str = "act.html") -> Action:
     act = ACTS[name]
-    return Act(
+    return Action(
         title=act.title,
         effects=lambda user: act.effects(user.row),
         undo=act.undo,
@@ -97,7 +97,7 @@ def _declared(name: str, template: str = "act.html") -> Act:
 
 
 USER_ACTS = {
-    "recover": Act(
+    "recover": Action(
         title="Send recovery email",
         effects=lambda user: [
             f"Sends 1 email to {user.row.email} with a link and a code to sign in and set a password."
@@ -110,7 +110,7 @@ USER_ACTS = {
     "ban": _declared("ban", "act_ban.html"),
     "unban": _declared("unban"),
     "unlock": _declared("unlock"),
-    "metadata": Act(
+    "metadata": Action(
         title="Edit metadata",
         effects=lambda user: [
             "Replaces user and app metadata. Access tokens get the new values at their next refresh."
@@ -122,7 +122,7 @@ USER_ACTS = {
         template="act_metadata.html",
         takes_metadata=True,
     ),
-    "addresses": Act(
+    "addresses": Action(
         title="Change addresses",
         effects=lambda user: [
             f"Changing the email or removing an address ends {counted(user.row.sessions, 'session')}.",
@@ -144,7 +144,7 @@ USER_ACTS = {
     "delete": _declared("delete"),
 }
 _SESSION_ACTS = {
-    "end": Act(
+    "end": Action(
         title="End this session",
         effects=lambda session: [
             f"Ends 1 session: {device(session.row.user_agent)},"
@@ -160,7 +160,7 @@ _SESSION_ACTS = {
     )
 }
 _FACTOR_ACTS = {
-    "remove": Act(
+    "remove": Action(
         title="Remove this factor",
         effects=lambda factor: [
             f"Removes 1 {label('factors', factor.row.factor_type)}"
@@ -177,7 +177,7 @@ _FACTOR_ACTS = {
     )
 }
 _WITHOUT_USER = {
-    "create": Act(
+    "create": Action(
         title="Create a user",
         effects=lambda _users: [
             "Creates the user without sending a message.",
@@ -191,7 +191,7 @@ _WITHOUT_USER = {
         check=_new_user,
         template="act_create.html",
     ),
-    "invite": Act(
+    "invite": Action(
         title="Invite a user",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
         undo="A sent email can’t be recalled. Deleting the user voids its link.",

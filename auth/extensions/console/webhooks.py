@@ -17,7 +17,7 @@ from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.acts import Action, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
@@ -129,7 +129,7 @@ def _sent_again(subject: Subject) -> list[str]:
     ]
 
 
-_act = partial(Act, needs_factor=True)
+_act = partial(Action, needs_factor=True)
 _writing = partial(_act, form=_WebhookForm, template="act_webhook.html")
 _MAKING = {
     "new": _writing(
@@ -206,7 +206,7 @@ _WEBHOOK_ACTS = {
     ),
 }
 _DELIVERY_ACTS = {
-    "redeliver": Act(
+    "redeliver": Action(
         title="Send again",
         effects=_sent_again,
         undo="A sent event can’t be recalled. Receivers recognise repeats by the event’s ID.",

@@ -15,7 +15,7 @@ from auth.cli import Unusable, acting, found_user, json_option, show
 from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
 from auth.core.settings.values.hooks import NAMES, Hook
-from auth.delivery.senders.sender import Message
+from auth.delivery.senders.sender import RenderedMessage
 from auth.extensions import Candidate
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
@@ -110,6 +110,6 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
     if address is None:
         raise Unusable(f"{subject} has no address for {hook.name}. Choose another user.")
     title = f"Test message from {parts.settings.site_url}"
-    message = Message(str(uuid.uuid4()), "test", datetime.now(UTC), title, f"{title}\n")
+    message = RenderedMessage(str(uuid.uuid4()), "test", datetime.now(UTC), title, f"{title}\n")
     event = HookSender(hook, parts.settings).payload(address, message)
     return event | {"user": user | event["user"]}

@@ -11,7 +11,7 @@ import psycopg2
 from auth.core import promises
 from auth.core.settings import Settings
 from auth.core.settings.values.hooks import Hook
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater
+from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from sql import Database, queries
@@ -29,18 +29,18 @@ class HookSender(Sender):
     # None for a command, whose messages have no user.
     db: Database | None = None
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         try:
             payload = self.payload(recipient, message)
             http_hooks.ask(self.hook, f"msg_{message.id}", payload, promises.HTTP_TIMEOUT)
         except HookRefused as refusal:
             is_for_later = refusal.status == 429 or refusal.status >= 500
-            raise TryLater(refusal.reason) if is_for_later else Refused(refusal.reason) from None
+            raise TryLater(refusal.reason) if is_for_later else RefusedByServer(refusal.reason) from None
         except HookFailed as failure:
             raise TryLater(failure.reason, is_down=failure.is_down) from failure
         return f"the hook {self.hook.name}"
 
-    def payload(self, recipient: str, message: Message) -> dict[str, Any]:
+    def payload(self, recipient: str, message: RenderedMessage) -> dict[str, Any]:
         try:
             row = queries.select_message_for_hook(self.db, id=message.id) if self.db else None
         except psycopg2.Error as error:
@@ -61,7 +61,9 @@ class HookSender(Sender):
         data = self._email_data(recipient, message, row.variables if row else {})
         return {"metadata": metadata, "user": user | {"email": recipient, "phone": phone}, "email_data": data}
 
-    def _email_data(self, recipient: str, message: Message, variables: Mapping[str, str]) -> dict[str, str]:
+    def _email_data(
+        self, recipient: str, message: RenderedMessage, variables: Mapping[str, str]
+    ) -> dict[str, str]:
         kind = message.kind
         is_action = kind in _ACTIONS
         return {

@@ -48,7 +48,7 @@ class ClientInput(schemas.Input):
 
 
 @dataclass(frozen=True)
-class Credentials:
+class SentCredentials:
     """The credentials in a request, not yet checked. `auth_method` is as in `oauth_clients`."""
 
     client_id: str | None
@@ -56,7 +56,7 @@ class Credentials:
     secret_hash: bytes | None
 
 
-def read_credentials(body: Mapping[str, str]) -> Credentials:
+def read_credentials(body: Mapping[str, str]) -> SentCredentials:
     """Return the credentials in the header or the body. Raises `OAuthError`."""
     client_id, secret, method = body.get("client_id"), body.get("client_secret"), "none"
     if (sent := _basic()) is not None:
@@ -74,10 +74,10 @@ def read_credentials(body: Mapping[str, str]) -> Credentials:
     if client_id is None:
         raise invalid_client("client_id: is required")
     secret_hash = None if secret is None else hashlib.sha256(secret.encode()).digest()
-    return Credentials(row_id(client_id), method, secret_hash)
+    return SentCredentials(row_id(client_id), method, secret_hash)
 
 
-def authenticate(credentials: Credentials) -> "queries.SelectClient":
+def authenticate(credentials: SentCredentials) -> "queries.SelectClient":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
     row = queries.select_client(latchkey.db, id=credentials.client_id)
     if row is None:
@@ -86,13 +86,13 @@ def authenticate(credentials: Credentials) -> "queries.SelectClient":
     return row
 
 
-def check(credentials: Credentials, row: "queries.SelectClient | queries.LockClientSession") -> None:
+def check(credentials: SentCredentials, row: "queries.SelectClient | queries.LockClientSession") -> None:
     """Raises `OAuthError` unless a client has these credentials."""
     if problem := problem_of_credentials(row, credentials.auth_method, credentials.secret_hash, row.now):
         raise _refusal(credentials, problem)
 
 
-def _refusal(credentials: Credentials, problem: str) -> OAuthError:
+def _refusal(credentials: SentCredentials, problem: str) -> OAuthError:
     used, id = credentials.auth_method, credentials.client_id
     wrong_method = (
         f"client is registered for '{problem}' but '{used}' was used",

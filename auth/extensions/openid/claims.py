@@ -14,8 +14,8 @@ from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
 from auth.web.context import latchkey
 from sql import queries
 
-_Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
-_Owner: TypeAlias = "_Session | queries.SelectClientCaller"
+ClientSession: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
+_Owner: TypeAlias = "ClientSession | queries.SelectClientCaller"
 log = structlog.get_logger()
 # RFC 8176. It has no value for a sign-in with a provider.
 _AMR = {
@@ -65,7 +65,7 @@ def _added(user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> 
     return {name: value for name, value in (added or {}).items() if value != ""}
 
 
-def of_authentication(row: _Session) -> dict[str, Any]:
+def of_authentication(row: ClientSession) -> dict[str, Any]:
     """Return how and when the user of a session signed in."""
     amr = {_AMR[given["method"]] for given in row.amr if given["method"] in _AMR}
     if row.aal == "aal2":

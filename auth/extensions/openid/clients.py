@@ -73,7 +73,7 @@ class NewClient(ClientChange):
     scope = fields.Text()
 
 
-class Client(NamedTuple):
+class ClientColumns(NamedTuple):
     """The columns of a client that its members set. No administrator made a dynamic one."""
 
     id: str
@@ -101,7 +101,7 @@ class Client(NamedTuple):
     is_blocked: bool
 
     @classmethod
-    def of(cls, columns: Mapping[str, object]) -> "Client":
+    def of(cls, columns: Mapping[str, object]) -> "ClientColumns":
         """Return the client with these columns, of which others are left out."""
         return cls._make(columns[name] for name in cls._fields)
 
@@ -122,7 +122,7 @@ def register(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
         return made
 
 
-def _new(asked: Asked, values: Mapping[str, object]) -> tuple[Client, str | None]:
+def _new(asked: Asked, values: Mapping[str, object]) -> tuple[ClientColumns, str | None]:
     """Return a new client, and its secret if it has one."""
     client_type, named = values.get("client_type"), values.get("token_endpoint_auth_method")
     method = named or (PUBLIC if client_type == "public" else "client_secret_basic")
@@ -135,13 +135,13 @@ def _new(asked: Asked, values: Mapping[str, object]) -> tuple[Client, str | None
         "accepts_either_method": named is None and method != PUBLIC,
         "secret_hash": secret and one_time.hash_token(secret),
     }
-    client = Client.of({**values, **own})
+    client = ClientColumns.of({**values, **own})
     check_members(asked, client)
     asked.parts.openid_keys.make_first()
     return client, secret
 
 
-def _insert(act: Act, client: Client, secret: str | None) -> dict[str, Any]:
+def _insert(act: Act, client: ClientColumns, secret: str | None) -> dict[str, Any]:
     audit.record(act, None, None, ["client_created"], [], client_id=client.id, client=client.name)
     return _write(act, client, secret)
 
@@ -180,7 +180,7 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
     """Change a client. Return None if sessions that an earlier change must end would come back."""
     with targets.act(asked) as act:
         before = _lock(act, client_id)
-        client = Client.of({**before._asdict(), **values})
+        client = ClientColumns.of({**before._asdict(), **values})
         if "token_endpoint_auth_method" in values:
             client = client._replace(accepts_either_method=False)
         admits_others = any(getattr(client, name) != getattr(before, name) for name in _ADMITTING)
@@ -293,12 +293,12 @@ def _lock(act: Act, client_id: str) -> "queries.SelectClient":
     return found(act.read(queries.select_client, id=id), "oauth_client_not_found")
 
 
-def _write(act: Act, client: Client, secret: str | None = None) -> dict[str, Any]:
+def _write(act: Act, client: ClientColumns, secret: str | None = None) -> dict[str, Any]:
     queries.write_client(act, **client._asdict())
     return as_object(found(queries.select_client(act, id=client.id), "oauth_client_not_found"), secret)
 
 
-def check_members(asked: Asked, client: Client) -> None:
+def check_members(asked: Asked, client: ClientColumns) -> None:
     """Check that the members of a client fit together."""
     _check_uris(asked, client)
     is_dynamic, grants = client.is_dynamic, client.grant_types
@@ -326,7 +326,7 @@ def check_members(asked: Asked, client: Client) -> None:
             raise _refusal(f"{field}: {sentence}", field, rule)
 
 
-def _check_uris(asked: Asked, client: Client) -> None:
+def _check_uris(asked: Asked, client: ClientColumns) -> None:
     grants = {*client.grant_types}
     has_browser = "authorization_code" in grants or grants.isdisjoint({"client_credentials", DEVICE_CODE})
     if has_browser and not client.redirect_uris:

@@ -16,7 +16,7 @@ from auth.extensions.openid import uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows import facts
 from auth.flows.account import grants
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import consent
 from auth.rules.consent import Obstacle
@@ -27,7 +27,7 @@ from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from sql import Runner, acts, queries
 
-_Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
+_ConsentRequest: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 # The obstacles that a user removes by agreeing.
 AGREED: tuple[Obstacle, ...] = ("account_selection_required", "consent_required")
 # The `error` and `error_description` of a denied request, by the missing step.
@@ -151,7 +151,7 @@ def asking_of(row: "queries.SelectClient") -> consent.Asking:
     )
 
 
-def _grant_of(row: "_Request") -> consent.Grant | None:
+def _grant_of(row: "_ConsentRequest") -> consent.Grant | None:
     if row.grant_scopes is None or row.granted_at is None:
         return None
     return consent.Grant(
@@ -173,18 +173,20 @@ def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
     )
 
 
-def _caller_of(authorization: Authorization) -> "tuple[Person | None, AuthenticatedSession | None]":
+def _caller_of(authorization: Authorization) -> "tuple[PersonFacts | None, AuthenticatedSession | None]":
     return authorization.person, authorization.person and facts.own_session_of(authorization.person)
 
 
-def add_grant(act: acts.Act, user: Person, row: "_Request", client: "queries.SelectClient") -> None:
+def add_grant(
+    act: acts.Act, user: PersonFacts, row: "_ConsentRequest", client: "queries.SelectClient"
+) -> None:
     """Let a client have what its request asks for."""
     grant = _grant_of(row)
     scopes = consent.scopes_after(grant, row.scopes, asking_of(client))
     grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
 
 
-def approve(act: acts.Act, user: Person, authorization: Authorization) -> str:
+def approve(act: acts.Act, user: PersonFacts, authorization: Authorization) -> str:
     """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
     row, client, _ = authorization
     if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):

@@ -16,7 +16,7 @@ from auth.core.net.sockets import STRANGERS, Deadline, why
 from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
-from auth.extensions.openid.clients import Client
+from auth.extensions.openid.clients import ClientColumns
 from auth.flows.messages.outgoing import own_url
 from auth.web import Level, audit, g, limits
 from auth.web.application import redirect
@@ -32,7 +32,7 @@ _MEMBERS = ("client_name", "redirect_uris", "grant_types")
 _JSON = re.compile(r"application/(?:[a-z0-9.-]+\+)?json", re.IGNORECASE)
 
 
-class _Unusable(Exception):
+class _UnusableDocument(Exception):
     """The message describes the problem of a document."""
 
 
@@ -52,14 +52,14 @@ def make_current(url: str) -> Response | None:
     limits.count("fetch_client_document", g.client["network"])
     try:
         described = _read(url, id, _fetch(url))
-    except _Unusable as error:
+    except _UnusableDocument as error:
         refuse(url, f"its document: {error}")
     _keep(url, described)
     return None
 
 
 def _fetch(url: str) -> bytes:
-    """Return a document from a public address. Raises `_Unusable`."""
+    """Return a document from a public address. Raises `_UnusableDocument`."""
     headers = {"User-Agent": "latchkey", "Accept": "application/json", "Accept-Encoding": "identity"}
     with (
         Deadline(_SECONDS, lambda address: reach(address) == "public", STRANGERS) as deadline,
@@ -70,53 +70,55 @@ def _fetch(url: str) -> bytes:
             with http.get(url, headers=headers, stream=True) as response:
                 content_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
                 if response.status_code != 200 or not _JSON.fullmatch(content_type):
-                    raise _Unusable(f"{response.status_code} {content_type} instead of 200 application/json")
+                    raise _UnusableDocument(
+                        f"{response.status_code} {content_type} instead of 200 application/json"
+                    )
                 while len(body) <= _MOST_BYTES and (chunk := response.raw.read(_MOST_BYTES + 1 - len(body))):
                     body += chunk
             if deadline.has_passed:
                 raise TimeoutError
         except (HTTPError, OSError, ValueError) as error:
             reason = f"not read within {_SECONDS} s" if deadline.has_passed else why(error)
-            raise _Unusable(reason) from error
+            raise _UnusableDocument(reason) from error
     if len(body) > _MOST_BYTES:
-        raise _Unusable("it has more than 16 KiB")
+        raise _UnusableDocument("it has more than 16 KiB")
     return body
 
 
-def _read(url: str, id: str, body: bytes) -> Client:
-    """Return the client of a document. Raises `_Unusable`."""
+def _read(url: str, id: str, body: bytes) -> ClientColumns:
+    """Return the client of a document. Raises `_UnusableDocument`."""
     try:
         document = json_bodies.decode(body)
     except json_bodies.InvalidJson as error:
-        raise _Unusable(str(error)) from None
+        raise _UnusableDocument(str(error)) from None
     if document.get("client_id") != url:
-        raise _Unusable("its client_id is not its URL")
+        raise _UnusableDocument("its client_id is not its URL")
     method = document.get("token_endpoint_auth_method", clients.PUBLIC)
     methods = document.get("token_endpoint_auth_methods_supported", [])
     if method != clients.PUBLIC and not (isinstance(methods, list) and clients.PUBLIC in methods):
-        raise _Unusable(
+        raise _UnusableDocument(
             f"it needs a token_endpoint_auth_method that is not supported; only {clients.PUBLIC} is"
         )
     if not document.get("client_name"):
-        raise _Unusable("it has no client_name")
+        raise _UnusableDocument("it has no client_name")
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
         registered = chosen | {"token_endpoint_auth_method": clients.PUBLIC}
         values = clients.load_registration(current_asked(), registered)
-        client = Client(id=id, secret_hash=None, accepts_either_method=False, **values)
+        client = ClientColumns(id=id, secret_hash=None, accepts_either_method=False, **values)
         clients.check_members(current_asked(), client)
         return client
     except ApiError as error:
-        raise _Unusable(error.details or error.msg) from None
+        raise _UnusableDocument(error.details or error.msg) from None
 
 
-def _keep(url: str, described: Client) -> None:
+def _keep(url: str, described: ClientColumns) -> None:
     """Write the client of a document. What an administrator has set for it stays."""
     id = described.id
     with acts.begin(latchkey.db) as act:
         act.lock_client(id)
         row = queries.select_client(act, id=id)
-        before = Client.of(row._asdict()) if row else None
+        before = ClientColumns.of(row._asdict()) if row else None
         client = described
         if before:
             client = before._replace(

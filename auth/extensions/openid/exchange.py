@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
@@ -13,20 +13,18 @@ from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken
 from auth.extensions.openid import audience, claims
-from auth.extensions.openid.authentication import Credentials, authenticate, check
+from auth.extensions.openid.authentication import SentCredentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends, facts
 from auth.flows.sessions import refreshing
 from auth.rules import consent, sessions, tokens
-from auth.rules.policy import Window
+from auth.rules.policy import RefreshWindow
 from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, g
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from sql import acts, queries
-
-_Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
 
 _UNKNOWN_CODE = "Invalid authorization code"
 _UNKNOWN = "Invalid Refresh Token"
@@ -38,7 +36,7 @@ _REFUSED_CODES: dict[consent.CodeRefusal, tuple[str, str]] = {
 }
 
 
-def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
+def redeem(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
     client = authenticate(credentials)
     require(client, "authorization_code")
@@ -111,7 +109,7 @@ def _open_session(
     )
 
 
-def refresh(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
+def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Rotate the refresh token of the client's own session."""
     try:
         sent = latchkey.client_refresh_tokens.read(member(body, "refresh_token"))
@@ -144,7 +142,7 @@ def refresh(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]
 
 
 def _refusal_of_refresh(
-    row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: Window
+    row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: RefreshWindow
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
     client = facts.client_of(row)
@@ -155,7 +153,7 @@ def _refusal_of_refresh(
     return refusal_of_refresh(row, sent, window, row.now)
 
 
-def issue_to_client(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
+def issue_to_client(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
     client = authenticate(credentials)
     require(client, "client_credentials")
@@ -195,7 +193,9 @@ def session_of(token: str) -> str | None:
     return session_id
 
 
-def _session_tokens(row: _Session, scopes: Collection[str], nonce: str | None = None) -> dict[str, Any]:
+def _session_tokens(
+    row: claims.ClientSession, scopes: Collection[str], nonce: str | None = None
+) -> dict[str, Any]:
     """Return the tokens of a client's session."""
     signed_in = claims.of_authentication(row)
     own = {"sub": row.user_id, "session_id": row.session_id, **signed_in}
@@ -226,7 +226,7 @@ def _tokens(
     client_id: str,
     resource: str | None,
     scopes: Collection[str],
-    row: "queries.SelectClient | _Session",
+    row: "queries.SelectClient | claims.ClientSession",
 ) -> dict[str, Any]:
     lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
     named = {**own, "aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}

@@ -14,7 +14,7 @@ from auth.core.settings import Settings
 from auth.core.tokens.client_tokens import ClientTokens, sid_of
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from sql import Database, queries
 
 CHANNEL = "logout"
@@ -29,10 +29,10 @@ class LogoutSender(Sender):
     sealer: Sealer
 
     @staticmethod
-    def compose(row: "queries.ClaimMessage") -> Message:
-        return Message(row.id, row.kind, row.created_at, "", json.dumps(row.variables))
+    def compose(row: "queries.ClaimMessage") -> RenderedMessage:
+        return RenderedMessage(row.id, row.kind, row.created_at, "", json.dumps(row.variables))
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         """Post a new token to an application, and return its reply. Raises `psycopg2.Error` too."""
         token = self._token(json.loads(message.text))
         allows = webhook_urls.allowed_addresses(recipient, self.settings.webhook_private_networks)
@@ -47,7 +47,7 @@ class LogoutSender(Sender):
             return reply
         # The application understood the token, but could not end its session (section 2.8).
         if response.status == 400:
-            raise Refused(reply)
+            raise RefusedByServer(reply)
         raise TryLater(reply, seconds=response.seconds)
 
     def _token(self, ended: Mapping[str, str]) -> str:

@@ -67,7 +67,7 @@ def check_backchannel(settings: Settings, uri: str) -> None:
     """
     try:
         webhook_urls.check_url(uri, settings.webhook_private_networks)
-    except webhook_urls.InvalidUrl as error:
+    except webhook_urls.InvalidWebhookUrl as error:
         raise InvalidUri(f"it {error}") from None
 
 

@@ -10,7 +10,7 @@ from auth.core.text import names
 from auth.extensions.pages.waiting import told_of_code, typed
 from auth.flows.account.changes import change_user
 from auth.flows.links.finding import by_code
-from auth.flows.links.spending import Redirect, spend
+from auth.flows.links.spending import ToBrowser, spend
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
@@ -121,7 +121,7 @@ def submit_address_code(kind: str) -> Response:
     code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], asked.browser_hash)
     try:
         # Like a link that opens no session: the current session stays.
-        spend(asked, f"{kind}_change", code, Redirect())
+        spend(asked, f"{kind}_change", code, ToBrowser())
     except ApiError as error:
         # The link may have confirmed the email meanwhile.
         if error.error_code != "otp_expired" or not _has(kept.address):

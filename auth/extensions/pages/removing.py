@@ -16,7 +16,7 @@ from auth.flows.account.api_keys import remove as remove_api_key
 from auth.flows.account.changes import change_user
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
-from auth.flows.sign_in.reauthentication import Act, remove, require
+from auth.flows.sign_in.reauthentication import WantedChange, remove, require
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import Level, audited, guard
 from auth.web.asked import Asked, current_asked
@@ -44,7 +44,7 @@ class _Removal(NamedTuple):
 
     name: str
     follows: Markup
-    act: Act
+    act: WantedChange
     run: Callable[[], Any]
     back: str
     done: str

@@ -18,7 +18,7 @@ from auth.extensions.pages.waiting import (
     typed,
 )
 from auth.flows.messages import outgoing
-from auth.flows.sessions.token_response import Session
+from auth.flows.sessions.token_response import IssuedSession
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_in.passwords import sign_in_with_password
@@ -128,7 +128,7 @@ def submit_sign_up() -> Response:
     body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
     asked = current_asked()
     if latchkey.settings.autoconfirm:
-        session = cast(Session, register(asked, body))
+        session = cast(IssuedSession, register(asked, body))
         return redirect_with_cookie(to.own_url("sign-in"), session, way="password")
     wait = outgoing.seconds_to_wait(asked, address)
     register(asked, body)

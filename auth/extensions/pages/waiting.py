@@ -11,7 +11,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.core.addresses import is_email, kind_of
 from auth.core.net.redirects import with_query
 from auth.flows.links.finding import by_code
-from auth.flows.links.spending import Page, spend
+from auth.flows.links.spending import ToPage, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
@@ -134,7 +134,7 @@ def submit_code(path: str) -> Response:
     sent = read_form(form_schemas.CodeForm())
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
     code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
-    outcome = spend(asked, link_type, code, Page(waits_for=LINKS[path]))
+    outcome = spend(asked, link_type, code, ToPage(waits_for=LINKS[path]))
     way = "code" if path == "sign-in" else "password"
     done = done_of(outcome)
     to, page_after = _onward("forgot-password" if done else path)

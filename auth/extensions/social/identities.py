@@ -19,7 +19,7 @@ from auth.web.fields import is_uuid
 from auth.web.html import form_schemas, providers
 from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import page
-from auth.web.html.redirects import Ending
+from auth.web.html.redirects import FlowEnd
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import acts, queries
@@ -94,7 +94,7 @@ def begin_linking() -> Response:
         return _dead_link()
     provider = oauth.find_provider(current_asked(), known.provider)
     if provider is None:
-        return providers.redirect_with_refusal(Ending.of(known), ApiError("oauth_provider_not_supported"))
+        return providers.redirect_with_refusal(FlowEnd.of(known), ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(providers.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     with acts.on(latchkey.db, known.user_id) as act:
@@ -112,7 +112,7 @@ def begin_linking() -> Response:
     except CannotOpen:
         return _dead_link()
     except oauth.ProviderRefusal as refusal:
-        return providers.redirect_with_refusal(Ending.of(known), refusal)
+        return providers.redirect_with_refusal(FlowEnd.of(known), refusal)
 
 
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":

@@ -11,7 +11,7 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import providers
-from auth.web.html.redirects import Ending, redirect_done, redirect_signed_in
+from auth.web.html.redirects import FlowEnd, redirect_done, redirect_signed_in
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
 from sql import queries
@@ -88,8 +88,8 @@ def callback(name: str | None = None) -> Response:
     if flow is None or not flow.is_live:
         # Without its cookie the flow is not spent, and only the error goes to its target.
         known = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
-        return providers.redirect_with_refusal(Ending.of(known), ApiError("bad_oauth_state"))
-    asked, ending = current_asked(), Ending.of(flow)
+        return providers.redirect_with_refusal(FlowEnd.of(known), ApiError("bad_oauth_state"))
+    asked, ending = current_asked(), FlowEnd.of(flow)
     try:
         identity = oauth.identify(asked, flow, name, query)
         if flow.user_id:

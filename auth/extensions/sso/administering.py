@@ -35,7 +35,7 @@ _RESERVED_ATTRIBUTES = {
 }  # fmt: skip
 
 
-class Provider(NamedTuple):
+class KnownProvider(NamedTuple):
     """The columns of a provider that an administrator sets, and its domains."""
 
     name: str
@@ -70,7 +70,7 @@ def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
 
 def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
     id, secret = str(uuid.uuid4()), body["client_secret"]
-    provider = _checked(asked, Provider(**_chosen(body)))
+    provider = _checked(asked, KnownProvider(**_chosen(body)))
     _fetch(asked, id, provider, secret)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     try:
@@ -86,7 +86,7 @@ def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
 def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     row = found_provider(asked, name)
-    before = Provider._make(getattr(row, column) for column in Provider._fields)
+    before = KnownProvider._make(getattr(row, column) for column in KnownProvider._fields)
     provider = _checked(asked, before._replace(**_chosen(body)))
     sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
@@ -170,10 +170,10 @@ def adopt(asked: Asked, name: str, email: str) -> str:
 
 
 def _chosen(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: body[name] for name in Provider._fields if name in body}
+    return {name: body[name] for name in KnownProvider._fields if name in body}
 
 
-def _checked(asked: Asked, provider: Provider) -> Provider:
+def _checked(asked: Asked, provider: KnownProvider) -> KnownProvider:
     """Return the columns of a provider in their stored form."""
     issuer, discovery_url = provider.issuer, provider.discovery_url
     for name, url in (("issuer", issuer), ("discovery_url", discovery_url)):
@@ -205,7 +205,7 @@ def _domain(asked: Asked, name: str) -> str:
     return domain
 
 
-def _fetch(asked: Asked, id: str, provider: Provider, secret: str) -> None:
+def _fetch(asked: Asked, id: str, provider: KnownProvider, secret: str) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
     try:
         row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url

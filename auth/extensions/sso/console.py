@@ -14,7 +14,7 @@ from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.acts import Action, Subject, serve, told
 from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
@@ -73,7 +73,7 @@ def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
     return check(ProviderChange(partial=True), form)
 
 
-_act = partial(Act, needs_factor=True)
+_act = partial(Action, needs_factor=True)
 _MAKING = {
     "new": _act(
         title="Add a provider",

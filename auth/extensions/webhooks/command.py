@@ -138,7 +138,7 @@ def listen(forward: str | None) -> None:
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     secret = _secret()
-    with acting() as asked, _Receiver(secret, forward) as receiver:
+    with acting() as asked, _EventReceiver(secret, forward) as receiver:
         if not asked.settings.webhook_private_networks:
             raise click.ClickException(
                 "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
@@ -162,20 +162,20 @@ def listen(forward: str | None) -> None:
     click.echo("Stopped.", err=prints_json())
 
 
-class _Receiver(ThreadingHTTPServer):
+class _EventReceiver(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, secret: str, forward: str | None) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), _EventHandler)
         self.webhook = Webhook(secret)
         self.forward = forward
         # Click's context is that of the main thread.
         self.prints_json = prints_json()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _EventHandler(BaseHTTPRequestHandler):
     timeout = promises.HTTP_TIMEOUT
-    server: _Receiver
+    server: _EventReceiver
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")

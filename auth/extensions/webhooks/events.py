@@ -11,15 +11,15 @@ from auth.core.net import webhook_urls
 from auth.core.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import Message, Refused, Sender, TryLater, one_line
+from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from sql import Database, queries
 
 log = structlog.get_logger()
 
 
-def as_message(row: "queries.ClaimEvent") -> Message:
+def as_message(row: "queries.ClaimEvent") -> RenderedMessage:
     text = json.dumps(webhook_urls.body(row.kind, row.variables), ensure_ascii=False)
-    return Message(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
+    return RenderedMessage(f"msg_{row.variables['event_id']}", row.kind, row.created_at, "", text)
 
 
 @dataclass(eq=False, repr=False)
@@ -31,11 +31,11 @@ class EventSender(Sender):
     private_networks: bool
     timeout: float = HTTP_TIMEOUT
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         """Post an event to the webhook with this id and return its reply. Raises `psycopg2.Error` too."""
         endpoint = queries.select_endpoint(self.db, id=recipient)
         if endpoint is None:
-            raise Refused("the webhook no longer exists")
+            raise RefusedByServer("the webhook no longer exists")
         try:
             secrets = [self.sealer.open(bytes(endpoint.secret), recipient)]
         except CannotOpen as error:
@@ -64,7 +64,7 @@ class EventSender(Sender):
         # 410 Gone is permanent (RFC 9110, section 15.5.11).
         is_gone = response.status == 410
         self._record_failure(recipient, reply, is_gone=is_gone, asked=response.seconds)
-        raise Refused(reply) if is_gone else TryLater(reply)
+        raise RefusedByServer(reply) if is_gone else TryLater(reply)
 
     def _record_failure(
         self, webhook_id: str, reason: str, *, is_gone: bool = False, asked: float = 0.0

@@ -8,7 +8,7 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import add as adding
 from auth.flows.sign_in.reauthentication import admit_caller, give_proof
@@ -66,7 +66,7 @@ def remove_any(asked: Asked, user_id: str, id: str) -> None:
             raise ApiError("api_key_not_found")
 
 
-def remove_own(asked: Asked, act: Act, caller: Person, ids: Sequence[str]) -> bool:
+def remove_own(asked: Asked, act: Act, caller: PersonFacts, ids: Sequence[str]) -> bool:
     """Remove API keys of the caller, with a notice for each, and return whether there were any."""
     removed = remove_of(act, caller, ids)
     for _ in range(removed):
@@ -74,7 +74,7 @@ def remove_own(asked: Asked, act: Act, caller: Person, ids: Sequence[str]) -> bo
     return removed > 0
 
 
-def remove_of(act: Act, user: Person, ids: Sequence[str]) -> int:
+def remove_of(act: Act, user: PersonFacts, ids: Sequence[str]) -> int:
     """Remove API keys of a locked user, and return their number."""
     removed = queries.remove_api_keys(act, user_id=user.id, ids=list(ids))
     for key in removed:

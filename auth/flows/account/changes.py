@@ -5,9 +5,9 @@ from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
 from auth.flows import admission, ends
 from auth.flows.account import removal
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.sign_in.reauthentication import Act, admit_caller, give_proof, proof_needed
+from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof, proof_needed
 from auth.flows.sign_up import first_address
 from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
@@ -23,8 +23,8 @@ from sql import Runner, acts, queries
 class _Wish:
     """What a body changes of the caller `known`, besides the metadata."""
 
-    known: Person
-    acts: list[Act]
+    known: PersonFacts
+    acts: list[WantedChange]
     # Addresses that the caller does not have, and kinds whose present address the body repeats.
     new: dict[AddressKind, str]
     kept: list[AddressKind]
@@ -99,7 +99,7 @@ def change_user(
 
 def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.ChangeUser":
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, Act("change", "metadata"))
+        caller = admit_caller(asked, act, WantedChange("change", "metadata"))
         user = queries.change_user(
             act, user_id=caller.id, user_metadata=metadata, new_email=None, new_phone=None
         )
@@ -110,7 +110,7 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
 
 def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
-    act = Act("remove", "account")
+    act = WantedChange("remove", "account")
     given = give_proof(asked, body, act) if body else None
     with acts.on(asked.db, asked.caller.user_id) as tx:
         caller = admit_caller(asked, tx, act, given=given)
@@ -128,14 +128,14 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
     known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
     kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
     new = {kind: body[kind] for kind in ADDRESS_KINDS if kind in body and kind not in kept}
-    acts = [*(Act("add", kind) for kind in new), *(Act("remove", None, id) for id in ids)]
+    acts = [*(WantedChange("add", kind) for kind in new), *(WantedChange("remove", None, id) for id in ids)]
     if "password" in body:
         if is_anonymous(known) and not (new and asked.settings.autoconfirm):
             details = "password: set it once an email or phone is confirmed"
             raise ApiError("anonymous.validation_failed", details)
-        acts.append(Act("change", "password"))
+        acts.append(WantedChange("change", "password"))
     if "data" in body or kept:
-        acts.append(Act("change", "metadata"))
+        acts.append(WantedChange("change", "metadata"))
     return _Wish(known, acts, new, kept, ids)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from auth.core.json_bodies import JsonObject
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.flows.sign_in.reauthentication import remove as removing
@@ -27,7 +27,7 @@ def own(asked: Asked) -> list[JsonObject]:
 def add(
     asked: Asked,
     act: Act,
-    user: Person,
+    user: PersonFacts,
     client: "queries.SelectClient",
     scopes: Sequence[str],
     request: "queries.SelectOauthRequest | queries.SelectDeviceRequest",
@@ -44,7 +44,7 @@ def add(
     audit.record(act, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
 
 
-def remove(act: Act, user: Person, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+def remove(act: Act, user: PersonFacts, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
     """Remove the grants with these ids, or of a client, with their sessions, and return whether there were
     any.
 

@@ -9,10 +9,10 @@ from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.flows import admission, ends
 from auth.flows.account import removal
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions import refreshing
-from auth.flows.sessions.issuing import Session, about_own
+from auth.flows.sessions.issuing import IssuedSession, about_own
 from auth.flows.sign_in.external_identities import invalid_id_token, read_id_token
 from auth.flows.sign_in.oauth import new_secrets, write_flow
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_refusal
@@ -90,7 +90,7 @@ def link(asked: Asked, flow: "queries.SpendOauthFlow", identity: ExternalIdentit
         _add(asked, act, user, identity, session_id)
 
 
-def link_by_id_token(asked: Asked, body: JsonObject) -> Session:
+def link_by_id_token(asked: Asked, body: JsonObject) -> IssuedSession:
     """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
     refresh token.
     """
@@ -121,7 +121,7 @@ def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
 def _add(
     asked: Asked,
     act: Act,
-    user: Person,
+    user: PersonFacts,
     identity: ExternalIdentity,
     session_id: str,
 ) -> None:

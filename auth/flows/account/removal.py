@@ -8,7 +8,7 @@ from auth.core.text.names import PREFIX
 from auth.flows import ends, facts
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.rules import proofs
 from auth.rules.proofs import is_recent
@@ -53,7 +53,7 @@ def removed(
 def take_away(
     asked: Asked,
     act: Act,
-    caller: Person,
+    caller: PersonFacts,
     providers: Sequence[str] = (),
     *,
     ids: Sequence[str] = (),
@@ -86,7 +86,7 @@ def take_away(
     return email
 
 
-def withdraw_changes(act: Act, user: Person, kinds: Sequence[str]) -> None:
+def withdraw_changes(act: Act, user: PersonFacts, kinds: Sequence[str]) -> None:
     """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
 
     This needs no proof, because it adds no way to sign in.
@@ -107,12 +107,12 @@ def has_recent_factor(asked: Asked, user_id: str) -> bool:
     return any(change["type"] in _FACTORS for change in list_recent(asked.db, user_id))
 
 
-def may_remove_recent(asked: Asked, known: Person) -> bool:
+def may_remove_recent(asked: Asked, known: PersonFacts) -> bool:
     """Whether the caller, whose row is `known`, may remove at least one recent addition, with a proof."""
     session, now = facts.own_session_of(known), known.now
     additions = facts.additions_of(queries.list_additions(asked.db, user_id=known.id))
     removals = [
-        proofs.Act(verb="remove", kind=each.kind, added_at=each.added_at)
+        proofs.Change(verb="remove", kind=each.kind, added_at=each.added_at)
         for each in additions
         if is_recent(each, now)
     ]

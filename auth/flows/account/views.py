@@ -85,7 +85,7 @@ def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     asked = current_asked()
     guard.live_caller()
-    body = read_body(factor_schemas.Proof())
+    body = read_body(factor_schemas.ProofBody())
     if "credential" in body:
         moment, session = assertions.prove(asked, body, asked.parts.token_hook)
         return JsonResponse(token_response(asked.parts, session, message="Reauthenticated", timestamp=moment))

@@ -7,7 +7,7 @@ from functools import partial
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.sign_up.sign_up import create_addressed_user
@@ -71,7 +71,9 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
     }
 
 
-def _take_over(act: Act, user: Person, purpose: str, body: JsonObject, password_hash: str | None) -> None:
+def _take_over(
+    act: Act, user: PersonFacts, purpose: str, body: JsonObject, password_hash: str | None
+) -> None:
     """Let a sign-up or an invitation take over an unconfirmed user."""
     if user.email_confirmed_at is not None:
         raise ApiError("email_exists")

@@ -10,7 +10,7 @@ from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.admin import targets
 from auth.flows.admin.targets import make_way
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import recipient_of, write_requested
@@ -80,7 +80,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     return user, message_id
 
 
-def _renew_invitation(asked: Asked, act: Act, user: Person, body: JsonObject) -> str:
+def _renew_invitation(asked: Asked, act: Act, user: PersonFacts, body: JsonObject) -> str:
     if not has_open_invitation(user):
         raise ApiError("email_exists")
     targets.check(asked, act, user)
@@ -189,7 +189,7 @@ def _request_again(
 
 
 def _invite_again(
-    asked: Asked, tx: Transaction, user: Person, message: "queries.SelectMessage", variables: JsonObject
+    asked: Asked, tx: Transaction, user: PersonFacts, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
     is_due = user.email == message.recipient and has_open_invitation(user)
     if not is_due or is_banned(user, user.now):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.rules.proofs import refusal_of_target
 from auth.rules.users import is_replaced
 from auth.web.asked import Asked
@@ -22,7 +22,7 @@ def act(asked: Asked) -> Iterator[Act]:
 
 
 @contextmanager
-def on(asked: Asked, user_id: str, *, session_id: str | None = None) -> Iterator[tuple[Act, Person]]:
+def on(asked: Asked, user_id: str, *, session_id: str | None = None) -> Iterator[tuple[Act, PersonFacts]]:
     """Run an act on a user, like `act`, and yield it with the facts about the user and one of its sessions.
     Refuse if the caller may not change this user."""
     with act(asked) as begun:
@@ -51,13 +51,13 @@ def on_holders(
         check_actor(asked, act)
 
 
-def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> Person:
+def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> PersonFacts:
     """Return the facts about a locked user. Refuse if the caller may not change this user."""
     row = act.read(queries.select_person, user_id=user_id, session_id=session_id)
     return check(asked, act, found(row, "user_not_found"))
 
 
-def check(asked: Asked, act: Act, person: Person) -> Person:
+def check(asked: Asked, act: Act, person: PersonFacts) -> PersonFacts:
     """Return these facts. Refuse like `read`."""
     if asked.actor != "service_role" and refusal_of_target(person):
         raise refusal(asked, person.id)

@@ -12,7 +12,7 @@ from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
 from auth.flows.admin.targets import make_way
 from auth.flows.factors import factors
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
 from auth.rules.ends import Reason
 from auth.rules.users import ADDRESS_KINDS, AddressKind, end_of_ban, is_banned
@@ -155,7 +155,7 @@ def end_session(asked: Asked, user_id: str, session_id: str) -> None:
 def _update(
     asked: Asked,
     act: Act,
-    before: Person,
+    before: PersonFacts,
     body: JsonObject,
     password_hash: str | None = None,
     holders: Sequence[str] = (),
@@ -192,7 +192,7 @@ def _update(
     return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
 
 
-def _update_others(act: Act, before: Person, body: JsonObject, password_hash: str | None) -> None:
+def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
     """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
     the user now."""
     if "ban_duration" in body:
@@ -208,7 +208,7 @@ def _update_others(act: Act, before: Person, body: JsonObject, password_hash: st
 
 
 def _remove(
-    asked: Asked, act: Act, before: Person, kinds: Sequence[str], ids: list[str]
+    asked: Asked, act: Act, before: PersonFacts, kinds: Sequence[str], ids: list[str]
 ) -> tuple[list[str], list[str]]:
     """Remove identities and recent additions. Return the providers, and the ids of factors."""
     providers, factor_ids = removal.removed(act, before.id, kinds, ids)
@@ -238,7 +238,7 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) ->
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 
 
-def _record(act: Act, before: Person, after: Person, body: JsonObject) -> None:
+def _record(act: Act, before: PersonFacts, after: PersonFacts, body: JsonObject) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
     was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))

@@ -58,7 +58,7 @@ class _Invitation(schemas.AdminInput):
     redirect_to = fields.Text()
 
 
-class _NewUser(AnyUser):
+class _NewUserBody(AnyUser):
     id = fields.Uuid()
     email = fields.Email(required=True)
     email_confirm = fields.Flag(load_default=False)
@@ -98,7 +98,7 @@ class _AuditQuery(AdminPageQuery):
 @takes_metadata
 @guard.admin
 def create_user() -> Response:
-    return JsonResponse(users.create_user(current_asked(), read_body(_NewUser())))
+    return JsonResponse(users.create_user(current_asked(), read_body(_NewUserBody())))
 
 
 @blueprint.get("/admin/users")

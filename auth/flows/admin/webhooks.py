@@ -90,5 +90,5 @@ def _sent(row: "queries.RedeliverEvent | queries.SendTestEvent") -> str:
 def _check_url(asked: Asked, url: str) -> None:
     try:
         webhooks.check_url(url, asked.settings.webhook_private_networks)
-    except webhooks.InvalidUrl as error:
+    except webhooks.InvalidWebhookUrl as error:
         raise ApiError("validation_failed", f"url: {error}") from None

@@ -19,7 +19,7 @@ from auth.web.asked import Asked
 from sql import Runner, acts, queries
 
 # The rows of factors, of which security keys have no secret.
-Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors | queries.ListFactorsOfUndo"
+AppFactor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors | queries.ListFactorsOfUndo"
 _TOTP_LENGTH = 6
 
 log = structlog.get_logger()
@@ -32,7 +32,7 @@ class Match(NamedTuple):
     step: int
 
 
-def check_app_code(asked: Asked, user_id: str, factors: Sequence[Factor], code: str) -> Match | None:
+def check_app_code(asked: Asked, user_id: str, factors: Sequence[AppFactor], code: str) -> Match | None:
     """Commit whether this is a code of one of `factors`, and return of which.
 
     A code counts once for each app that it is compared with, because each adds to the odds of a guess. Refuse
@@ -97,12 +97,12 @@ def _record_verdict(
     asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         act.drop_verdict()
-        asked.noted.add_window(limits.Window(most, 0, verdict.refused_for))
+        asked.noted.add_window(limits.LimitWindow(most, 0, verdict.refused_for))
         key = "mfa_recovery_codes_locked" if kind == "recovery" else "factor.over_request_rate_limit"
         raise limits.refusal(key, verdict.refused_for)
 
 
-def _unused_step(asked: Asked, factor: Factor, code: str) -> int | None:
+def _unused_step(asked: Asked, factor: AppFactor, code: str) -> int | None:
     if factor.secret is None:
         return None
     try:

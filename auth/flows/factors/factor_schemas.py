@@ -38,7 +38,7 @@ class FactorVerification(Input):
             raise ValidationError("give either a code or webauthn", "code")
 
 
-class RecoveryCodes(Reauthentication):
+class RecoveryCodesBody(Reauthentication):
     friendly_name = fields.ShortText()
 
 
@@ -52,7 +52,7 @@ FactorChange = AdminInput.of(friendly_name=fields.FriendlyName(required=True))
 PasskeyChange = Input.of(friendly_name=fields.FriendlyName(required=True))
 
 
-class Proof(Reauthentication):
+class ProofBody(Reauthentication):
     challenge_id = fields.Uuid()
     credential = fields.Credential()
 

@@ -13,12 +13,12 @@ from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
-from auth.flows.sessions.issuing import Issue, Session, about_own
+from auth.flows.sessions.issuing import Issue, IssuedSession, about_own
 from auth.flows.sessions.token_response import raise_session
-from auth.flows.sign_in.reauthentication import Act, add, admit_caller, give_proof, proof_needed
+from auth.flows.sign_in.reauthentication import WantedChange, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.rules.factors import may_verify
 from auth.rules.policy import RECENT_AGE
@@ -75,7 +75,7 @@ def is_verified(asked: Asked, factor_id: str) -> bool:
     return _own_factor(asked, asked.db, factor_id).is_verified
 
 
-def _app_members(asked: Asked, caller: Person, body: JsonObject, secret: str) -> dict[str, str]:
+def _app_members(asked: Asked, caller: PersonFacts, body: JsonObject, secret: str) -> dict[str, str]:
     account = caller.email or caller.phone or caller.id
     uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)
     return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
@@ -95,7 +95,9 @@ def challenge(asked: Asked, factor_id: str, site: JsonObject | None = None) -> J
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
-def _key_options(asked: Asked, act: acts.Act, caller: Person, factor: Factor) -> tuple[bytes, JsonObject]:
+def _key_options(
+    asked: Asked, act: acts.Act, caller: PersonFacts, factor: Factor
+) -> tuple[bytes, JsonObject]:
     """Return a challenge for a security key, and the member of the response that has its options."""
     site, known = asked.parts.relying_party, queries.list_credentials(act, user_id=caller.id)
     if factor.is_verified:
@@ -126,7 +128,7 @@ def _owner(asked: Asked, factor_id: str) -> dict[str, str | None]:
 
 def verify_totp(
     asked: Asked, factor_id: str, challenge_id: str, code: str, hook: TokenHook | None
-) -> Session:
+) -> IssuedSession:
     """Raise the caller's session to `aal2` by a code."""
     factor = _own_factor(asked, asked.db, factor_id)
     # What refuses whatever the code is comes before it is compared, and again under the lock.
@@ -149,7 +151,7 @@ def verify_totp(
     raise ApiError("mfa_verification_failed")
 
 
-def verify_code(asked: Asked, code: str) -> Session:
+def verify_code(asked: Asked, code: str) -> IssuedSession:
     """Raise the caller's session to `aal2` by a code of any of their apps."""
     apps = queries.list_totp_factors(asked.db, user_id=asked.caller.user_id, verified_before=None)
     match = factor_codes.check_app_code(asked, asked.caller.user_id, apps, code)
@@ -171,7 +173,7 @@ def verify_webauthn(
     hook: TokenHook | None = None,
     *,
     added_before: datetime | None = None,
-) -> Session:
+) -> IssuedSession:
     """Raise the caller's session to `aal2` by a security key."""
     _check_site(asked, sent)
     factor = _own_factor(asked, asked.db, factor_id)
@@ -207,7 +209,7 @@ def verify_webauthn(
     raise refusal
 
 
-def _acts(factor: Factor) -> list[Act]:
+def _acts(factor: Factor) -> list[WantedChange]:
     """Return the acts of verifying a factor. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
@@ -215,12 +217,12 @@ def _acts(factor: Factor) -> list[Act]:
 def _complete(
     asked: Asked,
     tx: acts.Act,
-    caller: Person,
+    caller: PersonFacts,
     factor: Factor,
     method: str,
     issue: Issue | None,
     created: NewCredential | None = None,
-) -> Session:
+) -> IssuedSession:
     """Raise the caller's session by a verified factor. `created` is a new key."""
     if not factor.is_verified:
         check_room(asked, tx, caller.id)
@@ -265,7 +267,7 @@ def rename_any(asked: Asked, user_id: str, factor_id: str, name: str) -> str:
         return _rename(act, user, factor_id, name)
 
 
-def _rename(act: acts.Act, user: Person, factor_id: str, name: str) -> str:
+def _rename(act: acts.Act, user: PersonFacts, factor_id: str, name: str) -> str:
     renamed = queries.rename_factor(act, id=factor_id, user_id=user.id, friendly_name=name)
     row = found(renamed, "mfa_factor_not_found")
     _record(act, user, "factor_renamed", row, "user.updated", old_factor=row.old_name)
@@ -285,7 +287,7 @@ def remove(asked: Asked, factor_id: str, body: JsonObject) -> None:
         delete(tx, caller.id, [factor.id])
 
 
-def remove_recent(asked: Asked, act: acts.Act, caller: Person, ids: list[str]) -> None:
+def remove_recent(asked: Asked, act: acts.Act, caller: PersonFacts, ids: list[str]) -> None:
     """Remove factors and passkeys that were added to a caller whose row is locked."""
     for factor in queries.list_factors_by_id(act, user_id=caller.id, ids=ids):
         notify(asked, act, caller, "passkey_removed" if factor.factor_type == "passkey" else "factor_removed")
@@ -305,7 +307,7 @@ def remove_any(asked: Asked, user_id: str, factor_id: str) -> None:
         remove_of(asked, act, user, factor_id)
 
 
-def remove_of(asked: Asked, act: acts.Act, user: Person, factor_id: str) -> None:
+def remove_of(asked: Asked, act: acts.Act, user: PersonFacts, factor_id: str) -> None:
     """Remove a factor of a user whose row an administrator has locked."""
     factor = _find(act, user.id, factor_id)
     if factor.is_verified:
@@ -336,7 +338,7 @@ def _find(
 
 def _record(
     tx: acts.Act,
-    user: Person,
+    user: PersonFacts,
     act: str,
     factor: Named,
     event: str | None,

@@ -11,7 +11,7 @@ from auth.core.text.moments import iso_8601
 from auth.extensions import TokenHook
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
-from auth.flows.sessions.issuing import Session, about_own
+from auth.flows.sessions.issuing import IssuedSession, about_own
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof, remove
 from auth.web import audit
@@ -74,7 +74,7 @@ def status(asked: Asked) -> "queries.SelectRecoveryCodes":
 
 def verify(
     asked: Asked, code: str, hook: TokenHook | None = None, *, made_before: datetime | None = None
-) -> Session:
+) -> IssuedSession:
     """Raise the caller's session to `aal2` by a recovery code."""
     code_mac = factor_codes.check_recovery_code(asked, asked.caller.user_id, code, made_before)
     if code_mac is None:

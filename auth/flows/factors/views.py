@@ -163,7 +163,7 @@ def verify_recovery_code() -> Response:
 def _new_codes(refusals: Mapping[bool, str]) -> Response:
     guard.live_caller()
     made = recovery_codes.create(
-        current_asked(), read_body(factor_schemas.RecoveryCodes()), refusals=refusals
+        current_asked(), read_body(factor_schemas.RecoveryCodesBody()), refusals=refusals
     )
     new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
     return jsonify(_own_codes() | new)

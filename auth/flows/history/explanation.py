@@ -33,7 +33,7 @@ _TOO_LARGE = f"left out of access tokens, as they are larger than {MAX_BYTES:,} 
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class SignInObstacle:
     """An obstacle to signing in, and its remedy; `act` is an act of the console."""
 
     text: str
@@ -42,7 +42,7 @@ class Obstacle:
     message_id: str | None = None
 
 
-_NO_WAY = Obstacle("no address, provider or passkey that is turned on", "Add an email.", "addresses")
+_NO_WAY = SignInObstacle("no address, provider or passkey that is turned on", "Add an email.", "addresses")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Explanation:
     """
 
     ways: list[str]
-    obstacles: list[Obstacle]
+    obstacles: list[SignInObstacle]
     limits: list[counts.Count]
     claims: dict[str, Any]
     claims_problem: str | None
@@ -71,12 +71,12 @@ def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> 
     message = queries.select_last_message(db, user_id=user.id, kinds=_NEEDED)
     if message and message.is_stuck:
         advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
-        obstacles.append(Obstacle(timeline.sentence_of_message(message), advice, "resend", message.id))
+        obstacles.append(SignInObstacle(timeline.sentence_of_message(message), advice, "resend", message.id))
     asks = settings.hook_custom_access_token
     if refusal := queries.select_refusal_by_hook(db, user_id=user.id) if asks else None:
         text = f"the hook {refusal.hook} refused at {clock(refusal.at)}: {quoted(refusal.said)}"
         advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
-        obstacles.append(Obstacle(text, advice))
+        obstacles.append(SignInObstacle(text, advice))
     # A passkey is both steps.
     blocked = {"passwords": {_PASSWORD}, "codes": {_SMS}, "factors": {*ways} - {_PASSKEY}}
     ways = [way for way in ways if not any(way in blocked[what] for what in locked)]
@@ -108,7 +108,7 @@ def _ways(settings: Settings, user: "queries.SelectSummary") -> Iterator[str]:
 
 def _customers(
     settings: Settings, db: Database, user: "queries.SelectSummary"
-) -> tuple[list[str], list[Obstacle]]:
+) -> tuple[list[str], list[SignInObstacle]]:
     """Return the providers of customers that work for the user, and the obstacles."""
     ways, obstacles = [], []
     domain = (user.email or "").rpartition("@")[2]
@@ -123,44 +123,48 @@ def _customers(
             )
             if problem:
                 advice = f"Change it: latchkey providers show {known.identifier}"
-                obstacles.append(Obstacle(f"the customer's provider {known.identifier} {problem}", advice))
+                obstacles.append(
+                    SignInObstacle(f"the customer's provider {known.identifier} {problem}", advice)
+                )
             else:
                 ways.append(f"the customer's provider {known.identifier}")
     if settings.sso and (entrance := queries.select_closed_entrance(db, user_id=user.id)):
         text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
-        obstacles.append(Obstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}"))
+        obstacles.append(
+            SignInObstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}")
+        )
     return ways, obstacles
 
 
-def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Obstacle]:
+def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[SignInObstacle]:
     if user.banned_until:
-        yield Obstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
+        yield SignInObstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
     if user.email and not user.email_confirmed_at and settings.email_confirm_required:
         text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
-        yield Obstacle(text, "Send a recovery email: its link confirms the address.", "recover")
+        yield SignInObstacle(text, "Send a recovery email: its link confirms the address.", "recover")
     if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
         text = "the phone is not confirmed, so the password does not work with it; a code confirms it"
-        yield Obstacle(text, "Ask them to request an SMS code, which confirms the phone.")
+        yield SignInObstacle(text, "Ask them to request an SMS code, which confirms the phone.")
     if user.email and not settings.email_enabled:
-        yield Obstacle("email sign-in is turned off (AUTH_EMAIL_ENABLED)", "Change the setting.")
+        yield SignInObstacle("email sign-in is turned off (AUTH_EMAIL_ENABLED)", "Change the setting.")
     if user.phone and not settings.offers_phone:
         name = "AUTH_SMS_PROVIDER" if settings.phone_enabled else "AUTH_PHONE_ENABLED"
-        yield Obstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
+        yield SignInObstacle(f"phone sign-in is turned off ({name})", "Change the setting.")
     if user.is_anonymous:
         advice = "To sign in again later, they must confirm an address in the application."
-        yield Obstacle("anonymous: can only use an existing session", advice)
+        yield SignInObstacle("anonymous: can only use an existing session", advice)
     elif not user.has_password:
         text = "no password: sign-in works only with a link, code, provider or passkey"
         if user.email:
-            yield Obstacle(text, "Send a recovery email so they can set one.", "recover")
+            yield SignInObstacle(text, "Send a recovery email so they can set one.", "recover")
         else:
-            yield Obstacle(text, "They can add one in their account after they sign in.")
+            yield SignInObstacle(text, "They can add one in their account after they sign in.")
 
 
-def _locks(limits: list[counts.Count], ways: list[str]) -> Iterator[Obstacle]:
+def _locks(limits: list[counts.Count], ways: list[str]) -> Iterator[SignInObstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
             left = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)
             meanwhile = f" Meanwhile, {left} works." if left else ""
             elsewhere = _ELSEWHERE if count["what"] == "factors" and ways else ""
-            yield Obstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")
+            yield SignInObstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")

@@ -7,7 +7,7 @@ from auth.core.text.names import provider
 from auth.core.text.user_agents import device
 from sql import queries
 
-Entry: TypeAlias = (
+TimelineEntry: TypeAlias = (
     "queries.ListTimeline | queries.ListTimelineBefore | queries.ListRequestActs | queries.ListMessagesTo"
     " | queries.SearchAudit"
 )
@@ -26,7 +26,7 @@ def item(row: "queries.ListTimeline") -> JsonObject:
     return {"text": sentence(row)} | members
 
 
-def sentence(row: "Entry") -> str:
+def sentence(row: "TimelineEntry") -> str:
     """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return sentence_of_message(row)
@@ -35,14 +35,14 @@ def sentence(row: "Entry") -> str:
     return what(row) + _actor(row) + origin + (f" ({known})" if known else "")
 
 
-def sentence_of_message(row: "Entry | queries.SelectLastMessage") -> str:
+def sentence_of_message(row: "TimelineEntry | queries.SelectLastMessage") -> str:
     details, name = row.details, f"event ({label('events', row.name)})"
     if row.kind == "message":
         name = message(details["channel"], row.name)
     return f"{name} to {details['recipient']} {outcome(details)}"
 
 
-def what(row: "Entry") -> str:
+def what(row: "TimelineEntry") -> str:
     """Return the sentence of an act, a refusal or a session without its actor and network."""
     return {"act": _act, "refusal": _refusal, "session": _session}[row.kind](row)
 
@@ -52,7 +52,7 @@ def message(channel: str, kind: str) -> str:
     return f"{label('channels', channel)} ({label('messages', kind)})"
 
 
-def _act(row: "Entry") -> str:
+def _act(row: "TimelineEntry") -> str:
     values = _values(row.details)
     for age in ("old", "new"):
         found = (values[f"{age}_{name}"] for name in _CHANGED if f"{age}_{name}" in values)
@@ -62,7 +62,7 @@ def _act(row: "Entry") -> str:
     return label("acts", row.name, **values)
 
 
-def _refusal(row: "Entry") -> str:
+def _refusal(row: "TimelineEntry") -> str:
     details = row.details
     text = f"{label('refused', row.name)}: {label('reasons', row.reason or '')}"
     if row.reason in _GUESSES and details.get("tries") and details.get("of"):
@@ -74,7 +74,7 @@ def _refusal(row: "Entry") -> str:
     return text + (f" ({row.count} times in a minute)" if row.count > 1 else "")
 
 
-def _session(row: "Entry") -> str:
+def _session(row: "TimelineEntry") -> str:
     if row.name == "began":
         values = _values(row.details)
         return f"session started with {values.get('provider') or values['method']}"
@@ -111,7 +111,7 @@ def outcome(details: JsonObject) -> str:
             return f"failed after {attempts}{error}"
 
 
-def _actor(row: "Entry") -> str:
+def _actor(row: "TimelineEntry") -> str:
     # "user created by an administrator, carol@example.com" has its "by" already.
     by = "" if row.details.get("by") == "administrator" else "by "
     if row.actor == "user" and row.details.get("administrator"):

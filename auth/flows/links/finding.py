@@ -15,14 +15,14 @@ from sql.acts import Act
 
 
 @dataclass(frozen=True)
-class Link:
+class OpenedLink:
     """A link by its token."""
 
     token_hash: bytes | None
 
 
 @dataclass(frozen=True)
-class Code:
+class TypedCode:
     """A code that was typed, for an address, on a page of the browser with this hash, or sent to the API."""
 
     address: str
@@ -30,11 +30,11 @@ class Code:
     browser_hash: bytes | None
 
 
-Given = Link | Code
+Given = OpenedLink | TypedCode
 
 
-def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> Code:
-    return Code(address, asked.parts.codes.macs(address, code), browser_hash)
+def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> TypedCode:
+    return TypedCode(address, asked.parts.codes.macs(address, code), browser_hash)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def find(asked: Asked, given: Given, purposes: Collection[str]) -> Found | None:
     The verdict on a code is committed before anybody learns it. An address without a code runs the same
     statements.
     """
-    if isinstance(given, Link):
+    if isinstance(given, OpenedLink):
         return Found(given.token_hash, None, purposes)
     id = _judge(asked, given, purposes) if given.macs else None
     return Found(None, id, purposes) if id else None
@@ -88,7 +88,7 @@ def locked(asked: Asked, found: Found) -> "Iterator[tuple[Act, queries.SelectLin
         yield act, row if row and found.is_good(row) else None
 
 
-def _judge(asked: Asked, given: Code, purposes: Collection[str]) -> str | None:
+def _judge(asked: Asked, given: TypedCode, purposes: Collection[str]) -> str | None:
     """Record the verdict on a code, and return its id if it is right and may be told."""
     here = asked.client["network"]
     with acts.begin(asked.db) as act:

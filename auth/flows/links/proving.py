@@ -4,7 +4,7 @@ The user is locked. `person` are the user's facts in this act.
 """
 
 from auth.flows import ends
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.rules import counts, first_proof
 from auth.rules.first_proof import ProvedBy
 from auth.rules.users import AddressKind
@@ -13,13 +13,13 @@ from sql import Runner, queries
 from sql.acts import Act
 
 
-def person_of(act: Act, user_id: str) -> Person:
+def person_of(act: Act, user_id: str) -> PersonFacts:
     """Return the facts about a locked user. They change with each proof."""
     person = act.read(queries.select_person, user_id=user_id, session_id=None)
     return found(person, "user_not_found")
 
 
-def holder_of(on: Runner, address: str, other_than: str) -> "Person | None":
+def holder_of(on: Runner, address: str, other_than: str) -> "PersonFacts | None":
     """Return the facts about the other user who holds an address, proved or not."""
     holder_id = queries.find_holder(on, address=address).id
     if holder_id is None or holder_id == other_than:
@@ -27,7 +27,7 @@ def holder_of(on: Runner, address: str, other_than: str) -> "Person | None":
     return queries.select_person(on, user_id=holder_id, session_id=None)
 
 
-def prove_address(act: Act, person: Person, kind: AddressKind, address: str, proof: ProvedBy) -> bool:
+def prove_address(act: Act, person: PersonFacts, kind: AddressKind, address: str, proof: ProvedBy) -> bool:
     """Give a user an address that is proved, and return whether this was its first proof.
 
     A stranger may have set whatever a first proof removes.

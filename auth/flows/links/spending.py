@@ -12,13 +12,13 @@ from auth.core.tokens import one_time
 from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.account import removal
-from auth.flows.facts import Person
-from auth.flows.links.finding import Found, Given, Link, find, locked
+from auth.flows.facts import PersonFacts
+from auth.flows.links.finding import Found, Given, OpenedLink, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
 from auth.flows.messages.outgoing import notify
-from auth.flows.sessions.issuing import Issue, Session, about_new
-from auth.flows.sessions.token_response import Outcome, Proof, open_session, write_code
+from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
+from auth.flows.sessions.token_response import Outcome, SignInProof, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
 from auth.rules import first_proof, links, users
@@ -32,19 +32,19 @@ from sql.acts import Act
 
 
 @dataclass(frozen=True)
-class Client:
+class ToProgram:
     """A client that sent the link or code, and gets the session in the response."""
 
 
 @dataclass(frozen=True)
-class Page:
+class ToPage:
     """A page of ours that waits for a code of a purpose, and gets the session."""
 
     waits_for: str
 
 
 @dataclass(frozen=True)
-class Redirect:
+class ToBrowser:
     """A browser that opened the link: the response is a redirect, perhaps to the request's `redirect_to`.
 
     `is_shown` if its user has pressed the button of the link's page; `is_same` if that said that this browser
@@ -57,7 +57,7 @@ class Redirect:
 
 
 # What gets the session of a link or code.
-Receiver = Client | Page | Redirect
+Receiver = ToProgram | ToPage | ToBrowser
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Done:
     details: dict[str, Any] = field(default_factory=dict)
     members: dict[str, Any] = field(default_factory=dict)
 
-    def record(self, act: Act, link: "queries.SelectLink", session: Session | None) -> None:
+    def record(self, act: Act, link: "queries.SelectLink", session: IssuedSession | None) -> None:
         acts = [*self.acts, "signed_in" if session else None]
         events = ["user.updated" if any(self.acts) else None, "auth.login" if session else None]
         details = {"method": "otp", **self.details, "session_id": session and session.session_id}
@@ -79,14 +79,14 @@ class _Done:
 
 def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Outcome:
     """Spend a link or a code."""
-    address, token_hash = (None, given.token_hash) if isinstance(given, Link) else (given.address, None)
+    address, token_hash = (None, given.token_hash) if isinstance(given, OpenedLink) else (given.address, None)
     asked.noted.note(address=address, token_hash=token_hash, type=link_type)
     found = find(asked, given, one_time.PURPOSES.get(link_type, []))
     if found is None:
         raise ApiError("otp_expired")
     issue, members = None, dict[str, Any]()
     try:
-        if (hook := asked.parts.token_hook) and not isinstance(receiver, Page):
+        if (hook := asked.parts.token_hook) and not isinstance(receiver, ToPage):
             issue, members = _ask_hook(asked, hook, found, receiver)
         with locked(asked, found) as (act, link):
             if link is None or not queries.spend_link(act, id=link.id):
@@ -145,19 +145,19 @@ def _use(
     asked: Asked,
     act: Act,
     link: "queries.SelectLink",
-    person: Person,
+    person: PersonFacts,
     receiver: Receiver,
     issue: Issue | None,
 ) -> Outcome:
     """Confirm an address, and sign its user in."""
     done = _confirm_address(asked, act, link, person, receiver)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-    present, proof = person_of(act, person.id), Proof(method=method, told=frozenset({link.target}))
-    is_elsewhere = isinstance(receiver, Redirect) and waiting.is_elsewhere(
+    present, proof = person_of(act, person.id), SignInProof(method=method, told=frozenset({link.target}))
+    is_elsewhere = isinstance(receiver, ToBrowser) and waiting.is_elsewhere(
         asked, link, is_same=receiver.is_same
     )
     code, session = None, None
-    if isinstance(receiver, Redirect) and link.code_challenge and not is_elsewhere:
+    if isinstance(receiver, ToBrowser) and link.code_challenge and not is_elsewhere:
         code = write_code(asked, act, present, link.code_challenge, proof)
     else:
         session = open_session(asked, act, present, proof, issue)
@@ -179,7 +179,7 @@ def _use_for_change(
     act: Act,
     found: Found,
     link: "queries.SelectLink",
-    person: Person,
+    person: PersonFacts,
     receiver: Receiver,
     issue: Issue | None,
 ) -> Outcome:
@@ -193,31 +193,31 @@ def _use_for_change(
         # The change of the address has its own notice.
         told = address_of_notices(present, offers_phone=asked.settings.offers_phone)
         method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-        proof = Proof(method=method, told=frozenset({told}))
+        proof = SignInProof(method=method, told=frozenset({told}))
         session = open_session(asked, act, present, proof, issue)
     done.record(act, link, session)
     has_challenge = link.code_challenge is not None
     return Outcome(session=session, redirect_to=link.redirect_to, has_challenge=has_challenge)
 
 
-def _signs_in(found: Found, person: Person, receiver: Receiver) -> bool:
+def _signs_in(found: Found, person: PersonFacts, receiver: Receiver) -> bool:
     """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
     is_strangers = users.lacks_address(person) and found.token_hash is not None
-    return not isinstance(receiver, Redirect) and not is_strangers
+    return not isinstance(receiver, ToBrowser) and not is_strangers
 
 
 def _is_for_client(
     asked: Asked,
     found: Found,
     link: "queries.SelectLink",
-    person: Person,
+    person: PersonFacts,
     receiver: Receiver,
 ) -> bool:
     """Whether a client gets the session directly, not a browser on our pages or an authorization code."""
     if link.purpose in one_time.CHANGES:
         return _signs_in(found, person, receiver)
-    if not isinstance(receiver, Redirect):
+    if not isinstance(receiver, ToBrowser):
         return True
     target = asked.parts.redirects.checked(receiver.redirect_to or target_of(asked, link))
     is_elsewhere = waiting.is_elsewhere(asked, link, is_same=receiver.is_same)
@@ -226,18 +226,18 @@ def _is_for_client(
 
 
 def _confirm_address(
-    asked: Asked, act: Act, link: "queries.SelectLink", person: Person, receiver: Receiver
+    asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts, receiver: Receiver
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
     user, kind = person, addresses.kind_of(link.target)
     owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
     is_of_sign_up = proof in first_proof.OF_SIGN_UPS
     # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
-    is_disputed = is_of_sign_up and isinstance(receiver, Page) and receiver.waits_for != "signup"
+    is_disputed = is_of_sign_up and isinstance(receiver, ToPage) and receiver.waits_for != "signup"
     if is_disputed:
         proof = "magiclink"
     is_first = prove_address(act, person, kind, link.target, proof)
-    is_shown = isinstance(receiver, Redirect) and receiver.is_shown
+    is_shown = isinstance(receiver, ToBrowser) and receiver.is_shown
     is_own = first_proof.is_own_sign_up(is_first=is_first, is_shown=is_shown, carries_data=link.is_of_sign_up)
     has_password = link.password_hash is not None
     sets_password = first_proof.sets_password(
@@ -276,7 +276,7 @@ def _confirm_address(
     return _Done(acts, email, {"purpose": link.purpose}, members)
 
 
-def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: Person) -> _Done:
+def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts) -> _Done:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind, is_first = addresses.kind_of(link.target), users.lacks_address(person)
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"

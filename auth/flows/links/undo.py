@@ -15,7 +15,7 @@ from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.factors.factors import delete as delete_factors
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.finding import find_link, good_link, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.messages.outgoing import notify_without_link
@@ -179,7 +179,7 @@ def _take_back(
     audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=told)
 
 
-def _give_back(asked: Asked, act: Act, user: Person, address: str) -> None:
+def _give_back(asked: Asked, act: Act, user: PersonFacts, address: str) -> None:
     kind = addresses.kind_of(address)
     if address in (user.email, user.phone):
         return

@@ -10,9 +10,9 @@ from auth.core.text.masking import masked
 from auth.core.tokens import one_time
 from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
-from auth.flows.links.finding import Given, Link, by_code, good_link
-from auth.flows.links.spending import Client, Redirect, spend
-from auth.flows.sessions.issuing import Session
+from auth.flows.links.finding import Given, OpenedLink, by_code, good_link
+from auth.flows.links.spending import ToBrowser, ToProgram, spend
+from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome, token_response
 from auth.flows.sign_in import waiting
 from auth.web import audited, cookies, dialect, fields, g, refuses_by_page, schemas
@@ -23,7 +23,7 @@ from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas, forms, redirects
 from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import address, page, redirect_to_own
-from auth.web.html.redirects import Ending
+from auth.web.html.redirects import FlowEnd
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import queries
@@ -126,10 +126,10 @@ def verify() -> Response:
         return _dead_link_page(form["type"])
     body = read_body(_Verification())
     if "token_hash" in body:
-        given: Given = Link(one_time.hash_token(body["token_hash"]))
+        given: Given = OpenedLink(one_time.hash_token(body["token_hash"]))
     else:
         given = by_code(asked, body.get("email") or body["phone"], body["token"])
-    outcome = spend(asked, body["type"], given, Client())
+    outcome = spend(asked, body["type"], given, ToProgram())
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     return JsonResponse(token_response(asked.parts, outcome.session, **outcome.members))
@@ -224,8 +224,8 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
         outcome = spend(
             current_asked(),
             link_type,
-            Link(one_time.hash_token(query["token"])),
-            Redirect(
+            OpenedLink(one_time.hash_token(query["token"])),
+            ToBrowser(
                 redirect_to=query.get("redirect_to"),
                 is_shown=request.method == "POST",
                 is_same=query.get("action") == "same",
@@ -240,7 +240,7 @@ def _spend_and_redirect(query: Mapping[str, str]) -> Response:
     if changes and latchkey.redirects.is_own_page(target) and browser_sessions.resume() is None:
         return redirect_to_own("verify/done", "confirmed")
     if link_type in _DONE:
-        ending = Ending(target, has_challenge=outcome.has_challenge)
+        ending = FlowEnd(target, has_challenge=outcome.has_challenge)
         return redirects.redirect_done(ending, link_type, _DONE[link_type])
     return redirects.redirect_signed_in(target, outcome, link_type)
 
@@ -256,14 +256,14 @@ def _take_back(query: Mapping[str, str]) -> Response:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
     if not latchkey.redirects.is_own_page(target):
-        return redirects.redirect_done(Ending(target), "undo", _DONE["undo"])
+        return redirects.redirect_done(FlowEnd(target), "undo", _DONE["undo"])
     if given is None:
         return redirect_to_own("verify/done", "undone")
     kept = waiting.keep_address(asked, given, **cookies.bound(), has_asked=False)
     return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
 
 
-def _redirect_elsewhere(outcome: Outcome, session: Session, target: str) -> Response:
+def _redirect_elsewhere(outcome: Outcome, session: IssuedSession, target: str) -> Response:
     """Sign this browser in without the application, which waits in the browser that requested the link."""
     to, done = redirects.entrance(target), redirects.done_of(outcome)
     page = "sign-in" if to.next else "sign-in/here"
@@ -279,11 +279,11 @@ def _refused(query: Mapping[str, str], error: ApiError) -> Response:
     target = _target(query, link.redirect_to if link and has_challenge else None)
     leads_to_password = query["type"] in targets.TO_PASSWORD or redirects.is_password_page(target)
     if not latchkey.redirects.is_own_page(target) or not leads_to_password:
-        ending = Ending(target, has_challenge=has_challenge)
+        ending = FlowEnd(target, has_challenge=has_challenge)
         return redirects.redirect_with_error(ending, "access_denied", error)
     # In a signed-in browser, that page would ask for another user's password.
     if error.error_code != "otp_expired":
-        ending = Ending(f"{latchkey.settings.base_url}/sign-in")
+        ending = FlowEnd(f"{latchkey.settings.base_url}/sign-in")
         return redirects.redirect_with_error(ending, "access_denied", error)
     g.refused_because = error.error_code
     return _dead_link_page(query["type"])

@@ -8,7 +8,7 @@ from functools import partial
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
 from auth.flows import admission
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns
@@ -79,7 +79,7 @@ class Recipient:
 
     user_id: str | None
     is_due: bool
-    holder: "Person | None"
+    holder: "PersonFacts | None"
 
 
 def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:

@@ -16,11 +16,11 @@ from auth.core.logs import ThrottledLog
 from auth.core.net import networks
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.rules.messages import Channel, address_of_notices, is_beyond_tenth, what_stops_message
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from auth.web.limits import Window, refusal
+from auth.web.limits import LimitWindow, refusal
 from sql import Transaction, queries
 
 _not_sent = ThrottledLog("message_not_sent")
@@ -141,7 +141,7 @@ class Message:
         )
 
 
-def notify(asked: Asked, tx: Transaction, user: Person, kind: str, **others: object) -> None:
+def notify(asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others: object) -> None:
     """Notify a user of a change, with the link *This wasn't me*. The row is from before the change.
 
     The notice goes to the proved address. `others` are variables of the template.
@@ -152,7 +152,9 @@ def notify(asked: Asked, tx: Transaction, user: Person, kind: str, **others: obj
         message.write(tx, user.id, kind, **others)
 
 
-def notify_without_link(asked: Asked, tx: Transaction, user: Person, kind: str, **others: object) -> None:
+def notify_without_link(
+    asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others: object
+) -> None:
     """Do the same, without the link."""
     if target := _target_of_notice(asked, tx, user, kind, others):
         message = Message(asked, target, link=False, code=False, is_notice=True)
@@ -160,7 +162,7 @@ def notify_without_link(asked: Asked, tx: Transaction, user: Person, kind: str, 
 
 
 def _target_of_notice(
-    asked: Asked, tx: Transaction, user: Person, kind: str, others: Mapping[str, object]
+    asked: Asked, tx: Transaction, user: PersonFacts, kind: str, others: Mapping[str, object]
 ) -> str | None:
     """Return where a notice goes, unless it was added to one that waits, which has the link of its first."""
     target = address_of_notices(user, offers_phone=asked.settings.offers_phone)
@@ -258,7 +260,7 @@ def error_of(asked: Asked, address: str, row: Counted) -> ApiError:
     if row.refused_by == "total" and asked.actor in ("anonymous", "user"):
         return refusal("messages.service_unavailable", row.seconds_left)
     if row.refused_by == "recipient":
-        asked.noted.add_window(Window(row.amount or 0, 0, row.seconds_left))
+        asked.noted.add_window(LimitWindow(row.amount or 0, 0, row.seconds_left))
     if row.window.get("kind") == "invite" and row.window["subject"]:
         return refusal("invited.over_email_send_rate_limit", row.seconds_left)
     return too_early(address, row.seconds_left)
@@ -286,4 +288,4 @@ def _windows_here(asked: Asked, address: str) -> Windows:
 def add_quota_headers(asked: Asked, row: Counted) -> None:
     """Add the rate-limit headers of a counted message to the response."""
     if row.amount is not None:
-        asked.noted.add_window(Window(row.amount, row.remaining, row.resets_in))
+        asked.noted.add_window(LimitWindow(row.amount, row.remaining, row.resets_in))

@@ -13,9 +13,9 @@ from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidRespon
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.extensions import TokenHook
-from auth.flows.facts import Person
-from auth.flows.sessions.issuing import Session, about_new, about_own
-from auth.flows.sessions.token_response import Proof, raise_session, sign_in_user
+from auth.flows.facts import PersonFacts
+from auth.flows.sessions.issuing import IssuedSession, about_new, about_own
+from auth.flows.sessions.token_response import SignInProof, raise_session, sign_in_user
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
@@ -91,7 +91,7 @@ def _verify_passkey(
     return verify(asked, body["credential"], challenge, PASSKEY)
 
 
-def name_of(user: Person) -> str:
+def name_of(user: PersonFacts) -> str:
     """Return the name under which authenticators list a user's credentials."""
     return user.email or user.phone or f"User {user.id[:8]}"
 
@@ -178,7 +178,7 @@ def failed(reason: str) -> ApiError:
     return ApiError("webauthn_verification_failed", f"credential: {reason}")
 
 
-def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> Session:
+def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> IssuedSession:
     """Open a session for the user of a passkey, at `aal2`."""
     passkey, assertion = _verify_passkey(asked, body)
     issue = about_new(asked, hook, passkey.user_id, "webauthn") if hook else None
@@ -190,7 +190,7 @@ def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> Session:
             raise ApiError("user_banned")
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:
-            proof = Proof(method="webauthn", factor_id=passkey.id)
+            proof = SignInProof(method="webauthn", factor_id=passkey.id)
             return sign_in_user(asked, act, person, proof, issue, passkey=passkey.friendly_name)
     raise refusal
 
@@ -202,7 +202,7 @@ def prove(
     *,
     added_before: datetime | None = None,
     owner: dict[str, str | None] | None = None,
-) -> tuple[str, Session]:
+) -> tuple[str, IssuedSession]:
     """Record a passkey of the caller as a proof, and raise the session. Return the time and the session."""
     asked.live_caller()
     passkey, assertion = _verify_passkey(asked, body, **owner or {})
@@ -225,7 +225,7 @@ def prove(
 
 
 def _refusal(
-    act: Act, user: Person, passkey: "queries.SelectCredential", assertion: Assertion
+    act: Act, user: PersonFacts, passkey: "queries.SelectCredential", assertion: Assertion
 ) -> ApiError | None:
     # The passkey may have been deleted since the lookup.
     if queries.select_passkey(act, user_id=user.id, passkey_id=passkey.id) is None:

@@ -5,7 +5,7 @@ from auth.core.json_bodies import JsonObject
 from auth.flows.account import removal
 from auth.flows.admin import targets
 from auth.flows.factors import factors
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
 from auth.flows.sessions import carriers
@@ -41,7 +41,7 @@ def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(asked: Asked, known: Person, body: JsonObject) -> tuple[str, str | None]:
+def finish_registration(asked: Asked, known: PersonFacts, body: JsonObject) -> tuple[str, str | None]:
     """Add the passkey that answers a challenge of this session, and raise the session of a browser.
 
     Return the passkey as JSON, and the new cookie of the browser.
@@ -108,7 +108,7 @@ def remove_all(asked: Asked, user_id: str) -> int:
         return len(found)
 
 
-def remove_of(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
+def remove_of(asked: Asked, act: Act, user: PersonFacts, passkey_id: str) -> None:
     """Remove a passkey of a user whose row an administrator has locked."""
     _remove(asked, act, user, passkey_id)
     queries.forget_factors(act, user_id=user.id)
@@ -123,7 +123,7 @@ def _credentials(asked: Asked, act: Act, user_id: str) -> "list[queries.ListCred
     return rows
 
 
-def _remove(asked: Asked, act: Act, user: Person, passkey_id: str) -> None:
+def _remove(asked: Asked, act: Act, user: PersonFacts, passkey_id: str) -> None:
     known = queries.select_passkey(act, user_id=user.id, passkey_id=passkey_id)
     passkey = found(known, "webauthn_credential_not_found")
     notify(asked, act, user, "passkey_removed")

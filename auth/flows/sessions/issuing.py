@@ -68,7 +68,7 @@ class Token:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session(Token):
+class IssuedSession(Token):
     """A session with its next tokens: the counter of its refresh token, and what the token hook was asked
     about it, if it was.
     """

@@ -9,10 +9,10 @@ from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
 from auth.extensions import TokenHook
 from auth.flows import ends, facts
 from auth.flows.sessions import issuing
-from auth.flows.sessions.issuing import Issue, Session
+from auth.flows.sessions.issuing import Issue, IssuedSession
 from auth.rules.levels import lacks_step
-from auth.rules.policy import Window
-from auth.rules.refreshing import RefreshTokens, act_of_refresh, counted, refreshed, refusal_of_refresh_token
+from auth.rules.policy import RefreshWindow
+from auth.rules.refreshing import TokenState, act_of_refresh, counted, refreshed, refusal_of_refresh_token
 from auth.rules.refusals import Refusal
 from auth.rules.users import is_banned
 from auth.web import audit, limits
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 _NOT_FOUND = "refresh.refresh_token_not_found"
 
 
-def refresh(asked: Asked, token: str) -> Session:
+def refresh(asked: Asked, token: str) -> IssuedSession:
     """Exchange a refresh token. A dead one ends its session."""
     try:
         sent = asked.parts.refresh_tokens.read(token)
@@ -45,7 +45,7 @@ def refresh(asked: Asked, token: str) -> Session:
     raise _refused(asked, row, refusal)
 
 
-def _refresh_with_hook(asked: Asked, hook: TokenHook, sent: RefreshToken) -> Session:
+def _refresh_with_hook(asked: Asked, hook: TokenHook, sent: RefreshToken) -> IssuedSession:
     """Count the refresh, ask the hook, then refresh. A client could otherwise call the hook without limit."""
     policy, own = asked.parts.policy, {"session_id": sent.session_id}
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
@@ -82,7 +82,7 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
     return ApiError(refusal)
 
 
-def renew(asked: Asked, act: Act, issue: Issue | None) -> Session:
+def renew(asked: Asked, act: Act, issue: Issue | None) -> IssuedSession:
     """Give the caller's session, whose user is locked, its next tokens. Its earlier ones stay valid, and
     nothing is counted.
     """
@@ -93,8 +93,8 @@ def renew(asked: Asked, act: Act, issue: Issue | None) -> Session:
     return _session(asked, row, new.counter, issue)
 
 
-def _session(asked: Asked, row: "queries.LockSession", counter: int, issue: Issue | None) -> Session:
-    return Session(
+def _session(asked: Asked, row: "queries.LockSession", counter: int, issue: Issue | None) -> IssuedSession:
+    return IssuedSession(
         session_id=row.session_id,
         counter=counter,
         aal=row.aal,
@@ -116,7 +116,7 @@ def move(
     sent: int,
     *,
     rotates: bool,
-    window: Window | None,
+    window: RefreshWindow | None,
     **details: str | None,
 ) -> int:
     """Write what a refresh changes, and return the counter of the next refresh token. Add the headers
@@ -131,11 +131,11 @@ def move(
     if asked.settings.rate_limits_enabled:
         amount = asked.settings.rate_limit_refresh.amount
         seconds = (new.counted_until - now).total_seconds()
-        asked.noted.add_window(limits.Window(amount, amount - new.refreshes, seconds))
+        asked.noted.add_window(limits.LimitWindow(amount, amount - new.refreshes, seconds))
     return new.counter
 
 
-def _columns(tokens: RefreshTokens) -> dict[str, Any]:
+def _columns(tokens: TokenState) -> dict[str, Any]:
     # `asdict` would copy each value: a tenth of a refresh.
     return {each.name: getattr(tokens, each.name) for each in fields(tokens)}
 
@@ -143,7 +143,7 @@ def _columns(tokens: RefreshTokens) -> dict[str, Any]:
 def refused_by_limit(asked: Asked, row: "facts.RefreshFacts") -> ApiError:
     """Return the refusal of a refresh that is one too many, and add the headers of its limit."""
     seconds = (row.counted_until - row.now).total_seconds()
-    asked.noted.add_window(limits.Window(asked.settings.rate_limit_refresh.amount, 0, seconds))
+    asked.noted.add_window(limits.LimitWindow(asked.settings.rate_limit_refresh.amount, 0, seconds))
     return limits.refusal("over_request_rate_limit", seconds)
 
 

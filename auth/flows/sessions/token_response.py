@@ -13,10 +13,10 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
 from auth.flows import ends, facts
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.sessions import carriers
-from auth.flows.sessions.issuing import Issue, Session, about_new, claims_of, compose
+from auth.flows.sessions.issuing import Issue, IssuedSession, about_new, claims_of, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
 from auth.rules.sign_in import verdict_on_code
@@ -47,7 +47,7 @@ class Opener:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
+class SignInProof:
     """What a user signs in with."""
 
     # That of the session, and of the claim `amr`.
@@ -91,9 +91,9 @@ class Proof:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a `Session`, or an authorization code."""
+    """The result of a sign-in: a `IssuedSession`, or an authorization code."""
 
-    session: Session | None = None
+    session: IssuedSession | None = None
     authorization_code: str | None = None
     redirect_to: str | None = None
     # Whether the link has a code challenge.
@@ -109,10 +109,10 @@ class Outcome:
 def open_session(
     asked: Asked,
     act: acts.Act,
-    person: Person,
-    proof: Proof,
+    person: PersonFacts,
+    proof: SignInProof,
     issue: Issue | None = None,
-) -> Session:
+) -> IssuedSession:
     """Open a session of a locked user. `person` has the facts after all other effects of the act.
 
     Every way to sign in ends here. The user gets a notice if it is new.
@@ -146,7 +146,7 @@ def open_session(
         **columns | {"amr": json.dumps(amr) if proof.provider or proof.factor_id or proof.opener else None},
     )
     _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
-    return Session(
+    return IssuedSession(
         session_id=session_id,
         counter=row.counter,
         aal=aal,
@@ -159,8 +159,13 @@ def open_session(
 
 
 def sign_in_user(
-    asked: Asked, act: acts.Act, person: Person, proof: Proof, issue: Issue | None, **details: object
-) -> Session:
+    asked: Asked,
+    act: acts.Act,
+    person: PersonFacts,
+    proof: SignInProof,
+    issue: Issue | None,
+    **details: object,
+) -> IssuedSession:
     """Open a session, and write its audit row and its event."""
     session = open_session(asked, act, person, proof, issue)
     details |= {"method": proof.method, "session_id": session.session_id}
@@ -171,8 +176,8 @@ def sign_in_user(
 def _notify(
     asked: Asked,
     act: acts.Act,
-    person: Person,
-    proof: Proof,
+    person: PersonFacts,
+    proof: SignInProof,
     *,
     is_known: bool,
     lacks_step: bool,
@@ -194,19 +199,21 @@ def raise_session(
     method: str,
     factor_id: str | None,
     issue: Issue | None = None,
-) -> Session:
+) -> IssuedSession:
     """Raise a session of a locked user to `aal2`. What carried it before carries it no more."""
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
-    return Session(**row._asdict(), issue=issue, cookie=carriers.change(asked, act, user_id, session_id))
+    return IssuedSession(
+        **row._asdict(), issue=issue, cookie=carriers.change(asked, act, user_id, session_id)
+    )
 
 
-def token_response(parts: Latchkey, session: Session, **members: object) -> str:
+def token_response(parts: Latchkey, session: IssuedSession, **members: object) -> str:
     """Return the body of the response, as JSON."""
     return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
 
 
-def tokens(parts: Latchkey, session: Session) -> JsonObject:
+def tokens(parts: Latchkey, session: IssuedSession) -> JsonObject:
     access_tokens = parts.access_tokens
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
         "access_token": access_tokens.sign(claims_of(parts, session.issue, compose(parts, session))),
@@ -217,7 +224,9 @@ def tokens(parts: Latchkey, session: Session) -> JsonObject:
     }
 
 
-def write_code(asked: Asked, act: acts.Act, person: Person, code_challenge: str, proof: Proof) -> str:
+def write_code(
+    asked: Asked, act: acts.Act, person: PersonFacts, code_challenge: str, proof: SignInProof
+) -> str:
     """Write an authorization code for a sign-in, and return it. `exchange` opens the session.
 
     The user gets a notice if the sign-in is new.
@@ -240,7 +249,7 @@ def write_code(asked: Asked, act: acts.Act, person: Person, code_challenge: str,
     return code
 
 
-def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
+def exchange(asked: Asked, code: str, code_challenge: str) -> IssuedSession:
     """Open a session for a code (RFC 7636). Reuse of the code ends the session."""
     code_hash = one_time.hash_token(code)
     issue = _issue_for_code(asked, code_hash, code_challenge)
@@ -272,7 +281,7 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> Session:
 def _verdict_on_code(
     asked: Asked,
     known: "queries.SelectAuthorizationCode",
-    person: Person,
+    person: PersonFacts,
     code_challenge: str,
 ) -> str | None:
     return verdict_on_code(
@@ -286,14 +295,14 @@ def _verdict_on_code(
 
 
 def _proof_of_code(
-    asked: Asked, act: acts.Act, person: Person, known: "queries.SelectAuthorizationCode"
-) -> Proof:
+    asked: Asked, act: acts.Act, person: PersonFacts, known: "queries.SelectAuthorizationCode"
+) -> SignInProof:
     if known.opened_by:
         return proof_of_browser(act, person, known.opened_by)
     at_provider = known.authenticated_at if known.method == "oauth" else None
     # The code was the sign-in, and has sent the notice.
     told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
-    return Proof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
+    return SignInProof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
 
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
@@ -310,9 +319,9 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 
 
-def proof_of_browser(act: acts.Act, person: Person, session_id: str) -> Proof:
+def proof_of_browser(act: acts.Act, person: PersonFacts, session_id: str) -> SignInProof:
     """Return a session on our pages, which `person` was read with, as the proof for an application's."""
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
     opener = Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
-    return Proof(method=session.method, opener=opener)
+    return SignInProof(method=session.method, opener=opener)

@@ -15,7 +15,7 @@ from auth.rules.tokens import end_of_key
 from auth.web import audit, callers, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
-from auth.web.limits import Window
+from auth.web.limits import LimitWindow
 from sql import Runner, acts, queries
 
 
@@ -78,7 +78,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
         raise ApiError("key.invalid_credentials")
     if window.most is not None:
         seconds = (until - row.now).total_seconds()
-        asked.noted.add_window(Window(window.most, max(0, window.most - uses), seconds))
+        asked.noted.add_window(LimitWindow(window.most, max(0, window.most - uses), seconds))
         if uses > window.most:
             raise limits.refusal("over_request_rate_limit", seconds)
     if refusal:

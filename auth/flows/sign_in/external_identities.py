@@ -16,11 +16,11 @@ from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
 from auth.flows import admission
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
-from auth.flows.sessions.issuing import Issue, Session, about_new
-from auth.flows.sessions.token_response import Outcome, Proof, sign_in_user, write_code
+from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
+from auth.flows.sessions.token_response import Outcome, SignInProof, sign_in_user, write_code
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
@@ -42,10 +42,10 @@ class IdToken(TypedDict):
 
 
 @dataclass(frozen=True)
-class _User:
+class _IdentityOwner:
     """The user of an identity. `is_first` if this sign-in is the first proof of the address."""
 
-    person: Person
+    person: PersonFacts
     is_first: bool = False
 
 
@@ -53,7 +53,7 @@ class _NewUser(Exception):
     """The hook has not been asked about the new user."""
 
 
-def sign_in_with_id_token(asked: Asked, body: JsonObject) -> Session:
+def sign_in_with_id_token(asked: Asked, body: JsonObject) -> IssuedSession:
     """Open a session for an unused id_token."""
     identity, id_token = read_id_token(asked, body)
     outcome = sign_in(asked, identity, asked.parts.token_hook, id_token=id_token)
@@ -122,7 +122,7 @@ def _issue(
     with _with_owner(asked, identity) as (act, owner):
         if not (id_token and queries.select_spent_id_token(act, token_hash=id_token["token_hash"])):
             user = _user_of(asked, act, identity, owner, new_user_id)
-    user_id = user.person.id if isinstance(user, _User) else None
+    user_id = user.person.id if isinstance(user, _IdentityOwner) else None
     return about_new(asked, hook, user_id, "oauth", provider=identity.provider)
 
 
@@ -143,7 +143,7 @@ def _try_sign_in(
         if isinstance(user, ApiError):
             return user
         person, moment = user.person, identity.auth_time
-        proof = Proof(
+        proof = SignInProof(
             method="oauth",
             provider=identity.provider,
             authenticated_at=None if moment is None else datetime.fromtimestamp(moment, UTC),
@@ -181,7 +181,7 @@ def _with_owner(asked: Asked, identity: ExternalIdentity) -> Iterator[tuple[acts
 
 def _user_of(
     asked: Asked, act: acts.Act, identity: ExternalIdentity, owner: str | None, new_user_id: str | None
-) -> "_User | ApiError":
+) -> "_IdentityOwner | ApiError":
     """Return the user of an identity, which is linked or created if it is new, or the refusal."""
     customer = None
     if identity.customer:
@@ -212,12 +212,12 @@ def _user_of(
         return _link_identity(asked, act, person, identity)
     if not queries.use_identity(act, user_id=person.id, **identity.row):
         raise unavailable()
-    return _User(person)
+    return _IdentityOwner(person)
 
 
 def _link_identity(
-    asked: Asked, act: acts.Act, person: Person, identity: ExternalIdentity
-) -> "_User | ApiError":
+    asked: Asked, act: acts.Act, person: PersonFacts, identity: ExternalIdentity
+) -> "_IdentityOwner | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
     if person.email_proved:
@@ -225,17 +225,17 @@ def _link_identity(
             return ApiError("identity_already_exists")
         notify(asked, act, person, "identity_linked", provider=identity.provider)
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
-        return _User(person)
+        return _IdentityOwner(person)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
     prove_address(act, person, "email", found(person.email, "unexpected_failure"), "provider")
     queries.insert_identity(act, user_id=person.id, last_sign_in_at=act.acted_at, **identity.row)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
-    return _User(person_of(act, person.id), is_first=True)
+    return _IdentityOwner(person_of(act, person.id), is_first=True)
 
 
 def _create_user(
     asked: Asked, act: acts.Act, identity: ExternalIdentity, user_id: str | None
-) -> "_User | ApiError":
+) -> "_IdentityOwner | ApiError":
     """Return the new user of an identity, or the refusal."""
     if asked.settings.disable_signup:
         return ApiError("signup_disabled")
@@ -251,7 +251,7 @@ def _create_user(
         queries.add_email_of_identity(act, user_id=user_id, email=email)
     details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
     audit.record(act, user_id, email, ["user_created"], ["user.created"], **details)
-    return _User(person_of(act, user_id))
+    return _IdentityOwner(person_of(act, user_id))
 
 
 def invalid_id_token() -> ApiError:

@@ -7,9 +7,9 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
 from auth.flows import facts, verdicts
-from auth.flows.facts import Person
-from auth.flows.sessions.issuing import Session, about_new
-from auth.flows.sessions.token_response import Proof, sign_in_user
+from auth.flows.facts import PersonFacts
+from auth.flows.sessions.issuing import IssuedSession, about_new
+from auth.flows.sessions.token_response import SignInProof, sign_in_user
 from auth.rules import counts
 from auth.rules.admission import refusal_of_kind
 from auth.rules.counts import Limit
@@ -26,7 +26,7 @@ _REFUSED = {"not_admin": "sign_in.not_admin"}
 
 
 @dataclass(frozen=True)
-class _Credentials:
+class _KnownPassword:
     """What a password is checked against, and what a wrong one counts in. There may be no user."""
 
     kind: AddressKind
@@ -35,7 +35,7 @@ class _Credentials:
     password_hash: str | None
     limits: list[Limit]
 
-    def are_those_of(self, person: "Person | None") -> bool:
+    def are_those_of(self, person: "PersonFacts | None") -> bool:
         """Whether they are still a user's."""
         if person is None or self.address != getattr(person, self.kind):
             return False
@@ -44,7 +44,7 @@ class _Credentials:
 
 def sign_in_with_password(
     asked: Asked, body: JsonObject, hook: TokenHook | None, *, role: str | None = None
-) -> Session:
+) -> IssuedSession:
     """Open a session for a `PasswordGrant` body, of a user with this `role`, if one is demanded."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
     if refusal := refusal_of_kind(email, phone, asked.settings):
@@ -84,7 +84,7 @@ def sign_in_with_password(
                     )
                 )
             if reason is None and is_current and person is not None:
-                proof = Proof(method="password", identity=known.kind, renewed_hash=renewed_hash)
+                proof = SignInProof(method="password", identity=known.kind, renewed_hash=renewed_hash)
                 session = sign_in_user(asked, act, person, proof, issue)
         if reason:
             raise _error(asked, known, reason, verdict)
@@ -100,7 +100,7 @@ def sign_in_with_password(
     raise unavailable()
 
 
-def check_current_password(asked: Asked, password: str, known: Person) -> None:
+def check_current_password(asked: Asked, password: str, known: PersonFacts) -> None:
     """Check the password of a signed-in user, a row with `email` and `phone`."""
     with asked.parts.passwords.queue():
         credentials = _look_up(asked, known.email, None if known.email else known.phone)
@@ -109,11 +109,11 @@ def check_current_password(asked: Asked, password: str, known: Person) -> None:
         _record_verdict(asked, credentials, *wrong, is_right=is_right)
 
 
-def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials:
+def _look_up(asked: Asked, email: str | None, phone: str | None) -> _KnownPassword:
     """Return the credentials of a user, or of an address without one. Refuse after too many failures."""
     settings, here = asked.settings, asked.client["network"]
     row = queries.select_credentials(asked.db, email=email, phone=phone, network=here)
-    known = _Credentials(
+    known = _KnownPassword(
         "email" if email else "phone", email or phone or "", row.user_id, row.password_hash, []
     )
     if not settings.rate_limits_enabled:
@@ -139,7 +139,7 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials
 
 
 def _record_verdict(
-    asked: Asked, known: _Credentials, *wrong: str, is_right: bool
+    asked: Asked, known: _KnownPassword, *wrong: str, is_right: bool
 ) -> "queries.RecordVerdict":
     """Record a verdict, and return it. Refuse a right password that must not be revealed like a wrong one."""
     with acts.begin(asked.db) as act:
@@ -150,7 +150,7 @@ def _record_verdict(
 
 
 def _error(
-    asked: Asked, known: _Credentials, refusal: str, verdict: "queries.RecordVerdict", *wrong: str
+    asked: Asked, known: _KnownPassword, refusal: str, verdict: "queries.RecordVerdict", *wrong: str
 ) -> ApiError:
     """Return the error for a refusal, or for the kind of a used-up limit, with its headers."""
     most = asked.settings.rate_limit_login_failures.amount
@@ -159,11 +159,11 @@ def _error(
         return _too_many(asked, verdict.refused_for)
     if refusal in ("user", "nobody", "invalid_credentials"):
         if verdict.count and verdict.seconds_left is not None:
-            asked.noted.add_window(limits.Window(most, most - verdict.count, verdict.seconds_left))
+            asked.noted.add_window(limits.LimitWindow(most, most - verdict.count, verdict.seconds_left))
         return ApiError(*wrong or ("invalid_credentials",))
     return ApiError(_REFUSED.get(refusal, refusal))
 
 
 def _too_many(asked: Asked, seconds: float) -> ApiError:
-    asked.noted.add_window(limits.Window(asked.settings.rate_limit_login_failures.amount, 0, seconds))
+    asked.noted.add_window(limits.LimitWindow(asked.settings.rate_limit_login_failures.amount, 0, seconds))
     return limits.refusal("sign_in.over_request_rate_limit", seconds)

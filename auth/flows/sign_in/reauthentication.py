@@ -12,8 +12,8 @@ from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows import facts
 from auth.flows.factors.factor_codes import check_totp
-from auth.flows.facts import Person
-from auth.flows.links.finding import Code, by_code, find, locked
+from auth.flows.facts import PersonFacts
+from auth.flows.links.finding import TypedCode, by_code, find, locked
 from auth.flows.links.proving import person_of, record_mail_proof
 from auth.flows.sessions import carriers
 from auth.flows.sign_in.passwords import check_current_password
@@ -47,7 +47,7 @@ _ACCEPTED = {_CODE: ("nonce",), _FACTOR: ("factor_code",)}
 _ANY = ("current_password", "factor_code", "nonce")
 
 
-class Act(NamedTuple):
+class WantedChange(NamedTuple):
     """An act on a credential, by its kind or id. The id of a verified one determines its kind."""
 
     verb: Verb
@@ -55,26 +55,26 @@ class Act(NamedTuple):
     id: str | None = None
 
 
-def add(kind: Kind) -> Act:
-    return Act("add", kind)
+def add(kind: Kind) -> WantedChange:
+    return WantedChange("add", kind)
 
 
-def remove(kind: Kind | None, id: str | None = None) -> Act:
-    return Act("remove", kind, id)
+def remove(kind: Kind | None, id: str | None = None) -> WantedChange:
+    return WantedChange("remove", kind, id)
 
 
-def code_address(known: Person) -> str | None:
+def code_address(known: PersonFacts) -> str | None:
     """Return the caller's confirmed address for codes of a proof, if any."""
     return (known.email_confirmed_at and known.email) or (known.phone_confirmed_at and known.phone) or None
 
 
-def has_proof(asked: Asked, known: Person) -> bool:
+def has_proof(asked: Asked, known: PersonFacts) -> bool:
     """Whether the caller's session has a recent proof."""
     session = facts.own_session_of(known)
     return session is not None and proofs.has_proof(known, session, asked.policy, known.now)
 
 
-def proof_needed(asked: Asked, *wanted: Act, level: Level | None = None) -> str | None:
+def proof_needed(asked: Asked, *wanted: WantedChange, level: Level | None = None) -> str | None:
     """Return the key of the error if the caller must give a proof first. Raises other refusals."""
     known = found(callers.select(asked.db, asked.caller), "caller.user_not_found")
     refusal = _refusal(asked, asked.db, known, wanted, level or asked.level, None)
@@ -83,13 +83,13 @@ def proof_needed(asked: Asked, *wanted: Act, level: Level | None = None) -> str 
     return refusal
 
 
-def require(asked: Asked, *wanted: Act) -> None:
+def require(asked: Asked, *wanted: WantedChange) -> None:
     """Refuse if the caller may not do this, or not without a proof."""
     if key := proof_needed(asked, *wanted):
         raise proof_refusal(key)
 
 
-def give_proof(asked: Asked, body: JsonObject, *wanted: Act) -> Proof | None:
+def give_proof(asked: Asked, body: JsonObject, *wanted: WantedChange) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
     the acts need none.
     """
@@ -117,11 +117,11 @@ def record_reauthentication(asked: Asked, body: JsonObject) -> tuple[str, str | 
 def admit_caller(
     asked: Asked,
     act: acts.Act,
-    *wanted: Act,
+    *wanted: WantedChange,
     given: Proof | None = None,
     accepted: str | None = None,
     level: Level | None = None,
-) -> Person:
+) -> PersonFacts:
     """Return the facts about the caller, whom the act has locked. Refuse if the session has ended, or may not
     do what is wanted.
 
@@ -142,8 +142,8 @@ def admit_caller(
 def _refusal(
     asked: Asked,
     on: Runner,
-    known: Person,
-    wanted: Sequence[Act],
+    known: PersonFacts,
+    wanted: Sequence[WantedChange],
     level: Level,
     given: Proof | None,
 ) -> Refusal | None:
@@ -182,7 +182,7 @@ def check_credential(asked: Asked, body: JsonObject, key: str = "reauthenticatio
     return given
 
 
-def _spend(asked: Asked, code: Code) -> Proof | None:
+def _spend(asked: Asked, code: TypedCode) -> Proof | None:
     """Spend the caller's code, the `nonce` of a body, and return what it proves, or None for a wrong one."""
     given = find(asked, code, ["reauthentication"])
     if given is None:

@@ -6,7 +6,7 @@ As an anonymous user, the session may have begun to register a passkey without a
 from auth.core import addresses
 from auth.core.providers.client import ExternalIdentity
 from auth.flows import ends
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns, notify
@@ -23,7 +23,7 @@ from sql.acts import Act
 def request_address(
     asked: Asked,
     act: Act,
-    caller: Person,
+    caller: PersonFacts,
     address: str,
     link: TokenColumns,
     channel: str | None,
@@ -47,7 +47,7 @@ def request_address(
     message.write(act, recipient_id, kind, redirect_to=columns.get("redirect_to"))
 
 
-def set_addresses(asked: Asked, act: Act, caller: Person, email: str | None, phone: str | None) -> None:
+def set_addresses(asked: Asked, act: Act, caller: PersonFacts, email: str | None, phone: str | None) -> None:
     """Give the caller its first addresses at once, as a sign-up with `AUTH_AUTOCONFIRM` does."""
     for provider, address in (("email", email), ("phone", phone)):
         if address:
@@ -75,7 +75,7 @@ def free_email(on: Runner, email: str | None) -> str | None:
 
 
 def finish_by_identity(
-    asked: Asked, act: Act, user: Person, identity: ExternalIdentity, session_id: str
+    asked: Asked, act: Act, user: PersonFacts, identity: ExternalIdentity, session_id: str
 ) -> bool:
     """Do the same for a linked identity, and return whether the user got its email."""
     email = None if user.email else free_email(act, identity.email)

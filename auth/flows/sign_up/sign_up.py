@@ -5,11 +5,11 @@ from typing import TypedDict
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.messages.outgoing import TokenColumns
-from auth.flows.sessions.issuing import Session, about_new
-from auth.flows.sessions.token_response import Proof, open_session, sign_in_user
+from auth.flows.sessions.issuing import IssuedSession, about_new
+from auth.flows.sessions.token_response import SignInProof, open_session, sign_in_user
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
 from auth.rules.users import is_unused_sign_up
@@ -34,7 +34,7 @@ class _Columns(TypedDict):
     user_agent: str | None
 
 
-def sign_up(asked: Asked, body: JsonObject) -> "Session | queries.InsertSignUp":
+def sign_up(asked: Asked, body: JsonObject) -> "IssuedSession | queries.InsertSignUp":
     """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
 
     Raises `WeakPassword`.
@@ -60,7 +60,7 @@ def sign_up(asked: Asked, body: JsonObject) -> "Session | queries.InsertSignUp":
     )
 
 
-def sign_up_anonymously(asked: Asked, body: JsonObject) -> Session:
+def sign_up_anonymously(asked: Asked, body: JsonObject) -> IssuedSession:
     """Create a user without an address, and return the session."""
     if asked.settings.disable_signup:
         raise ApiError("signup_disabled")
@@ -73,7 +73,7 @@ def sign_up_anonymously(asked: Asked, body: JsonObject) -> Session:
     return session or _continue(asked, user_id, made["method"])
 
 
-def _sign_up_confirmed(asked: Asked, columns: _Columns) -> Session:
+def _sign_up_confirmed(asked: Asked, columns: _Columns) -> IssuedSession:
     """Create a user with a confirmed address, and return the session."""
     user_id, address = columns["user_id"], columns["email"] or columns["phone"]
     made = {"by": "signup", "method": "password"}
@@ -93,19 +93,19 @@ def _sign_up_confirmed(asked: Asked, columns: _Columns) -> Session:
     return session or _continue(asked, user_id, made["method"])
 
 
-def _begin(asked: Asked, act: Act, user_id: str, made: dict[str, str]) -> Session | None:
+def _begin(asked: Asked, act: Act, user_id: str, made: dict[str, str]) -> IssuedSession | None:
     """Record a new user, and open the session in the same act, unless the token hook has to be asked."""
     person = found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
     if asked.parts.token_hook:
         audit.record(act, user_id, person.email, ["user_created"], ["user.created"], **made)
         return None
-    session = open_session(asked, act, person, Proof(method=made["method"]))
+    session = open_session(asked, act, person, SignInProof(method=made["method"]))
     done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
     audit.record(act, user_id, person.email, done, events, **made, session_id=session.session_id)
     return session
 
 
-def _continue(asked: Asked, user_id: str, method: str) -> Session:
+def _continue(asked: Asked, user_id: str, method: str) -> IssuedSession:
     """Open the session of a new user with the answer of the token hook."""
     hook = found(asked.parts.token_hook, "unexpected_failure")
     issue = about_new(asked, hook, user_id, method)
@@ -113,7 +113,7 @@ def _continue(asked: Asked, user_id: str, method: str) -> Session:
         person = found(
             act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure"
         )
-        return sign_in_user(asked, act, person, Proof(method=method), issue)
+        return sign_in_user(asked, act, person, SignInProof(method=method), issue)
 
 
 def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "queries.InsertSignUp":
@@ -183,7 +183,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
 
 def dispute(
     tx: Transaction,
-    owner: "Person | None",
+    owner: "PersonFacts | None",
     *,
     password_hash: str | None = None,
     user_metadata: JsonObject | None = None,

@@ -4,7 +4,7 @@ from flask import Blueprint, Response, json
 from flask.typing import ResponseReturnValue
 
 from auth.core.json_bodies import JsonObject
-from auth.flows.sessions.token_response import Session, tokens
+from auth.flows.sessions.token_response import IssuedSession, tokens
 from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
 from auth.web import audited, counted, fields, g, schemas, takes_metadata
 from auth.web.application import JsonResponse
@@ -71,12 +71,12 @@ def _sign_up() -> Response:
     if _asks_for_anonymous_user(json_body()):
         raise ApiError("anonymous_provider_disabled")
     made = sign_up(current_asked(), read_body(_Signup()))
-    if isinstance(made, Session):
+    if isinstance(made, IssuedSession):
         return _signed_in(made)
     return _created(json.loads(made.user_object) | _SHOWN)
 
 
-def _signed_in(session: Session) -> Response:
+def _signed_in(session: IssuedSession) -> Response:
     user = json.loads(session.user_object)
     return _created(user | _SHOWN | tokens(current_parts(), session) | {"user": user})
 

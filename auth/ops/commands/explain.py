@@ -14,7 +14,7 @@ from auth.core.text.moments import clock
 from auth.flows import counts
 from auth.flows.admin.user_acts import ACTS, name_of
 from auth.flows.history import explanation, timeline
-from auth.flows.history.explanation import Obstacle
+from auth.flows.history.explanation import SignInObstacle
 from auth.rules.users import ADDRESS_KINDS
 from auth.web.context import Latchkey
 from auth.web.fields import is_uuid
@@ -182,7 +182,7 @@ def facts(settings: Settings, db: Database, user: "queries.SelectSummary") -> di
     return user._asdict() | {"sessions_of_old_keys": of_old_keys}
 
 
-def _remedy(obstacle: Obstacle, user: "queries.SelectSummary") -> str:
+def _remedy(obstacle: SignInObstacle, user: "queries.SelectSummary") -> str:
     """Return the command that removes an obstacle, or what to do in the console or elsewhere.
 
     Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.

@@ -9,7 +9,7 @@ import click
 from auth.cli import INPUT_FILE_OR_STDIN, Unusable, json_option, load_settings, open_parts, prints_json, show
 from auth.core.keys import fingerprints, rotation
 from auth.core.keys.openid_keys import KEPT, public_jwks
-from auth.core.keys.rotation import CannotRotate, Key, StillNeeded
+from auth.core.keys.rotation import CannotRotate, KnownKey, StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
@@ -159,7 +159,7 @@ def accept(make_missing: bool) -> None:
     click.echo("The keys are accepted. Start the service.")
 
 
-def _place(settings: Settings, key: Key) -> str:
+def _place(settings: Settings, key: KnownKey) -> str:
     if key.kind == rotation.OPENID:
         return "database"
     if key.id == rotation.SHARED_SECRET:
@@ -183,7 +183,7 @@ def _failures(settings: Settings) -> Iterator[None]:
         raise click.ClickException(state.unusable_place(place, error, "Let this user write there.")) from None
 
 
-def _report(key: Key, value: str, text: str, deadline: str = "") -> None:
+def _report(key: KnownKey, value: str, text: str, deadline: str = "") -> None:
     """Print the outcome. `value` is the new value for the environment, if the key is not in a file."""
     name, _, text_of_value = value.partition("=")
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
@@ -194,5 +194,5 @@ def _report(key: Key, value: str, text: str, deadline: str = "") -> None:
     show(found, line or f"{text} Running services pick it up within {soon} seconds.")
 
 
-def _time(key: Key) -> str | None:
+def _time(key: KnownKey) -> str | None:
     return format_time(key.active_from) if key.active_from else None

@@ -8,7 +8,7 @@ from auth.cli import Unusable, json_option, load_service_settings, load_settings
 from auth.core import addresses
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import ConsoleSender, Failure, Message
+from auth.delivery.senders.sender import ConsoleSender, DeliveryFailure, RenderedMessage
 from auth.ops.doctor import mail_steps
 
 _SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
@@ -43,7 +43,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str) -> N
     if unit:
         subject = f"{unit} has failed on {socket.gethostname()}"
         text = f"{subject}. To see why: journalctl -u {unit}\n"
-    test = Message(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
+    test = RenderedMessage(str(uuid.uuid4()), "test", datetime.now(UTC), subject, text)
     templates = load_templates(settings)
     if language not in templates.languages:
         raise click.BadParameter(f"There are no emails in {language}. Use {', '.join(templates.languages)}.")
@@ -51,7 +51,7 @@ def command(address: str, sends_all: bool, unit: str | None, language: str) -> N
     try:
         for message in samples:
             response = sender.send(address, message)
-    except Failure as error:
+    except DeliveryFailure as error:
         step = f" (failed step: {error.step})" if error.step else ""
         remedy = mail_steps.remedy(error, settings.smtp_token_url)
         problem = f"Not sent to {address}{step}: {str(error).rstrip('.')}."

@@ -18,7 +18,7 @@ from auth.ops.backups import age, archive
 from auth.ops.commands import user_acts
 from auth.ops.commands.common import existing_file, failures, new_file, open_database, progress_of
 from auth.ops.transfer import reading, records
-from auth.ops.transfer.importing import Import, Outcome
+from auth.ops.transfer.importing import Import, ImportOutcome
 from auth.ops.transfer.records import Choices
 from sql import queries
 from sql.pool import reason
@@ -151,7 +151,7 @@ def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
     return archive.decompressed(whole) if first.startswith(_GZIP) else whole
 
 
-def _report(outcomes: Iterator[Outcome], total: int, reports_all: bool) -> Counter[str]:
+def _report(outcomes: Iterator[ImportOutcome], total: int, reports_all: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     # The lines of the report would break up the bar.
     with progress_of("Importing", total, is_hidden=reports_all) as progress:

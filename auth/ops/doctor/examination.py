@@ -37,7 +37,7 @@ _FIRST = ("database", "schema", "locks")
 _OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
 _DNS_SECONDS = 2.0
 _TIMEOUTS = (TimeoutError, NotInTime, LockNotAvailable, QueryCanceled)
-_Outcome = Failure | Exception | None  # the result or exception of a check
+_CheckOutcome = Failure | Exception | None  # the result or exception of a check
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class _NoDatabase:
         raise self._error
 
 
-def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
-    outcomes: dict[str, _Outcome] = {check.name: TimeoutError() for check in checks}
+def _run(checks: list[Check], context: Context) -> dict[str, _CheckOutcome]:
+    outcomes: dict[str, _CheckOutcome] = {check.name: TimeoutError() for check in checks}
 
     def look(check: Check) -> None:
         try:
@@ -105,7 +105,7 @@ def _run(checks: list[Check], context: Context) -> dict[str, _Outcome]:
     return dict(outcomes)
 
 
-def _result(check: Check, outcome: _Outcome, cause: str | None) -> Result:
+def _result(check: Check, outcome: _CheckOutcome, cause: str | None) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
     if isinstance(outcome, Note):

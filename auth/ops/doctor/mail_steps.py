@@ -2,7 +2,7 @@
 
 import re
 
-from auth.delivery.senders.sender import Failure
+from auth.delivery.senders.sender import DeliveryFailure
 
 _REMEDY_OF_PASSWORDS = (
     "Correct the user and password, percent-encoded: AUTH_SMTP_URL=smtp://user:password@host:587"
@@ -45,7 +45,7 @@ _REMEDIES = {
 }  # fmt: skip
 
 
-def remedy(failure: Failure, token_url: str) -> str:
+def remedy(failure: DeliveryFailure, token_url: str) -> str:
     """Return the remedy for a failure. With a `token_url`, the sender signs in with access tokens."""
     remedies = _REMEDIES | {("login", ""): _REMEDY_OF_TOKENS if token_url else _REMEDY_OF_PASSWORDS}
     return next(

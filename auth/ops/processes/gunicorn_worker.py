@@ -19,7 +19,7 @@ SILENCE = 1  # seconds for which a busy worker waits for the first byte of a new
 DRAINED = 65_536  # bytes read of an unread body, by us and by close_graceful; gunicorn's parser has no limit
 
 
-class Connection(gevent.socket.socket):
+class ClientSocket(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
     accepted_at, begun_at, is_reading, is_silent = 0.0, 0.0, False, True
@@ -57,7 +57,7 @@ class Listener(get_original("socket", "socket")):  # type: ignore[misc] # gevent
 
 
 class Worker(GeventWorker):
-    connections: ClassVar[WeakKeyDictionary[gevent.Greenlet, Connection]] = WeakKeyDictionary()
+    connections: ClassVar[WeakKeyDictionary[gevent.Greenlet, ClientSocket]] = WeakKeyDictionary()
     ends_at = float("inf")
 
     def init_process(self) -> None:
@@ -77,7 +77,7 @@ class Worker(GeventWorker):
                 greenlet.kill(gevent.Timeout, block=False)
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
-        connection = Connection(fileno=client.detach())
+        connection = ClientSocket(fileno=client.detach())
         connection.accepted_at = time.monotonic()
         self.make_room(connection.accepted_at)
         self.connections[gevent.getcurrent()] = connection

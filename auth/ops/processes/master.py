@@ -10,7 +10,7 @@ from auth.ops.processes.delivery_process import DeliveryProcess
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 
 
-class Worker(Protocol):
+class StartedWorker(Protocol):
     # Names its files for metrics.
     slot: int
 
@@ -19,7 +19,7 @@ class Master(Protocol):
     cfg: Config
     num_workers: int
     timeout: int
-    WORKERS: Mapping[int, Worker]
+    WORKERS: Mapping[int, StartedWorker]
     # The main loop calls these.
     handle_term: Callable[[], None]
     handle_hup: Callable[[], None]

@@ -31,7 +31,7 @@ from auth.ops.connections import single
 from auth.ops.processes import start_checks, starting
 from auth.ops.processes.delivery_process import DeliveryProcess
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
-from auth.ops.processes.master import Master, Worker
+from auth.ops.processes.master import Master, StartedWorker
 from sql.pool import unusable
 
 
@@ -117,26 +117,26 @@ def nworkers_changed(server: Master, number: int, _before: int | None) -> None:
         state.keep_wanted_workers(number)
 
 
-def pre_fork(server: Master, worker: Worker) -> None:
+def pre_fork(server: Master, worker: StartedWorker) -> None:
     """Give the worker the first slot for metrics that no worker has."""
     taken = {other.slot for other in server.WORKERS.values()}
     worker.slot = next(slot for slot in itertools.count() if slot not in taken)
     os.environ[state.METRICS_SLOT] = str(worker.slot)
 
 
-def post_fork(server: Master, worker: Worker) -> None:
+def post_fork(server: Master, worker: StartedWorker) -> None:
     if server.embedded_postgres:
         server.embedded_postgres.close_in_child()
 
 
-def post_worker_init(worker: Worker) -> None:
+def post_worker_init(worker: StartedWorker) -> None:
     gc.freeze()  # the loaded objects stay
     # A terminal sends these to every process; the master decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def child_exit(server: Master, worker: Worker) -> None:
+def child_exit(server: Master, worker: StartedWorker) -> None:
     # A HUP may turn metrics on, but only a start creates their directory. An error here would end the master.
     state.discard_gauges(worker.slot)
 

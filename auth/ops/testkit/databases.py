@@ -38,7 +38,7 @@ _OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Database:
+class KitDatabase:
     """The URL for requests, and a connection of the owner, which marks the database as in use."""
 
     url: str
@@ -54,9 +54,9 @@ class Databases:
     def __init__(self, url: str, of_requests: Callable[[str], str] | None = None) -> None:
         self._url = url
         self._of_requests = of_requests
-        self._made: dict[str, Database] = {}
+        self._made: dict[str, KitDatabase] = {}
 
-    def make(self) -> Database:
+    def make(self) -> KitDatabase:
         """Make a database. Raises `psycopg2.Error`."""
         with self._locked() as connection:
             rows = queries.list_test_databases(Unprepared(connection), mark=_MARK)
@@ -77,7 +77,7 @@ class Databases:
                 execute(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
             name = _create(connection, template)
             url = self._of_requests(self._of(name)) if self._of_requests else self._of(name)
-            made = self._made[name] = Database(url, connect(self._of(name)))
+            made = self._made[name] = KitDatabase(url, connect(self._of(name)))
             made.connection.autocommit = True
             return made
 

@@ -19,15 +19,15 @@ from auth.core.net.webhook_urls import EVENTS, new_secret
 from auth.core.tokens import one_time
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import EVENT_CHANNEL, Message, Sender
+from auth.delivery.senders.sender import EVENT_CHANNEL, RenderedMessage, Sender
 from auth.extensions import TokenHook
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
-from auth.flows.sessions.issuing import Session, about_new
-from auth.flows.sessions.token_response import Proof, open_session, raise_session, tokens
+from auth.flows.sessions.issuing import IssuedSession, about_new
+from auth.flows.sessions.token_response import SignInProof, open_session, raise_session, tokens
 from auth.ops.testkit import FAILURES, Refused
-from auth.ops.testkit.databases import Database
+from auth.ops.testkit.databases import KitDatabase
 from auth.ops.testkit.process import Process
 from auth.web import current_g
 from auth.web.asked import Asked
@@ -43,7 +43,7 @@ class _Captured(Sender):
     def __init__(self, messages: list[dict[str, object]]) -> None:
         self._messages = messages
 
-    def send(self, recipient: str, message: Message) -> str:
+    def send(self, recipient: str, message: RenderedMessage) -> str:
         members = ("kind", "subject", "text", "html", "link", "code")
         self._messages.append({"to": recipient} | {name: getattr(message, name) for name in members})
         return "captured"
@@ -52,7 +52,7 @@ class _Captured(Sender):
 class Service:
     """Create it in the main thread, like its processes."""
 
-    def __init__(self, state_dir: Path, database: Database, chosen: dict[str, str], captures: str) -> None:
+    def __init__(self, state_dir: Path, database: KitDatabase, chosen: dict[str, str], captures: str) -> None:
         """`captures` is the URL to which webhooks and hooks are sent."""
         self._failures = state_dir / FAILURES
         self._failures.mkdir(parents=True)
@@ -242,13 +242,13 @@ class Service:
 
     def _open_session(
         self, asked: Asked, user_id: str, aal: str | None, hook: TokenHook | None = None
-    ) -> Session:
+    ) -> IssuedSession:
         issue = about_new(asked, hook, user_id, "password") if hook else None
         with acts.on(self._parts.db, user_id) as act:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:
                 raise Refused("This user does not exist")
-            proof = Proof(method="password", told=frozenset({person.email, person.phone}))
+            proof = SignInProof(method="password", told=frozenset({person.email, person.phone}))
             session = open_session(asked, act, person, proof, issue)
             if aal == "aal2" or (aal is None and session.lacks_step):
                 factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)

@@ -26,7 +26,7 @@ _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, Recur
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ImportOutcome:
     """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason.
 
     `user_id` is missing for a refused entry, for one that a dry run would create, and for a user whom another
@@ -56,7 +56,7 @@ class Import:
     # Where a key was first seen.
     _seen: dict[str, str] = field(default_factory=dict, init=False)
 
-    def run(self, entries: Iterable[Entry]) -> Iterator[Outcome]:
+    def run(self, entries: Iterable[Entry]) -> Iterator[ImportOutcome]:
         """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
         checked = self._checked(entries)
         while batch := list(islice(checked, _BATCH)):
@@ -142,19 +142,19 @@ class Import:
         row: Loaded | str,
         problems: Mapping[str, str | None],
         taken: Mapping[str, str],
-    ) -> Outcome:
+    ) -> ImportOutcome:
         if isinstance(row, str):
             found = [entry.value.get(name) for name in ("email", "user_email", "phone", "phoneNumber")]
             name = next((text for text in found if isinstance(text, str) and text), None)
-            return Outcome(entry.place, name, "refused", row)
+            return ImportOutcome(entry.place, name, "refused", row)
         name = row["email"] or row["phone"] or row["id"]
         problem = problems.get(row["id"], _EXISTS)
         if problem is None:
-            return Outcome(entry.place, name, "created", user_id=None if self.is_dry_run else row["id"])
+            return ImportOutcome(entry.place, name, "created", user_id=None if self.is_dry_run else row["id"])
         if problem != _EXISTS:
-            return Outcome(entry.place, name, "refused", problem)
+            return ImportOutcome(entry.place, name, "refused", problem)
         user_id = next((taken[key] for key in records.keys(row) if key in taken), None)
-        return Outcome(entry.place, name, "exists", problem, user_id)
+        return ImportOutcome(entry.place, name, "exists", problem, user_id)
 
 
 def _addresses(rows: list[Loaded]) -> list[str]:

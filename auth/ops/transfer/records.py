@@ -44,7 +44,7 @@ class _Identity(factors.Part):
     last_sign_in_at = fields.Timestamp()
 
 
-class _ApiKey(factors.Part):
+class _ApiKeyRecord(factors.Part):
     id = fields.Uuid(required=True)
     name = fields.KeyName(required=True)
     key_mac = fields.KeyMac(required=True)
@@ -75,7 +75,7 @@ class _Record(factors.Part):
     created_at = fields.Timestamp()
     identities = List(Nested(_Identity), load_default=list)
     factors = List(Nested(factors.Factor), load_default=list)
-    api_keys = List(Nested(_ApiKey), load_default=list)
+    api_keys = List(Nested(_ApiKeyRecord), load_default=list)
 
 
 _RECORD = _Record()

@@ -14,7 +14,7 @@ from flask import Response, after_this_request
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.flows import facts
-from auth.flows.sessions.issuing import Session
+from auth.flows.sessions.issuing import IssuedSession
 from auth.rules import levels, tokens
 from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
@@ -76,7 +76,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     )
 
 
-def begin(session: Session) -> None:
+def begin(session: IssuedSession) -> None:
     """Sign the browser in with a new session."""
     # Always a new value: an attacker may know the one from before the sign-in.
     cookie = one_time.new_token()

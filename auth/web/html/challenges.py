@@ -7,7 +7,7 @@ from flask import request
 
 from auth.flows.factors import factor_schemas, factors
 from auth.flows.passkeys import assertions
-from auth.flows.sessions.issuing import Session
+from auth.flows.sessions.issuing import IssuedSession
 from auth.web import g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -65,7 +65,7 @@ def own_factors(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
     }
 
 
-def verify_key(*, added_before: datetime | None = None) -> Session:
+def verify_key(*, added_before: datetime | None = None) -> IssuedSession:
     """Raise the session by the security key of the sent form."""
     sent = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")

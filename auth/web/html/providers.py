@@ -14,7 +14,7 @@ from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.redirects import Ending, redirect_with_error
+from auth.web.html.redirects import FlowEnd, redirect_with_error
 
 # RFC 6749, section 4.1.2.1. The others are `access_denied`.
 _ERRORS = {
@@ -44,7 +44,7 @@ def begin_sign_in(
         response = redirect_to_provider(provider, state, wishes, browser, status)
     except ProviderRefusal as refusal:
         url = latchkey.redirects.checked(redirect_to)
-        ending = Ending(url, has_challenge=code_challenge is not None)
+        ending = FlowEnd(url, has_challenge=code_challenge is not None)
         response = redirect_with_refusal(ending, refusal)
         response.status_code = status
         return response
@@ -61,7 +61,7 @@ def begin_sign_in(
     return response
 
 
-def redirect_with_refusal(ending: Ending, error: ApiError) -> Response:
+def redirect_with_refusal(ending: FlowEnd, error: ApiError) -> Response:
     known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
     return redirect_with_error(ending, known, error)
 

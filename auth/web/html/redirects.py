@@ -13,7 +13,7 @@ from auth.core.net.redirects import is_web, origin, with_fragment, with_query
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions import token_response
 from auth.flows.sessions.ending import sign_out
-from auth.flows.sessions.issuing import Session
+from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome
 from auth.flows.sign_in import applications
 from auth.web import Level, cookies, g
@@ -153,7 +153,7 @@ class Flow(Protocol):
 
 
 @dataclass(frozen=True)
-class Ending:
+class FlowEnd:
     """Where a flow ends: an allowed URL. With a code challenge, its server reads the query, which has the
     code.
     """
@@ -162,7 +162,7 @@ class Ending:
     has_challenge: bool = False
 
     @classmethod
-    def of(cls, flow: Flow | None) -> "Ending":
+    def of(cls, flow: Flow | None) -> "FlowEnd":
         """Return the end of a flow; of None, the site."""
         if flow is None:
             return cls(latchkey.settings.site_url)
@@ -175,7 +175,7 @@ class Ending:
         return redirect(with_fragment(url, members))
 
 
-def redirect_with_error(ending: Ending, error: str, refusal: ApiError) -> Response:
+def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Response:
     """Redirect with an error (RFC 6749, section 4.1.2.1), or to our page, which shows it."""
     g.refused_because = refusal.error_code
     code = {"error_code": refusal.error_code}
@@ -186,7 +186,7 @@ def redirect_with_error(ending: Ending, error: str, refusal: ApiError) -> Respon
     return ending.redirect_with({"error": error, **code, "error_description": refusal.msg})
 
 
-def redirect_done(ending: Ending, what: str, message: str) -> Response:
+def redirect_done(ending: FlowEnd, what: str, message: str) -> Response:
     """Redirect with a message, or to a page of ours that shows the result."""
     if latchkey.redirects.is_own_page(ending.url):
         return redirect(with_query(ending.url, forms.signed_query(done=what)))
@@ -223,7 +223,7 @@ def is_expected(destination: Destination) -> bool:
 
 
 def redirect_with_cookie(
-    target: str, session: Session, *, way: str | None = None, done: str | None = None
+    target: str, session: IssuedSession, *, way: str | None = None, done: str | None = None
 ) -> Response:
     """Sign the browser in, and redirect it to a page of ours, which shows the message `done`.
 
@@ -260,4 +260,4 @@ def redirect_after_sign_in(destination: Destination) -> Response:
         if error.error_code not in ("hook_refused", "hook_failed"):
             raise
         # The user is signed in here, perhaps with a spent code, and may try again.
-        return redirect_with_error(Ending(destination.own_url("sign-in")), "access_denied", error)
+        return redirect_with_error(FlowEnd(destination.own_url("sign-in")), "access_denied", error)

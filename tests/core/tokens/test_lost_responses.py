@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from auth.rules.policy import Window
-from auth.rules.refreshing import RefreshTokens, refreshed, refusal_of_refresh
+from auth.rules.policy import RefreshWindow
+from auth.rules.refreshing import TokenState, refreshed, refusal_of_refresh
 
 INTERVAL = 60
-WINDOW = Window(most=None, age=timedelta(minutes=5))
+WINDOW = RefreshWindow(most=None, age=timedelta(minutes=5))
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -20,10 +20,10 @@ class Service:
     """Sessions, each with a clock of its own. A refresh that is refused ends its session."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, tuple[RefreshTokens | None, datetime]] = {}
+        self._sessions: dict[int, tuple[TokenState | None, datetime]] = {}
 
     def open_sessions(self, number: int) -> list[int]:
-        tokens = RefreshTokens(
+        tokens = TokenState(
             counter=0,
             used_counter=None,
             successor_counter=None,

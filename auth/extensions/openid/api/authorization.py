@@ -16,7 +16,7 @@ from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
 from auth.extensions.openid.authorization_requests import AuthorizationRequest
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.flows.facts import Person
+from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules.consent import Obstacle
@@ -220,7 +220,7 @@ def decide_authorization(authorization_id: str) -> Response:
 
 def _decided(
     act: Act,
-    user: Person,
+    user: PersonFacts,
     authorization: consent.Authorization,
     authorization_id: str,
     removed: Collection[Obstacle] = (),

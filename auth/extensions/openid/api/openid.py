@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 
 from auth.extensions.openid import claims, exchange, oauth_errors
 from auth.extensions.openid.api import introspection
-from auth.extensions.openid.authentication import ClientInput, Credentials, authenticate, read_credentials
+from auth.extensions.openid.authentication import ClientInput, SentCredentials, authenticate, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.devices import device_codes
 from auth.extensions.openid.oauth_errors import OAuthError
@@ -130,7 +130,7 @@ def _poll(body: dict[str, str]) -> Response:
 
 
 def _answer(
-    issue: Callable[[dict[str, str], Credentials], Mapping[str, object]], body: dict[str, str]
+    issue: Callable[[dict[str, str], SentCredentials], Mapping[str, object]], body: dict[str, str]
 ) -> Response:
     response = JsonResponse(json.dumps(issue(body, read_credentials(body))))
     response.headers["Pragma"] = "no-cache"

@@ -9,7 +9,7 @@ from auth.core import promises
 from auth.core.settings import Settings
 
 
-class Application(NamedTuple):
+class KnownApplication(NamedTuple):
     """`settings` is the text that an operator pastes, with placeholders for `values`."""
 
     callback: str
@@ -21,7 +21,7 @@ class Application(NamedTuple):
 
 
 APPLICATIONS = {
-    "argo-cd": Application(
+    "argo-cd": KnownApplication(
         "/auth/callback",
         """\
 # ConfigMap argocd-cm; the secret may be in argocd-secret instead
@@ -35,7 +35,7 @@ oidc.config: |
 """,
         sends_challenge=False,
     ),
-    "authjs": Application(
+    "authjs": KnownApplication(
         "/auth/callback/latchkey",
         """\
 // Among the providers of Auth.js
@@ -49,7 +49,7 @@ oidc.config: |
 }
 """,
     ),
-    "dex": Application(
+    "dex": KnownApplication(
         "/callback",
         """\
 connectors:
@@ -67,7 +67,7 @@ connectors:
     insecureEnableGroups: true
 """,
     ),
-    "directus": Application(
+    "directus": KnownApplication(
         "/auth/login/latchkey/callback",
         """\
 AUTH_PROVIDERS=latchkey
@@ -79,7 +79,7 @@ AUTH_LATCHKEY_IDENTIFIER_KEY=sub
 AUTH_LATCHKEY_ALLOW_PUBLIC_REGISTRATION=true
 """,
     ),
-    "gitea": Application(
+    "gitea": KnownApplication(
         "/callback",
         """\
 gitea admin auth add-oauth --name latchkey --provider openidConnect --key $client_id \\
@@ -88,7 +88,7 @@ gitea admin auth add-oauth --name latchkey --provider openidConnect --key $clien
 """,
         sends_challenge=False,
     ),
-    "grafana": Application(
+    "grafana": KnownApplication(
         "/login/generic_oauth",
         """\
 GF_AUTH_GENERIC_OAUTH_ENABLED=true
@@ -103,7 +103,7 @@ GF_AUTH_GENERIC_OAUTH_USE_PKCE=true
 GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN=true
 """,
     ),
-    "jupyterhub": Application(
+    "jupyterhub": KnownApplication(
         "/hub/oauth_callback",
         """\
 # jupyterhub_config.py, with the package oauthenticator
@@ -119,7 +119,7 @@ c.GenericOAuthenticator.username_claim = "email"
 c.GenericOAuthenticator.allow_all = True
 """,
     ),
-    "kubelogin": Application(
+    "kubelogin": KnownApplication(
         "http://localhost:8000",
         """\
 kubectl config set-credentials latchkey --exec-api-version=client.authentication.k8s.io/v1 \\
@@ -131,7 +131,7 @@ kube-apiserver --oidc-issuer-url=$issuer --oidc-client-id=$client_id \\
 """,
         is_public=True,
     ),
-    "miniflux": Application(
+    "miniflux": KnownApplication(
         "/oauth2/oidc/callback",
         """\
 OAUTH2_PROVIDER=oidc
@@ -142,7 +142,7 @@ OAUTH2_OIDC_DISCOVERY_ENDPOINT=$issuer
 OAUTH2_USER_CREATION=1
 """,
     ),
-    "mozilla-django-oidc": Application(
+    "mozilla-django-oidc": KnownApplication(
         "/oidc/callback/",
         """\
 # settings.py
@@ -156,14 +156,14 @@ OIDC_OP_USER_ENDPOINT = "$userinfo_endpoint"
 OIDC_OP_JWKS_ENDPOINT = "$jwks_uri"
 """,
     ),
-    "nextcloud": Application(
+    "nextcloud": KnownApplication(
         "/apps/user_oidc/code",
         """\
 occ user_oidc:provider latchkey --clientid=$client_id --clientsecret=$client_secret \\
   --scope="openid email profile groups" --group-provisioning=1 --discoveryuri=$discovery_url
 """,
     ),
-    "oauth2-proxy": Application(
+    "oauth2-proxy": KnownApplication(
         "/oauth2/callback",
         """\
 # With OAUTH2_PROXY_COOKIE_SECRET and OAUTH2_PROXY_UPSTREAMS of your own, other ones for each tool
@@ -180,7 +180,7 @@ OAUTH2_PROXY_COOKIE_REFRESH=1m
         # Until then the application accepts a user whose access has ended here.
         token_lifetime=2 * promises.MINUTE,
     ),
-    "open-webui": Application(
+    "open-webui": KnownApplication(
         "/oauth/oidc/callback",
         """\
 OPENID_PROVIDER_URL=$discovery_url
@@ -192,7 +192,7 @@ OAUTH_CODE_CHALLENGE_METHOD=S256
 ENABLE_OAUTH_SIGNUP=true
 """,
     ),
-    "outline": Application(
+    "outline": KnownApplication(
         "/auth/oidc.callback",
         """\
 OIDC_CLIENT_ID=$client_id
@@ -205,7 +205,7 @@ OIDC_SCOPES='openid profile email'
 """,
         sends_challenge=False,
     ),
-    "pgadmin": Application(
+    "pgadmin": KnownApplication(
         "/oauth2/authorize",
         """\
 # config_local.py
@@ -226,7 +226,7 @@ OAUTH2_CONFIG = [{
 }]
 """,
     ),
-    "portainer": Application(
+    "portainer": KnownApplication(
         "",
         """\
 # Settings, Authentication, OAuth, Custom
@@ -242,7 +242,7 @@ Scopes             openid profile email
 """,
         sends_challenge=False,
     ),
-    "streamlit": Application(
+    "streamlit": KnownApplication(
         "/oauth2callback",
         """\
 # .streamlit/secrets.toml, with the package streamlit[auth]; cookie_secret is a random text of your own
@@ -253,7 +253,7 @@ client_secret = "$client_secret"
 server_metadata_url = "$discovery_url"
 """,
     ),
-    "synapse": Application(
+    "synapse": KnownApplication(
         "/_synapse/client/oidc/callback",
         """\
 # homeserver.yaml; AUTH_ID_CLAIMS can give users a preferred_username
@@ -291,7 +291,7 @@ def endpoints(settings: Settings) -> dict[str, str]:
 
 
 def settings_of(
-    application: Application, client: Mapping[str, str], redirect_uri: str, settings: Settings
+    application: KnownApplication, client: Mapping[str, str], redirect_uri: str, settings: Settings
 ) -> str:
     """Return the settings of an application whose client is `client`."""
     own = {

@@ -9,7 +9,7 @@ from auth.core import promises
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.core.tokens.one_time import USER_CODE_LENGTH, USER_CODE_LETTERS
-from auth.extensions.openid.authentication import Credentials, authenticate
+from auth.extensions.openid.authentication import SentCredentials, authenticate
 from auth.extensions.openid.authorization_requests import log_refusal, resource_asked, scopes_asked, update_of
 from auth.extensions.openid.clients import DEVICE_CODE
 from auth.extensions.openid.exchange import check_resource, member, require, spend
@@ -32,7 +32,7 @@ _ANSWERS = {
 _REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_expired"}
 
 
-def begin(body: dict[str, str], credentials: Credentials) -> dict[str, Any]:
+def begin(body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Make the codes of a device (RFC 8628, section 3.2). Raises `OAuthError`."""
     client = authenticate(credentials)
     try:
@@ -76,7 +76,7 @@ def shown_code(user_code: str) -> str:
     return f"{user_code[:4]}-{user_code[4:]}"
 
 
-def redeem(body: Mapping[str, str], credentials: Credentials) -> dict[str, Any]:
+def redeem(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Open a session for a device once its user has agreed. A second use of its code ends that session.
 
     A refusal is recorded in the history of the user who has entered the code.

@@ -155,7 +155,7 @@ def _enter() -> str:
             queries.bind_oauth_request(act, id=entered.id, user_id=user_id, session_id=g.caller.session_id)
     g.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
-        g.add_window(limits.Window(most, 0, verdict.refused_for))
+        g.add_window(limits.LimitWindow(most, 0, verdict.refused_for))
         raise limits.refusal("over_request_rate_limit", verdict.refused_for)
     return found(entered, "device.otp_expired").id
 

@@ -18,7 +18,7 @@ from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Act, Subject, serve, told
+from auth.web.html.admin.acts import Action, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, application_name, console_page, page_of, place_of
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, read_query
@@ -123,7 +123,7 @@ def _new_secret_effects(subject: Subject) -> list[str]:
     return effects
 
 
-_act = partial(Act, needs_factor=True)
+_act = partial(Action, needs_factor=True)
 _writing = partial(_act, form=_ClientForm, template="act_application.html")
 _MAKING = {
     "new": _writing(

@@ -9,7 +9,7 @@ from auth.flows.admin import targets
 from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html.admin.acts import Act, Subject
+from auth.web.html.admin.acts import Action, Subject
 from auth.web.html.admin.console_page import application_name
 from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
@@ -46,7 +46,7 @@ def _remove(asked: Asked, subject: Subject, _form: object) -> None:
 
 
 ACTS = {
-    "remove": Act(
+    "remove": Action(
         title="Remove the application",
         effects=lambda subject: [
             f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",

@@ -50,7 +50,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Act:
+class Action:
     """One act of the console.
 
     `effects` returns sentences about the effects, in numbers; empty ones are left out. `undo` explains how to
@@ -77,7 +77,7 @@ class Act:
     template: str = "act.html"
 
 
-def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callable[..., Subject]) -> None:
+def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Action], find: Callable[..., Subject]) -> None:
     """Add a page and a form for each act, at `path`/<name>. `find` gets the variables of the path."""
     for name, act in acts.items():
         show, submit = _views(name, act, find)
@@ -86,13 +86,13 @@ def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Act], find: Callab
         blueprint.add_url_rule(f"{path}/{name}", f"submit_{endpoint}", submit, methods=["POST"])
 
 
-def told(acts: Mapping[str, Act]) -> str | None:
+def told(acts: Mapping[str, Action]) -> str | None:
     """Return the message of the act that just redirected this browser to the subject's page."""
     act = acts.get(forms.signed("done"))
     return act.done if act else None
 
 
-def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, View]:
+def _views(name: str, act: Action, find: Callable[..., Subject]) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
         ways = _asked_factors() if _asks_factor(act) and subject.has_effect else None
@@ -124,7 +124,7 @@ def _views(name: str, act: Act, find: Callable[..., Subject]) -> tuple[View, Vie
     return show, takes_metadata(submit) if act.takes_metadata else submit
 
 
-def _asks_factor(act: Act) -> bool:
+def _asks_factor(act: Action) -> bool:
     is_spared = act.is_spared_here and latchkey.settings.is_local and not g.administrator.has_factor
     return act.needs_factor and not is_spared
 

@@ -88,7 +88,7 @@ class TestCommand:
         assert first["setting"] == f"Correct it as docs/settings.md says: {setting}=…"
 
 
-class TestDatabase:
+class KitDatabase:
     def test_database_that_is_away_is_one_failure(self, healthy):
         gone = f"postgresql://u:topsecret@127.0.0.1:{free_port()}/d"
         results = {

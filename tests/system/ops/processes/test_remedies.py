@@ -191,7 +191,7 @@ def test_rows_show_it_until_they_are_right(look, database, check, remedy, fault,
     assert look(check, **settings) is None
 
 
-class TestDatabase:
+class KitDatabase:
     def test_other_encoding(self, play, new_database):
         options = "ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE_PROVIDER libc LOCALE 'C'"
         remedy = "Create a database with ENCODING 'UTF8', and set DATABASE_URL to it."
