@@ -1,4 +1,4 @@
-"""Which proof an act takes of its user (rule 13): the table "Who may change what" of docs/security.md."""
+"""Which proof a change takes of its user (rule 13): the table "Who may change what" of docs/security.md."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Kind = Literal[
     "device",
 ]
 # What the request itself brought: the code of an app, one from the user's mailbox, another proof, or `begun`
-# if an earlier request of the act brought the proof.
+# if an earlier request of the change brought the proof.
 Proof = Literal["factor", "code", "proof", "begun"]
 # A passkey cannot be sent with the change, so a proof by a factor counts for five minutes at least.
 _LEAST_AGE_OF_FACTOR = timedelta(minutes=5)
@@ -39,8 +39,8 @@ _RECOVERY_AGE = timedelta(minutes=10)
 class Change:
     """`added_at` is when what a removal removes was added.
 
-    None for other acts, for what the user was created with, and for a factor that is not verified. `kind` is
-    None for the removal of what the user does not have.
+    None for other changes, for what the user was created with, and for a factor that is not verified. `kind`
+    is None for the removal of what the user does not have.
     """
 
     verb: Verb
@@ -57,8 +57,8 @@ class Addition:
     added_at: datetime
 
 
-def acts_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterable[Addition]) -> list[Change]:
-    """The acts on what a removal names by its id, or by its kind: the id of an addition says its kind."""
+def changes_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterable[Addition]) -> list[Change]:
+    """The changes on what a removal names by its id, or by its kind: the id of an addition says its kind."""
     if verb != "remove":
         return [Change(verb=verb, kind=kind)]
     named = [each for each in additions if (each.kind == kind if id is None else each.id == id)]
@@ -72,8 +72,8 @@ def is_recent(addition: Addition, now: datetime) -> bool:
     return addition.added_at >= now - RECENT_AGE
 
 
-def refusal_of_acts(
-    acts: Iterable[Change],
+def refusal_of_changes(
+    changes: Iterable[Change],
     user: UserOfToken,
     session: ProvedSession,
     aal: Aal,
@@ -82,12 +82,12 @@ def refusal_of_acts(
     now: datetime,
 ) -> Refusal | None:
     """The first refusal by its name: `insufficient_aal` before `reauthentication_needed`."""
-    refusals = [refusal_of_act(act, user, session, aal, proof, policy, now) for act in acts]
+    refusals = [refusal_of_change(change, user, session, aal, proof, policy, now) for change in changes]
     return min((refusal for refusal in refusals if refusal is not None), default=None)
 
 
-def refusal_of_act(
-    act: Change,
+def refusal_of_change(
+    change: Change,
     user: UserOfToken,
     session: ProvedSession,
     aal: Aal,
@@ -95,66 +95,70 @@ def refusal_of_act(
     policy: Policy,
     now: datetime,
 ) -> Refusal | None:
-    """Refuse a session that is below the level of the act, then one without the proof that the act takes.
+    """Refuse a session that is below the level of the change, then one without the proof that it takes.
 
     `aal` is the access token's, and `proof` what the request itself brought.
     """
-    if not may_do(act, user, session, aal, policy, now):
+    if not may_do(change, user, session, aal, policy, now):
         return "insufficient_aal"
-    if not takes_proof(act) or proof in ("begun", "factor"):
+    if not takes_proof(change) or proof in ("begun", "factor"):
         return None
     # The first factor of an administrator opens the console, so a password alone does not do.
-    if _adds_factor(act) and user.role == "admin" and not has_factor(user):
+    if _adds_factor(change) and user.role == "admin" and not has_factor(user):
         has_code = proof == "code" or _is_after(session.code_given_at, now - FRESH_AGE)
         return None if has_code else "code.reauthentication_needed"
-    if has_factor(user) and not may_take_back(user, session, act.added_at, now):
+    if has_factor(user) and not may_take_back(user, session, change.added_at, now):
         age = max(policy.proof_age, _LEAST_AGE_OF_FACTOR)
         return None if _is_after(last_proof(user, session), now - age) else "mfa.reauthentication_needed"
-    if proof is not None or (act.kind == "password" and is_fresh_recovery(session, now)):
+    if proof is not None or (change.kind == "password" and is_fresh_recovery(session, now)):
         return None
-    if act.kind in ("password", "account"):
+    if change.kind in ("password", "account"):
         is_late = policy.change_age is not None and authenticated_at(session) <= now - policy.change_age
         return "reauthentication_needed" if is_late else None
-    if act.verb == "add" and act.kind in ("email", "phone", "identity", "passkey") and is_anonymous(user):
+    if (
+        change.verb == "add"
+        and change.kind in ("email", "phone", "identity", "passkey")
+        and is_anonymous(user)
+    ):
         return None
     return None if is_fresh(proved_at(session), policy, now) else "reauthentication_needed"
 
 
 def may_do(
-    act: Change, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
+    change: Change, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
 ) -> bool:
-    """Whether a session may do an act, perhaps after a proof: it has the level, or takes an addition back."""
-    if may_take_back(user, session, act.added_at, now):
+    """Whether a session may do a change, perhaps after a proof: by its level, or to take an addition back."""
+    if may_take_back(user, session, change.added_at, now):
         return True
-    return not lacks_level(user, session, aal, level_of_act(act, user, now), policy, now)
+    return not lacks_level(user, session, aal, level_of_act(change, user, now), policy, now)
 
 
-def level_of_act(act: Change, user: UserOfToken, now: datetime) -> Level:
-    """The level that an act demands of its session.
+def level_of_act(change: Change, user: UserOfToken, now: datetime) -> Level:
+    """The level that a change demands of its session.
 
     A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in
     the last seven days: both demand `enrol`, not `aal2`.
     """
-    if act.kind == "metadata":
+    if change.kind == "metadata":
         return "aal1"
-    if act.verb == "remove" and act.kind in ("grant", "api_key"):
+    if change.verb == "remove" and change.kind in ("grant", "api_key"):
         return "aal1" if has_factor(user) else "session"
-    if act.kind == "recovery_codes":
+    if change.kind == "recovery_codes":
         return "second_factor"
-    if _adds_factor(act):
+    if _adds_factor(change):
         return "enrol"
-    if _removes_unverified_factor(act):
+    if _removes_unverified_factor(change):
         return "session"
-    return "enrol" if _is_after(act.added_at, now - RECENT_AGE) else "aal2"
+    return "enrol" if _is_after(change.added_at, now - RECENT_AGE) else "aal2"
 
 
-def takes_proof(act: Change) -> bool:
-    """Every act does, except a change of metadata or of grants, and the removal of an API key or of a factor
-    that was never verified.
+def takes_proof(change: Change) -> bool:
+    """Every change does, except that of metadata or grants, and the removal of an API key or of a factor that
+    was never verified.
     """
-    if act.kind in ("metadata", "grant") or _removes_unverified_factor(act):
+    if change.kind in ("metadata", "grant") or _removes_unverified_factor(change):
         return False
-    return not (act.verb == "remove" and act.kind == "api_key")
+    return not (change.verb == "remove" and change.kind == "api_key")
 
 
 def may_take_back(
@@ -222,12 +226,12 @@ def refusal_of_target(target: User) -> Refusal | None:
     return "target.insufficient_permissions" if target.role == "admin" else None
 
 
-def _adds_factor(act: Change) -> bool:
-    return act.verb == "add" and act.kind in ("factor", "passkey")
+def _adds_factor(change: Change) -> bool:
+    return change.verb == "add" and change.kind in ("factor", "passkey")
 
 
-def _removes_unverified_factor(act: Change) -> bool:
-    return act.verb == "remove" and act.kind == "factor" and act.added_at is None
+def _removes_unverified_factor(change: Change) -> bool:
+    return change.verb == "remove" and change.kind == "factor" and change.added_at is None
 
 
 def _is_after(moment: datetime | None, limit: datetime) -> bool:

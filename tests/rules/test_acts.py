@@ -71,7 +71,7 @@ def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
     verb, kind = what.split()
     added_at = NOW - DAY if verb == "remove" else None
     act = Change(verb=verb, kind=kind, added_at=added_at)
-    assert proofs.refusal_of_act(act, user, session, session.aal, proof, POLICY, NOW) == refusal
+    assert proofs.refusal_of_change(act, user, session, session.aal, proof, POLICY, NOW) == refusal
 
 
 @cases(
@@ -88,7 +88,7 @@ def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
 def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, refusal):
     verb, kind = what.split()
     act = Change(verb=verb, kind=kind)
-    assert proofs.refusal_of_act(act, user, session, session.aal, None, policy, NOW) == refusal
+    assert proofs.refusal_of_change(act, user, session, session.aal, None, policy, NOW) == refusal
 
 
 @cases(
@@ -102,7 +102,7 @@ def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, r
 )
 def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session, kind, age, refusal):
     act = Change(verb="remove", kind=kind, added_at=NOW - age)
-    assert proofs.refusal_of_act(act, user, session, session.aal, None, POLICY, NOW) == refusal
+    assert proofs.refusal_of_change(act, user, session, session.aal, None, POLICY, NOW) == refusal
 
 
 @cases(
@@ -136,7 +136,7 @@ def test_of_a_user_with_a_factor_no_password_is_a_proof():
 )
 def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
     acts = [Change(verb="change", kind=kind) for kind in kinds]
-    assert proofs.refusal_of_acts(acts, ALICE, STALE, "aal1", None, policy, NOW) == refusal
+    assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy, NOW) == refusal
 
 
 ADDED = [
@@ -157,7 +157,7 @@ ADDED = [
     ],
 )
 def test_removal_names_what_it_removes_by_its_id_or_all_of_a_kind(verb, kind, id, found):
-    acts = proofs.acts_on(verb, kind, id, ADDED)
+    acts = proofs.changes_on(verb, kind, id, ADDED)
     assert [(act.kind, act.added_at) for act in acts] == found
 
 

@@ -347,7 +347,7 @@ def test_rule_answers_as_the_table(subject, situation):
     session = found(facts.own_session_of(person), "session_not_found")
     about = person, session, situation.level, None, user.parts.policy, person.now
     answers = {
-        (name, *act): proofs.refusal_of_act(rule_of(*act, person.now), *about) or "allowed"
+        (name, *act): proofs.refusal_of_change(rule_of(*act, person.now), *about) or "allowed"
         for name, acts in ACTS.items()
         for act in acts
     }

@@ -12,7 +12,7 @@ from auth.extensions.api_keys.pages import states
 from auth.flows.account import api_keys
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html.admin.acts import Action, Subject, serve
+from auth.web.html.admin.actions import Action, Subject, serve
 from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 class Console(Extension):
     sections = (
-        "overview", "user_page", "user_acts", "users", "bulk", "export", "audit", "webhooks", "messages",
+        "overview", "user_page", "user_actions", "users", "bulk", "export", "audit", "webhooks", "messages",
         "message_preview",
     )  # fmt: skip
     navigation = (

@@ -42,7 +42,7 @@ class _AuditFilters(Filters):
 @administrator
 def show_audit() -> Response:
     try:
-        found = _search(read_query(_AuditFilters()))
+        found = _search(read_query(_AuditFilters))
     except _Unknown as error:
         found = {"rows": [], "unknown": str(error)}
     return console_page("audit.html", actions=_actions(), first=first_page(), **found)

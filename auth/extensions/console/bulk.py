@@ -12,7 +12,7 @@ from flask import Blueprint, Response, request
 from auth.core.text.labels import counted
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages
-from auth.flows.admin.user_acts import ACTS, Many, UserAct
+from auth.flows.admin.user_actions import ACTIONS, Many, UserAction
 from auth.web import fields, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
@@ -22,7 +22,7 @@ from auth.web.fields import is_uuid
 from auth.web.html import forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, require_proof
-from auth.web.html.admin.acts import Action, Subject, serve
+from auth.web.html.admin.actions import Action, Subject, serve
 from auth.web.html.admin.console_page import console_page
 from auth.web.html.admin.subjects import all_users
 from auth.web.html.page import redirect_to_own
@@ -52,7 +52,7 @@ def _chosen() -> Subject:
         ids = request.form.get("ids", "").split(",")
     elif "all" in request.args:
         # Find them like the list: a search in the order of ids may take longer.
-        ids, _least = few(matching(read_query(Query())))
+        ids, _least = few(matching(read_query(Query)))
     else:
         ids = request.args.getlist("id")
     if ids is None or len(ids) > MOST:
@@ -92,7 +92,7 @@ def _start(act: str, _asked: Asked, _subject: Subject, given: dict[str, Any]) ->
     return redirect_to_own(f"console/bulk/{made.id}")
 
 
-def _confirmation(name: str, act: UserAct, many: Many) -> Action:
+def _confirmation(name: str, act: UserAction, many: Many) -> Action:
     return Action(
         title=f"{many.title} these users",
         effects=lambda chosen: _effects(many, chosen.row),
@@ -125,7 +125,7 @@ _INVITING = {
     )
 }
 
-_CHOSEN = {name: _confirmation(name, act, act.many) for name, act in ACTS.items() if act.many}
+_CHOSEN = {name: _confirmation(name, act, act.many) for name, act in ACTIONS.items() if act.many}
 serve(blueprint, "/console/users/chosen", _CHOSEN, _chosen)
 serve(blueprint, "/console/users", _INVITING, all_users)
 
@@ -171,8 +171,8 @@ def _do(bulk: "queries.SelectBulkAct", target: str, claim: Callable[[acts.Act], 
     if bulk.act == "invite":
         messages.invite(asked, messages.invitation(target, bulk.options["groups"]))
     else:
-        act = ACTS[bulk.act]
-        act.flow(asked, target, check(act.form(), bulk.options))
+        act = ACTIONS[bulk.act]
+        act.flow(asked, target, check(act.form, bulk.options))
 
 
 class _AlreadyDone(Exception):
@@ -190,7 +190,7 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
 
 
 def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
-    many = ACTS[bulk.act].many if bulk.act in ACTS else None
+    many = ACTIONS[bulk.act].many if bulk.act in ACTIONS else None
     return console_page(
         "bulk.html",
         status=problem.status if problem else 200,

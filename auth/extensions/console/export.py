@@ -5,14 +5,14 @@ from flask import Blueprint, Response, request, stream_with_context
 from auth.extensions.console.users import Query, matching
 from auth.flows.admin import lists
 from auth.web.asked import Asked
-from auth.web.html.admin.acts import Action, Subject, serve
+from auth.web.html.admin.actions import Action, Subject, serve
 from auth.web.input import read_form, read_query
 
 blueprint = Blueprint("export", __name__)
 
 
 def _list() -> Subject:
-    query = read_form(Query()) if request.method == "POST" else read_query(Query())
+    query = read_form(Query) if request.method == "POST" else read_query(Query)
     query = {name: value for name, value in query.items() if value and name != "sort"}
     return Subject("Users", "console/users", matching(query), query)
 

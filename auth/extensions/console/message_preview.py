@@ -28,7 +28,7 @@ _Query = schemas.Input.of(
 @blueprint.get("/console/messages/preview")
 @administrator
 def preview_message() -> Response:
-    query = read_query(_Query())
+    query = read_query(_Query)
     templates, message = _sample(query)
     kinds = {f"{channel}.{kind}": timeline.message(channel, kind) for channel, kind in templates.kinds}
     response = console_page(
@@ -48,7 +48,7 @@ def preview_message() -> Response:
 @administrator
 def preview_html() -> Response:
     """Return the HTML of an email, for the sandboxed frame of the preview."""
-    _templates, message = _sample(read_query(_Query()))
+    _templates, message = _sample(read_query(_Query))
     return message_frame(found(message.html, "message.not_found"))
 
 

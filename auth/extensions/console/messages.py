@@ -11,7 +11,7 @@ from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Action, Subject, serve, told
+from auth.web.html.admin.actions import Action, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
 from auth.web.input import read_query
 from sql import queries
@@ -32,7 +32,7 @@ class _MessageFilters(Filters):
 @blueprint.get("/console/messages")
 @administrator
 def show_messages() -> Response:
-    query = read_query(_MessageFilters())
+    query = read_query(_MessageFilters)
     found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
     totals = {row.state: row.total for row in found}
     totals["failed"] += totals.pop("expired")

@@ -7,13 +7,13 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.core.text import names
-from auth.extensions.console.user_acts import DONE, USER_ACTS
+from auth.extensions.console.user_actions import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
 from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import told
+from auth.web.html.admin.actions import told
 from auth.web.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
 from auth.web.input import known_id, read_query
 from sql import queries
@@ -42,7 +42,7 @@ class _TimelineFilters(Filters):
 @administrator
 def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
-    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineFilters())
+    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineFilters)
     story = _story(id, query)
     known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.

@@ -77,7 +77,7 @@ _Place = Input.of(after=fields.Timestamp())
 @blueprint.get("/console/users")
 @administrator
 def show_users() -> Response:
-    query = {name: value for name, value in read_query(Query()).items() if value}
+    query = {name: value for name, value in read_query(Query).items() if value}
     if query.get("by") == "all":
         del query["by"]
     providers = {name: provider(name)["title"] for name in sorted(latchkey.settings.providers)}
@@ -201,7 +201,7 @@ def _page(
 def _place(sort: str, text: str) -> dict[str, str]:
     place, _, user_id = text.rpartition("~")
     if sort in _SORTS and place != _NEVER:
-        place = check(_Place(), {"after": place})["after"].isoformat()
+        place = check(_Place, {"after": place})["after"].isoformat()
     if not place or not is_uuid(user_id) or (sort == "id" and place != user_id):
         raise ApiError("validation_failed", "after: must be a place from this list")
     return {"place": place, "id": user_id}

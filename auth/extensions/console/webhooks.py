@@ -17,7 +17,7 @@ from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Action, Subject, serve, told
+from auth.web.html.admin.actions import Action, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
@@ -49,7 +49,7 @@ def show_webhooks() -> Response:
 @administrator
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
-    known, query = _webhook(webhook_id), read_query(_DeliveryFilters())
+    known, query = _webhook(webhook_id), read_query(_DeliveryFilters)
     wanted = {"webhook_id": known.id, "outcome": query.get("state")}
     with latchkey.db.search() as tx:
         rows = queries.search_deliveries(tx, **wanted, **place_of(query))
@@ -141,7 +141,7 @@ _MAKING = {
         undo="You can delete it at any time, but sent events can’t be recalled.",
         do=lambda asked, _subject, body: _once(*webhooks.create(asked, body)),
         done="Webhook created.",
-        check=lambda _subject, form: check(NewWebhook(), _body(form)),
+        check=lambda _subject, form: check(NewWebhook, _body(form)),
     ),
 }
 _WEBHOOK_ACTS = {
@@ -160,7 +160,7 @@ _WEBHOOK_ACTS = {
         undo="You can change it back, but events sent to the new URL can’t be recalled.",
         do=lambda asked, subject, body: webhooks.change(asked, subject.row.id, body),
         done="Webhook changed.",
-        check=lambda _subject, form: check(WebhookChange(), _body(form)),
+        check=lambda _subject, form: check(WebhookChange, _body(form)),
     ),
     "new-secret": _act(
         title="Create a new secret",

@@ -9,12 +9,12 @@ from flask import Blueprint, Response
 from auth.core.text.labels import counted
 from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
-from auth.extensions.sso.routes import NewProvider, ProviderChange
+from auth.extensions.sso.routes import PROVIDER_CHANGE, NewProvider
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Action, Subject, serve, told
+from auth.web.html.admin.actions import Action, Subject, serve, told
 from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
@@ -39,7 +39,7 @@ _PageQuery = Input.of(after=fields.Timestamp(), after_id=fields.Uuid())
 @administrator
 def show_providers() -> Response:
     """Show the providers, oldest first."""
-    place = administering.FIRST | read_query(_PageQuery())
+    place = administering.FIRST | read_query(_PageQuery)
     rows = queries.list_identity_providers(latchkey.db, **place, most=MOST + 1)
     last = rows[MOST - 1] if len(rows) > MOST else None
     return console_page("providers.html", rows=rows[:MOST], last=last, notice=told(_MAKING | _ACTS))
@@ -70,7 +70,7 @@ def _found(provider_id: str) -> Subject:
 def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
     if not form["client_secret"]:
         del form["client_secret"]
-    return check(ProviderChange(partial=True), form)
+    return check(PROVIDER_CHANGE, form)
 
 
 _act = partial(Action, needs_factor=True)
@@ -84,7 +84,7 @@ _MAKING = {
         ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
-        check=lambda _subject, form: check(NewProvider(), form | {"provider_type": "oidc"}),
+        check=lambda _subject, form: check(NewProvider, form | {"provider_type": "oidc"}),
         template="act_provider.html",
     ),
 }

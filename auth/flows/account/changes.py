@@ -110,17 +110,17 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
 
 def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
-    act = WantedChange("remove", "account")
-    given = give_proof(asked, body, act) if body else None
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, act, given=given)
+    wanted = WantedChange("remove", "account")
+    given = give_proof(asked, body, wanted) if body else None
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, wanted, given=given)
         if caller.role == "admin":
-            tx.lock_administrators()
-            others = queries.count_administrators(tx, without=caller.id).total
+            act.lock_administrators()
+            others = queries.count_administrators(act, without=caller.id).total
             if refusal := refusal_of_leaving(caller, others):
                 raise ApiError(refusal)
-        queries.delete_user(tx, user_id=caller.id, because=None)
-    return iso_8601(tx.acted_at)
+        queries.delete_user(act, user_id=caller.id, because=None)
+    return iso_8601(act.acted_at)
 
 
 def _read(asked: Asked, body: JsonObject) -> _Wish:

@@ -61,7 +61,7 @@ def update_user() -> Response:
     # Only now: a limit must count the request before its body is parsed.
     if any(json_body().get(name) is not None for name in ADDRESS_KINDS):
         limits.count("change_address", guard.caller_on_network())
-    body = read_body(_UserChange())
+    body = read_body(_UserChange)
     target, code_challenge = checked_redirect(asked, body), body.get("code_challenge")
     link = TokenColumns(redirect_to=target, code_challenge=code_challenge)
     return JsonResponse(change_user(asked, body, link).user_object)
@@ -72,7 +72,7 @@ def update_user() -> Response:
 @limited("delete_user", key=guard.caller_on_network)
 @audited("change_refused")
 def delete_user() -> Response:
-    moment = delete_caller(current_asked(), read_body(schemas.Reauthentication()))
+    moment = delete_caller(current_asked(), read_body(schemas.Reauthentication))
     return jsonify(message="User deleted", timestamp=moment)
 
 
@@ -85,7 +85,7 @@ def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     asked = current_asked()
     guard.live_caller()
-    body = read_body(factor_schemas.ProofBody())
+    body = read_body(factor_schemas.ProofBody)
     if "credential" in body:
         moment, session = assertions.prove(asked, body, asked.parts.token_hook)
         return JsonResponse(token_response(asked.parts, session, message="Reauthenticated", timestamp=moment))

@@ -132,7 +132,7 @@ def verify_totp(
     """Raise the caller's session to `aal2` by a code."""
     factor = _own_factor(asked, asked.db, factor_id)
     # What refuses whatever the code is comes before it is compared, and again under the lock.
-    proof_needed(asked, *_acts(factor))
+    proof_needed(asked, *_changes(factor))
     if not queries.select_challenge(asked.db, id=challenge_id, **_owner(asked, factor.id)).is_open:
         raise ApiError("mfa_challenge_expired")
     match = factor_codes.check_app_code(asked, asked.caller.user_id, [factor], code)
@@ -140,7 +140,7 @@ def verify_totp(
     with acts.on(asked.db, asked.caller.user_id) as act:
         if issue:
             issue.confirm(act)
-        caller = admit_caller(asked, act, *_acts(factor), given="begun")
+        caller = admit_caller(asked, act, *_changes(factor), given="begun")
         if _own_factor(asked, act, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(act, id=challenge_id, **_owner(asked, factor.id)):
@@ -178,7 +178,7 @@ def verify_webauthn(
     _check_site(asked, sent)
     factor = _own_factor(asked, asked.db, factor_id)
     # Before the challenge is spent.
-    proof_needed(asked, *_acts(factor))
+    proof_needed(asked, *_changes(factor))
     if sent["type"] != _ceremony(factor):
         raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
     challenge = assertions.spend_challenge(
@@ -198,7 +198,7 @@ def verify_webauthn(
     with acts.on(asked.db, asked.caller.user_id) as act:
         if issue:
             issue.confirm(act)
-        caller = admit_caller(asked, act, *_acts(factor), given="begun")
+        caller = admit_caller(asked, act, *_changes(factor), given="begun")
         # Another request may have verified or removed it.
         if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
@@ -209,7 +209,7 @@ def verify_webauthn(
     raise refusal
 
 
-def _acts(factor: Factor) -> list[WantedChange]:
+def _changes(factor: Factor) -> list[WantedChange]:
     """Return the acts of verifying a factor. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
@@ -276,15 +276,15 @@ def _rename(act: acts.Act, user: PersonFacts, factor_id: str, name: str) -> str:
 
 def remove(asked: Asked, factor_id: str, body: JsonObject) -> None:
     """Remove one of the caller's factors."""
-    act = removing("factor", factor_id)
-    given = give_proof(asked, body, act)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, act, given=given)
-        factor = _find(tx, caller.id, factor_id)
+    wanted = removing("factor", factor_id)
+    given = give_proof(asked, body, wanted)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, wanted, given=given)
+        factor = _find(act, caller.id, factor_id)
         if factor.is_verified:
-            notify(asked, tx, caller, "factor_removed")
-            _record(tx, caller, "factor_removed", factor, "user.updated")
-        delete(tx, caller.id, [factor.id])
+            notify(asked, act, caller, "factor_removed")
+            _record(act, caller, "factor_removed", factor, "user.updated")
+        delete(act, caller.id, [factor.id])
 
 
 def remove_recent(asked: Asked, act: acts.Act, caller: PersonFacts, ids: list[str]) -> None:

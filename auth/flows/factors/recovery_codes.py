@@ -57,14 +57,14 @@ def create(
 
 def remove_all(asked: Asked, body: JsonObject) -> None:
     """Remove the caller's recovery codes."""
-    act = remove("recovery_codes")
-    given = give_proof(asked, body, act)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, act, given=given)
-        if not queries.delete_recovery_codes(tx, user_id=caller.id):
+    wanted = remove("recovery_codes")
+    given = give_proof(asked, body, wanted)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, wanted, given=given)
+        if not queries.delete_recovery_codes(act, user_id=caller.id):
             raise ApiError("mfa_factor_not_found")
-        audit.record(tx, caller.id, caller.email, ["recovery_codes_removed"], [])
-        notify(asked, tx, caller, "factor_removed")
+        audit.record(act, caller.id, caller.email, ["recovery_codes_removed"], [])
+        notify(asked, act, caller, "factor_removed")
 
 
 def status(asked: Asked) -> "queries.SelectRecoveryCodes":

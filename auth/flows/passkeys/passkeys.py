@@ -86,11 +86,11 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
 
 def remove(asked: Asked, passkey_id: str, body: JsonObject) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
-    act = removing("passkey", passkey_id)
-    given = give_proof(asked, body, act)
-    with acts.on(asked.db, asked.caller.user_id) as tx:
-        caller = admit_caller(asked, tx, act, given=given)
-        _remove(asked, tx, caller, passkey_id)
+    wanted = removing("passkey", passkey_id)
+    given = give_proof(asked, body, wanted)
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        caller = admit_caller(asked, act, wanted, given=given)
+        _remove(asked, act, caller, passkey_id)
 
 
 def remove_any(asked: Asked, user_id: str, passkey_id: str) -> None:

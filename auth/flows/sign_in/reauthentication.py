@@ -152,10 +152,10 @@ def _refusal(
     refusal = callers.refusal_of(known, caller, level, asked.policy)
     if refusal or session is None:
         return refusal or "session_not_found"
-    removes = any(act.verb == "remove" for act in wanted)
+    removes = any(change.verb == "remove" for change in wanted)
     additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
-    named = [each for act in wanted for each in proofs.acts_on(*act, additions)]
-    return proofs.refusal_of_acts(named, known, session, caller.aal, given, asked.policy, known.now)
+    named = [each for change in wanted for each in proofs.changes_on(*change, additions)]
+    return proofs.refusal_of_changes(named, known, session, caller.aal, given, asked.policy, known.now)
 
 
 def check_credential(asked: Asked, body: JsonObject, key: str = "reauthentication_needed") -> Proof:

@@ -12,7 +12,7 @@ from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
 from auth.flows import counts
-from auth.flows.admin.user_acts import ACTS, name_of
+from auth.flows.admin.user_actions import ACTIONS, name_of
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import SignInObstacle
 from auth.rules.users import ADDRESS_KINDS
@@ -187,7 +187,7 @@ def _remedy(obstacle: SignInObstacle, user: "queries.SelectSummary") -> str:
 
     Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.
     """
-    if act := ACTS.get(obstacle.act or ""):
+    if act := ACTIONS.get(obstacle.act or ""):
         return f"latchkey users {act.command.name} {shlex.quote(name_of(user))}"
     return obstacle.advice
 

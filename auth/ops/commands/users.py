@@ -15,7 +15,7 @@ from auth.cli import INPUT_FILE, json_option, open_parts, printable, prints_json
 from auth.core import files
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.ops.backups import age, archive
-from auth.ops.commands import user_acts
+from auth.ops.commands import user_actions
 from auth.ops.commands.common import existing_file, failures, new_file, open_database, progress_of
 from auth.ops.transfer import reading, records
 from auth.ops.transfer.importing import Import, ImportOutcome
@@ -31,7 +31,7 @@ _ADD_KEY = "Add the key to AUTH_SECRET_KEY, or remove that factor by: latchkey u
 @click.group(
     "users",
     short_help="Find, show, ban, unlock, delete, import and export users.",
-    commands=user_acts.COMMANDS,
+    commands=user_actions.COMMANDS,
 )
 def command() -> None:
     """Act on users as in the console, and import and export them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auth.flows.admin.user_acts import ACTS, UserAct
+from auth.flows.admin.user_actions import ACTIONS, UserAction
 from tests.extensions.console.test_console_routes import NEEDS
 from tests.support.answers import NO_ID
 from tests.support.api_keys import insert_key
@@ -52,8 +52,8 @@ class Act:
         return self.path.rpartition("/")[2]
 
     @property
-    def declared(self) -> UserAct | None:
-        return ACTS.get(self.name) if self.path == f"users/{{user_id}}/{self.name}" else None
+    def declared(self) -> UserAction | None:
+        return ACTIONS.get(self.name) if self.path == f"users/{{user_id}}/{self.name}" else None
 
     def doors(self) -> list[str]:
         many = self.declared and self.declared.many
@@ -352,4 +352,4 @@ def test_thing_of_an_administrator_or_of_another_user_is_left_alone(
 
 
 def test_every_declared_act_is_among_these():
-    assert {act.name for act in EVERY_ACT if act.declared and act.command} == ACTS.keys()
+    assert {act.name for act in EVERY_ACT if act.declared and act.command} == ACTIONS.keys()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.extensions.console.user_acts import USER_ACTS
+from auth.extensions.console.user_actions import USER_ACTS
 from tests.support.answers import assert_error
 from tests.support.audit import clear_history
 from tests.support.cases import cases

@@ -90,7 +90,7 @@ def account_name(known: browser_sessions.BrowserSession | None) -> str:
 @form("decide_authorization", shown=_page, key=counted_browser)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
-    sent = read_form(form_schemas.ConsentForm())
+    sent = read_form(form_schemas.ConsentForm)
     authorization_id = sent["authorization_id"]
     known = browser_sessions.resume(Level.AAL2)
     if sent["action"] == "deny":

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response
-from marshmallow import Schema
 
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
@@ -18,10 +17,10 @@ from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
-from auth.web.html.admin.acts import Action, Subject, serve, told
+from auth.web.html.admin.actions import Action, Subject, serve, told
 from auth.web.html.admin.console_page import Filters, application_name, console_page, page_of, place_of
 from auth.web.html.page import redirect_to_own
-from auth.web.input import check, read_query
+from auth.web.input import Shape, check, read_query
 from auth.web.schemas import Input
 from sql import queries
 
@@ -45,7 +44,7 @@ _ClientForm = Input.of(
 def show_applications() -> Response:
     """Show the applications, newest first."""
     rows = queries.search_clients(
-        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(Filters()))
+        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(Filters))
     )
     return console_page(
         "applications.html",
@@ -60,7 +59,7 @@ def show_applications() -> Response:
 @administrator
 def show_application(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
-    subject, query = find(client_id), read_query(Filters())
+    subject, query = find(client_id), read_query(Filters)
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
     secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
@@ -79,7 +78,7 @@ def show_application(client_id: str) -> Response:
     )
 
 
-def _checked(schema: Schema, form: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(shape: Shape, form: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body that an application's form stands for, checked."""
     lifetime, method = form["token_lifetime"], form["token_endpoint_auth_method"]
     body: dict[str, Any] = {
@@ -91,7 +90,7 @@ def _checked(schema: Schema, form: Mapping[str, Any]) -> dict[str, Any]:
     }
     if method:
         body["token_endpoint_auth_method"] = method
-    check(schema, body)
+    check(shape, body)
     return body
 
 
@@ -136,7 +135,7 @@ _MAKING = {
         undo="You can delete it at any time.",
         do=_make,
         done="Application created. It has no secret.",
-        check=lambda _subject, form: _checked(clients.NewClient(), form),
+        check=lambda _subject, form: _checked(clients.NewClient, form),
     ),
 }
 _ACTS = {
@@ -149,7 +148,7 @@ _ACTS = {
         undo="You can change it back.",
         do=lambda asked, subject, body: clients.update(asked, subject.row.client_id, body),
         done="Application changed.",
-        check=lambda _subject, form: _checked(clients.ClientChange(), form),
+        check=lambda _subject, form: _checked(clients.ClientChange, form),
     ),
     "new-secret": _act(
         title="Create a new secret",
@@ -204,5 +203,8 @@ _ACTS = {
 serve(blueprint, "/console/applications", _MAKING, making)
 serve(blueprint, "/console/applications/<client_id>", _ACTS, find)
 serve(
-    blueprint, "/console/users/<user_id>/applications/<client_id>", console_grants.ACTS, console_grants.find
+    blueprint,
+    "/console/users/<user_id>/applications/<client_id>",
+    console_grants.ACTIONS,
+    console_grants.find,
 )

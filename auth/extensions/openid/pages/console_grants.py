@@ -9,7 +9,7 @@ from auth.flows.admin import targets
 from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html.admin.acts import Action, Subject
+from auth.web.html.admin.actions import Action, Subject
 from auth.web.html.admin.console_page import application_name
 from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
@@ -45,7 +45,7 @@ def _remove(asked: Asked, subject: Subject, _form: object) -> None:
             raise ApiError("oauth_consent_not_found")
 
 
-ACTS = {
+ACTIONS = {
     "remove": Action(
         title="Remove the application",
         effects=lambda subject: [

@@ -54,7 +54,7 @@ def show_logout() -> Response:
     """Sign the browser out for an application with the user's ID token. Without the token, ask the user."""
     if request.method == "HEAD":
         return Response()
-    sent, known = read_query(form_schemas.LogoutQuery()), browser_sessions.resume()
+    sent, known = read_query(form_schemas.LogoutQuery), browser_sessions.resume()
     if known:
         # Not for a browser without a session: strangers could prevent users of a network from signing out.
         limits.count("open_logout", guard.caller_on_network())
@@ -83,5 +83,5 @@ def show_logout() -> Response:
 @blueprint.post("/oauth/logout/confirm")
 @form("log_out", level=Level.SESSION)
 def submit_logout() -> Response:
-    logout = _read(read_form(form_schemas.LogoutQuery()))
+    logout = _read(read_form(form_schemas.LogoutQuery))
     return signing_out.end(None if logout.client and logout.client.is_dynamic else logout.url)

@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from auth.cli import Unusable, acting, ask, found_user, json_option, printable, prints_json, show, yes_option
 from auth.flows import counts
 from auth.flows.admin import lists, messages, searches
-from auth.flows.admin.user_acts import ACTS, UserAct, name_of
+from auth.flows.admin.user_actions import ACTIONS, UserAction, name_of
 from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
@@ -183,7 +183,7 @@ _OPTIONS = {
 }
 
 
-def _command(act: UserAct) -> click.Command:
+def _command(act: UserAction) -> click.Command:
     words = act.command
 
     def do(subject: str, **options: object) -> None:
@@ -201,4 +201,4 @@ def _command(act: UserAct) -> click.Command:
     return click.command(words.name, short_help=words.summary, help=help)(do)
 
 
-COMMANDS = (find, list_command, show_user, invite, remove_factors, *map(_command, ACTS.values()))
+COMMANDS = (find, list_command, show_user, invite, remove_factors, *map(_command, ACTIONS.values()))

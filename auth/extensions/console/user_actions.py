@@ -10,7 +10,7 @@ from auth.core.text.labels import counted, label, quoted
 from auth.core.text.moments import clock
 from auth.flows.admin import messages, users
 from auth.flows.admin.schemas import AnyUser
-from auth.flows.admin.user_acts import ACTS, NEVER
+from auth.flows.admin.user_actions import ACTIONS, NEVER
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
 from auth.rules.users import ADDRESS_KINDS
@@ -18,8 +18,8 @@ from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import found
 from auth.web.html import form_schemas
-from auth.web.html.admin import acts
-from auth.web.html.admin.acts import Action, Subject
+from auth.web.html.admin import actions
+from auth.web.html.admin.actions import Action, Subject
 from auth.web.html.admin.console_page import device
 from auth.web.html.admin.subjects import all_users, changeable_user
 from auth.web.html.page import redirect_to_own
@@ -27,7 +27,7 @@ from auth.web.input import check, known_id
 from auth.web.schemas import Input
 from sql import queries
 
-blueprint = Blueprint("user_acts", __name__)
+blueprint = Blueprint("user_actions", __name__)
 
 _MetadataForm = Input.of(
     user_metadata=fields.MetadataText(required=True),
@@ -40,6 +40,8 @@ _NewUserForm = Input.of(
 )
 _AddressForm = Input.of(email=fields.TypedText(load_default=""), phone=fields.TypedText(load_default=""))
 _TypedUser = AnyUser.of(email=fields.TypedEmail(allow_none=True), phone=fields.TypedPhone(allow_none=True))
+_TYPED_ADDRESSES = _TypedUser(only=ADDRESS_KINDS)
+_NEW_USER = _TypedUser(only=("email", "phone", "password"))
 
 
 def _session(user_id: str, session_id: str) -> Subject:
@@ -63,7 +65,7 @@ def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
         for kind, address in sent.items()
         if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
     }
-    return check(_TypedUser(only=ADDRESS_KINDS), changed)
+    return check(_TYPED_ADDRESSES, changed)
 
 
 def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
     if "phone" not in sent:
         # The schema requires one address.
         sent["email"] = form["email"]
-    body = check(_TypedUser(only=("email", "phone", "password")), sent)
+    body = check(_NEW_USER, sent)
     name = form["name"].strip()
     body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ADDRESS_KINDS}
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
@@ -82,7 +84,7 @@ def _show(user: str, act: str) -> Response:
 
 
 def _declared(name: str, template: str = "act.html") -> Action:
-    act = ACTS[name]
+    act = ACTIONS[name]
     return Action(
         title=act.title,
         effects=lambda user: act.effects(user.row),
@@ -205,7 +207,7 @@ _WITHOUT_USER = {
 }
 DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_WITHOUT_USER}
 
-acts.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
-acts.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
-acts.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
-acts.serve(blueprint, "/console/users", _WITHOUT_USER, all_users)
+actions.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
+actions.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
+actions.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
+actions.serve(blueprint, "/console/users", _WITHOUT_USER, all_users)

@@ -115,7 +115,7 @@ def _views(name: str, act: Action, find: Callable[..., Subject]) -> tuple[View, 
     @shows(confirmation, explain)
     def submit(**ids: object) -> Response:
         subject = find(**ids)
-        form = act.check(subject, read_form(act.form()))
+        form = act.check(subject, read_form(act.form))
         if _asks_factor(act):
             _give_factor()
         shown = act.do(current_asked(), subject, form)
@@ -148,7 +148,7 @@ def _give_factor() -> None:
         _, session = assertions.prove(asked, sent_credential(), added_before=before, owner=owner)
         browser_sessions.keep(session.cookie, session.aal)
         return
-    code = read_form(_CodeForm())["factor_code"]
+    code = read_form(_CodeForm)["factor_code"]
     if len(code) != _TOTP_LENGTH:
         session = recovery_codes.verify(asked, code, made_before=before)
         browser_sessions.keep(session.cookie, session.aal)

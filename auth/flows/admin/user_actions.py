@@ -51,7 +51,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class UserAct:
+class UserAction:
     """An act on a user.
 
     `flow` gets the id of the user and what `form` loads, and returns what `--json` prints. `effects` are
@@ -108,8 +108,8 @@ def _keys(user: "queries.SelectEffects") -> str:
     return counted(user.api_keys, "API key")
 
 
-ACTS = {
-    "end-sessions": UserAct(
+ACTIONS = {
+    "end-sessions": UserAction(
         title="End all sessions",
         flow=lambda asked, id, _options: {"api_keys": users.end_sessions(asked, id).api_keys},
         effects=lambda user: [
@@ -138,7 +138,7 @@ ACTS = {
             ),
         ),
     ),
-    "ban": UserAct(
+    "ban": UserAction(
         title="Ban",
         flow=_ban,
         effects=lambda user: [
@@ -167,7 +167,7 @@ ACTS = {
             lambda outcome: f"is banned {until(outcome['banned_until'])}.",
         ),
     ),
-    "unban": UserAct(
+    "unban": UserAction(
         title="Lift the ban",
         flow=_unban,
         effects=lambda _user: ["Lets 1 user sign in again. Ended sessions stay ended."],
@@ -181,7 +181,7 @@ ACTS = {
             lambda _outcome: "is not banned.",
         ),
     ),
-    "unlock": UserAct(
+    "unlock": UserAction(
         title="Clear the lock",
         flow=lambda asked, id, _options: {"cleared": users.clear_locks(asked, id)},
         effects=lambda user: [f"Lets {name_of(user)} try again now."],
@@ -195,7 +195,7 @@ ACTS = {
             lambda outcome: "can try again." if outcome["cleared"] else "has no wrong passwords or codes.",
         ),
     ),
-    "delete": UserAct(
+    "delete": UserAction(
         title="Delete",
         flow=_delete,
         effects=lambda user: [
