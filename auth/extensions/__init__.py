@@ -84,9 +84,9 @@ class Extension(Protocol):
 
     # The JSON API
 
-    def check_act(self, act: str) -> None:
-        """Refuse an act of auth/web/limits.py that has been counted."""
-        return
+    def operation_checks(self) -> Mapping[str, Callable[[], None]]:
+        """Return what may refuse an operation of auth/web/limits.py that has been counted, by its name."""
+        return {}
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
         """Return the views of further grants of POST /token, by name."""

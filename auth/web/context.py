@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Literal, cast
 
 from flask import current_app
@@ -61,6 +62,7 @@ class Latchkey:
         self.relying_party = RelyingParty(settings)
         self.extensions = enabled = extensions.on(settings)
         self.token_hook = next((hook for each in enabled if (hook := each.token_hook())), None)
+        self.operation_checks = dict(chain.from_iterable(each.operation_checks().items() for each in enabled))
         self.admission_hooks = tuple(asks for each in enabled if (asks := each.admission_hook()))
 
 
@@ -97,11 +99,6 @@ def make_database(
         size=size,
         has_timeouts=has_timeouts,
     )
-
-
-def current_parts() -> Latchkey:
-    parts: Latchkey = current_app.extensions[EXTENSION]
-    return parts
 
 
 class _Current:

@@ -17,7 +17,7 @@ from typing import Any
 import psycopg2
 from flask import Flask, has_request_context
 from flask.typing import ResponseReturnValue
-from flask_limiter import Limiter, RateLimitExceeded, RequestLimit
+from flask_limiter import Limiter, RequestLimit
 from limits import RateLimitItem
 from limits.errors import StorageError
 from limits.storage import RedisStorage, Storage
@@ -27,15 +27,14 @@ from auth.core.settings import Settings
 from auth.web import View, counted, current_g, g
 from auth.web.application import LimitWindow
 from auth.web.context import latchkey
-from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
 from auth.web.input import whole_body
 from sql import queries
 
 _storage_failed = ThrottledLog("rate_limit_storage_failed")
 _REDIS_TIMEOUT = 0.5  # seconds
-# The acts of each `AUTH_RATE_LIMIT_<NAME>`. Two acts never share a window.
-ACTS = {
+# The operations of each `AUTH_RATE_LIMIT_<NAME>`. Two never share a window.
+OPERATIONS = {
     "signup": ["sign_up"],
     "anonymous": ["sign_up_anonymously"],
     "login": [
@@ -69,7 +68,7 @@ ACTS = {
     "console": ["administer", "confirm_administration"],
     "captcha": ["make_challenge"],
 }  # fmt: skip
-_SETTINGS = {act: f"rate_limit_{name}" for name, acts in ACTS.items() for act in acts}
+_SETTINGS = {operation: f"rate_limit_{name}" for name, of in OPERATIONS.items() for operation in of}
 
 
 class PostgresStorage(Storage):
@@ -136,46 +135,44 @@ limiter = Limiter(key_func=lambda: g.client["network"], strategy="fixed-window")
 
 
 def limited(
-    act: str, *, key: Callable[[], str] | None = None, unless: Callable[[], bool] | None = None
+    operation: str,
+    *,
+    key: Callable[[], str] | None = None,
+    unless: Callable[[], bool] | None = None,
+    is_queued: bool = False,
 ) -> Callable[[View], View]:
-    """Limit a view by the window of an act, per network or `key`.
+    """Limit a view by the window of an operation, per network or `key`.
 
-    If `key` needs the guard, put that outside.
+    If `key` needs the guard, put that outside. One that `is_queued` hashes a password: it waits for its turn
+    before it costs a statement.
     """
-    setting = _SETTINGS[act]
-    limit = limiter.shared_limit(
-        lambda: str(getattr(latchkey.settings, setting)),
-        scope=act,
-        key_func=key,
-        exempt_when=lambda: not latchkey.settings.rate_limits_enabled or bool(unless and unless()),
-    )
 
     def decorate(view: View) -> View:
-        @functools.wraps(counted(act)(view))
+        @functools.wraps(counted(operation)(view))
         def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
-            for extension in latchkey.extensions:
-                extension.check_act(act)
+            if unless is None or not unless():
+                count(operation, key() if key else g.client["network"])
+            if check := latchkey.operation_checks.get(operation):
+                check()
             return view(*args, **kwargs)
 
-        return limit(checked)
+        return _queued(checked) if is_queued else checked
 
     return decorate
 
 
-def count(act: str, key: str) -> None:
-    """Count the current request in the window of an act that its view decides about, or refuse it."""
+def count(operation: str, key: str, limit: RateLimitItem | None = None) -> None:
+    """Count the current request in the window of an operation, of its setting or `limit`, or refuse it."""
     if not latchkey.settings.rate_limits_enabled:
         return
-    limit: RateLimitItem = getattr(latchkey.settings, _SETTINGS[act])
-    of_request = RequestLimit(limiter, limit, [key, act], breached=False, shared=True)
+    limit = limit or getattr(latchkey.settings, _SETTINGS[operation])
+    of_request = RequestLimit(limiter, limit, [key, operation], breached=False, shared=True)
     g.counted += (of_request,)
-    if not limiter.limiter.hit(limit, key, act):
-        raise _exceeded_by(of_request)
+    if not limiter.limiter.hit(limit, key, operation):
+        raise refusal("over_request_rate_limit", of_request.window.reset_time - time.time())
 
 
-def queued(view: View) -> View:
-    """Admit requests to hashing, or refuse them before they cost a statement. Decorate outside the limits."""
-
+def _queued(view: View) -> View:
     @functools.wraps(view)
     def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
         # A client that sends its body slowly must not hold a place in the queue.
@@ -204,7 +201,7 @@ def headers(status: int) -> list[tuple[str, str]]:
     g, now = current_g(), time.time()
     windows = [*g.windows]
     try:
-        for limit in (*limiter.current_limits, *g.counted) if g.route.limits and not g.is_uncounted else ():
+        for limit in g.counted if g.route.limits and not g.is_uncounted else ():
             # A token that the view refuses must not use up its user's limit.
             if status == 401 and g.actor == "user":
                 limiter.storage.incr(limit.key, limit.limit.get_expiry(), -1)
@@ -220,13 +217,3 @@ def headers(status: int) -> list[tuple[str, str]]:
         ("X-RateLimit-Remaining", str(tightest.remaining)),
         ("X-RateLimit-Reset", str(max(0, math.ceil(tightest.seconds)))),
     ]
-
-
-@as_api_error.register
-def _exceeded(_error: RateLimitExceeded) -> ApiError:
-    limit = limiter.current_limit
-    return _exceeded_by(limit) if limit else refusal("over_request_rate_limit", 1)
-
-
-def _exceeded_by(limit: RequestLimit) -> ApiError:
-    return refusal("over_request_rate_limit", limit.window.reset_time - time.time())

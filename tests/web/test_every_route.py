@@ -77,10 +77,10 @@ def test_two_acts_never_share_a_window_and_all_doors_of_one_do(whole_app):
     assert {act: routes for act, routes in found.items() if len(routes) > 1} == {
         act: set(routes.split()) for act, routes in DOORS.items()
     }
-    acts = list(chain(*limits.ACTS.values()))
+    acts = list(chain(*limits.OPERATIONS.values()))
     assert len(acts) == len(set(acts))
     assert {*acts} == {*found} - COUNTED_ELSEWHERE | COUNTED_BY_FUNCTIONS
-    assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.ACTS} <= set(settings.names())
+    assert {f"AUTH_RATE_LIMIT_{name.upper()}" for name in limits.OPERATIONS} <= set(settings.names())
 
 
 def grants_of(app) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
-"""Captchas, which acts of strangers require as proofs that no bot sends the request."""
+"""Captchas, which operations of strangers require as proofs that no bot sends the request."""
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from auth.core.settings import Settings
@@ -8,8 +9,8 @@ from auth.extensions import Extension
 if TYPE_CHECKING:
     from flask import Flask
 
-# The acts of AUTH_CAPTCHA_ROUTES. All routes of an act require a captcha, so that none bypasses it.
-_ACTS = {
+# The operations of AUTH_CAPTCHA_ROUTES. All routes of one require a captcha, so that none bypasses it.
+_OPERATIONS = {
     "signup": ("sign_up", "sign_up_anonymously"),
     "recover": ("request_recovery",),
     "resend": ("request_confirmation",),
@@ -24,20 +25,19 @@ class Captcha(Extension):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._acts = {act for route in settings.captcha_routes for act in _ACTS[route]}
+        self._operations = {each for route in settings.captcha_routes for each in _OPERATIONS[route]}
 
     def init_app(self, app: "Flask") -> None:
         from auth.extensions.captcha import widgets
 
         if self.settings.captcha == "altcha":
             super().init_app(app)
-        widgets.register(app, self.settings, self._acts)
+        widgets.register(app, self.settings, self._operations)
 
-    def check_act(self, act: str) -> None:
-        if act in self._acts:
-            from auth.extensions.captcha import asking
+    def operation_checks(self) -> Mapping[str, Callable[[], None]]:
+        from auth.extensions.captcha import asking
 
-            asking.ask()
+        return dict.fromkeys(self._operations, asking.ask)
 
 
 EXTENSION = Captcha

@@ -23,7 +23,7 @@ def ask() -> None:
     if request.mimetype == FORM:
         token = request.form.get(FIELDS.get(captcha, "captcha_token"), "")
     else:
-        token = read_body(_Body())["gotrue_meta_security"].get("captcha_token", "")
+        token = read_body(_Body)["gotrue_meta_security"].get("captcha_token", "")
     if not token:
         raise ApiError("captcha_failed", codes="no captcha_token found")
     if codes := (proofs_of_work if captcha == "altcha" else siteverify).problem_of(token):

@@ -16,7 +16,7 @@ from auth.web.context import latchkey
 from auth.web.declarations import asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, found
 from auth.web.input import read_body
-from auth.web.limits import limited, queued
+from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("token", __name__)
@@ -49,12 +49,11 @@ def token() -> ResponseReturnValue:
 
 
 @blueprint.post("/login-admin")
-@queued
-@limited("sign_in_with_password")
+@limited("sign_in_with_password", is_queued=True)
 @audited("sign_in_refused", sign_in="password")
 def login_admin() -> Response:
     asked = current_asked()
-    body = read_body(_PasswordGrant())
+    body = read_body(_PasswordGrant)
     session = sign_in_with_password(asked, body, asked.parts.token_hook, role="admin")
     user = json.loads(session.user_object)
     row = found(queries.select_administrator(latchkey.db, id=user["id"]), "user_not_found")
@@ -62,12 +61,11 @@ def login_admin() -> Response:
     return JsonResponse(token_response(asked.parts, session, admin_details=details))
 
 
-@queued
-@limited("sign_in_with_password")
+@limited("sign_in_with_password", is_queued=True)
 @audited("sign_in_refused", sign_in="password")
 def _by_password() -> Response:
     asked = current_asked()
-    session = sign_in_with_password(asked, read_body(_PasswordGrant()), asked.parts.token_hook)
+    session = sign_in_with_password(asked, read_body(_PasswordGrant), asked.parts.token_hook)
     return JsonResponse(token_response(asked.parts, session))
 
 
@@ -75,7 +73,7 @@ def _by_password() -> Response:
 @audited("refresh_refused", sign_in="refresh")
 def _refresh() -> Response:
     asked = current_asked()
-    session = refreshing.refresh(asked, read_body(_RefreshGrant())["refresh_token"])
+    session = refreshing.refresh(asked, read_body(_RefreshGrant)["refresh_token"])
     return JsonResponse(token_response(asked.parts, session))
 
 
@@ -83,7 +81,7 @@ def _refresh() -> Response:
 @audited("sign_in_refused", sign_in="pkce")
 def _exchange_code() -> Response:
     asked = current_asked()
-    body = read_body(_PkceGrant())
+    body = read_body(_PkceGrant)
     session = exchange(asked, body["auth_code"], create_s256_code_challenge(body["code_verifier"]))
     return JsonResponse(token_response(asked.parts, session))
 

@@ -2,17 +2,18 @@ from typing import Any
 
 from flask import Blueprint, Response, json
 from flask.typing import ResponseReturnValue
+from limits import RateLimitItemPerSecond
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.sessions.token_response import IssuedSession, tokens
 from auth.flows.sign_up.sign_up import sign_up, sign_up_anonymously
-from auth.web import audited, counted, fields, g, schemas, takes_metadata
+from auth.web import audited, counted, fields, g, limits, schemas, takes_metadata
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
-from auth.web.context import current_parts, latchkey
+from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body
-from auth.web.limits import limited, limiter, queued
+from auth.web.limits import limited
 
 blueprint = Blueprint("signup", __name__)
 # The specification shows a new user without app metadata.
@@ -37,17 +38,12 @@ def signup() -> ResponseReturnValue:
     return _sign_up_by_body() if latchkey.settings.anonymous_enabled else _sign_up()
 
 
-def _as_many_as_both() -> str:
-    limits = latchkey.settings.rate_limit_signup, latchkey.settings.rate_limit_anonymous
-    period = min(limit.get_expiry() for limit in limits)
-    return f"{sum(limit.amount for limit in limits)} per {period} seconds"
-
-
-# The body decides which of the two limits counts, but one must count before the body is parsed.
-@limiter.shared_limit(
-    _as_many_as_both, scope="signup_body", exempt_when=lambda: not latchkey.settings.rate_limits_enabled
-)
 def _sign_up_by_body() -> ResponseReturnValue:
+    # The body decides which of the two limits counts, but one must count before the body is parsed.
+    both = latchkey.settings.rate_limit_signup, latchkey.settings.rate_limit_anonymous
+    period = min(limit.get_expiry() for limit in both)
+    as_many_as_both = RateLimitItemPerSecond(sum(limit.amount for limit in both), period)
+    limits.count("sign_up_by_body", g.client["network"], as_many_as_both)
     return _sign_up_anonymously() if _asks_for_anonymous_user(json_body()) else _sign_up()
 
 
@@ -61,16 +57,15 @@ def _asks_for_anonymous_user(body: JsonObject) -> bool:
 
 @limited("sign_up_anonymously")
 def _sign_up_anonymously() -> Response:
-    return _signed_in(sign_up_anonymously(current_asked(), read_body(_AnonymousSignup())))
+    return _signed_in(sign_up_anonymously(current_asked(), read_body(_AnonymousSignup)))
 
 
-@queued
-@limited("sign_up")
+@limited("sign_up", is_queued=True)
 def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     if _asks_for_anonymous_user(json_body()):
         raise ApiError("anonymous_provider_disabled")
-    made = sign_up(current_asked(), read_body(_Signup()))
+    made = sign_up(current_asked(), read_body(_Signup))
     if isinstance(made, IssuedSession):
         return _signed_in(made)
     return _created(json.loads(made.user_object) | _SHOWN)
@@ -78,7 +73,7 @@ def _sign_up() -> Response:
 
 def _signed_in(session: IssuedSession) -> Response:
     user = json.loads(session.user_object)
-    return _created(user | _SHOWN | tokens(current_parts(), session) | {"user": user})
+    return _created(user | _SHOWN | tokens(latchkey, session) | {"user": user})
 
 
 def _created(body: JsonObject) -> Response:

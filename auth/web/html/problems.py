@@ -10,7 +10,6 @@ from urllib.parse import quote
 import psycopg2
 from flask import Response, current_app, request
 from flask.typing import ResponseReturnValue
-from flask_limiter import RateLimitExceeded
 from werkzeug.exceptions import HTTPException
 
 from auth.core.addresses import looks_like_phone
@@ -28,7 +27,7 @@ from auth.web.html.browser_sessions import signed_in
 from auth.web.html.forms import own_form
 from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
 from auth.web.html.page import chosen_language, has_text, page, redirect_to_own, text
-from auth.web.limits import limited, queued
+from auth.web.limits import limited
 from sql import queries
 
 _FIELDS = {
@@ -57,7 +56,7 @@ _FORM_TYPES = {FORM, "multipart/form-data"}
 _OPENING = ("GET", "HEAD")
 
 # Constraints raise some of these. Without the database, the form is shown again with its values.
-_REFUSALS = (ApiError, WeakPassword, TooManyWaiting, RateLimitExceeded, psycopg2.Error)
+_REFUSALS = (ApiError, WeakPassword, TooManyWaiting, psycopg2.Error)
 
 
 def asks_for_page() -> bool:
@@ -104,7 +103,7 @@ def shows(shown: View, explain: Callable[[Exception], Problem]) -> Callable[[Vie
 
 
 def form(
-    *acts: str,
+    *operations: str,
     shown: View | None = None,
     level: Level | None = None,
     key: Callable[[], str] | None = None,
@@ -114,16 +113,16 @@ def form(
     """Return a decorator for the view that a form is sent to. `shown(problem=…)` shows its page again if the
     form is refused; the problem's text beyond the limit is `limit_text`.
 
-    With a `level`, the form is for signed-in users, and the windows of the acts count each user on each
+    With a `level`, the form is for signed-in users, and the windows of the operations count each user on each
     network. To share the windows of strangers, put `signed_in` above this decorator instead. Otherwise they
     count by `key`, or each network. `is_queued` if the view hashes a password.
     """
     counted = key or (guard.caller_on_network if level else None)
 
     def decorate(view: View) -> View:
-        for act in reversed(acts):
-            view = limited(act, key=counted)(view)
-        view = own_form(queued(view) if is_queued else view)
+        for number, operation in reversed([*enumerate(operations)]):
+            view = limited(operation, key=counted, is_queued=is_queued and number == 0)(view)
+        view = own_form(view)
         if shown:
             view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view)
         return signed_in(level)(view) if level else view
