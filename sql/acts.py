@@ -34,9 +34,23 @@ class Facts(Protocol):
     def now(self) -> datetime: ...
 
 
+class CountedLimit(Protocol):
+    """At most `amount` in `seconds`, for a subject from a network."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def network(self) -> str | None: ...
+    @property
+    def amount(self) -> int: ...
+    @property
+    def seconds(self) -> int: ...
+
+
 F = TypeVar("F", bound=Facts | None)
 P = ParamSpec("P")
-R = TypeVar("R")
 # Looks for the users to lock, by something that may change: an address, a link, an identity.
 Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
@@ -74,12 +88,25 @@ class Act(Transaction):
         return row
 
     def record_verdict(
-        self, record: Callable[Concatenate[Runner, P], R], *args: P.args, **given: P.kwargs
-    ) -> R:
-        """Run a statement that records a verdict, and return its row."""
+        self, limits: Sequence[CountedLimit], *, is_right: bool, tries: int = 1
+    ) -> "queries.RecordVerdict":
+        """Count a verdict in its limits. If `refused_by` is the kind of one, nobody may learn the verdict.
+
+        The user is locked after it, for a wrong one too, or the lock would tell it; and the act returns its
+        refusal, because an exception would roll the count back.
+        """
         self._follow(_COUNTS)
         self.has_verdict = True
-        return record(self, *args, **given)
+        return queries.record_verdict(
+            self,
+            kinds=[limit.kind for limit in limits],
+            subjects=[limit.subject for limit in limits],
+            networks=[limit.network for limit in limits],
+            amounts=[limit.amount for limit in limits],
+            seconds=[limit.seconds for limit in limits],
+            tries=tries,
+            is_right=is_right,
+        )
 
     def drop_verdict(self) -> None:
         """Let the act raise its refusal, and roll back a verdict that nobody may learn."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, cast
 
 from auth.rules.clients import Client
-from auth.rules.counts import KnownNetwork
+from auth.rules.counts import KnownNetwork, Tally
 from auth.rules.proofs import Addition, Kind
 from auth.rules.sessions import OpenSession, ProvedSession
 from sql import queries
@@ -45,6 +45,14 @@ def networks_of_json(objects: Iterable[Mapping[str, Any]]) -> list[KnownNetwork]
         )
         for each in objects
     ]
+
+
+def tallies_of_json(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, Tally]:
+    """Return the tallies of limits, by kind, from a column of JSON."""
+    return {
+        kind: Tally(each["count"], datetime.fromisoformat(each["expires_at"]))
+        for kind, each in objects.items()
+    }
 
 
 def open_sessions_of(objects: Iterable[Mapping[str, Any]]) -> list[OpenSession]:

@@ -1,6 +1,6 @@
 """What is counted (rules 27 to 29): known networks, and which limits a verdict counts for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -51,6 +51,14 @@ class Limit:
     network: str | None
     amount: int
     seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many have counted in a limit, whose window ends at `expires_at`."""
+
+    count: int
+    expires_at: datetime
 
 
 # The amount and seconds of a limit.
@@ -104,12 +112,23 @@ def password_limits(
 ) -> list[Limit]:
     """Wrong passwords count for the address, and for its user.
 
-    `owner` is the id of that user. Nobody may learn that an email and a phone belong together, so `first` of
-    the verdict is a limit of the address. An address without a user counts twice as well (rule 12).
+    `owner` is the id of that user. Nobody may learn that an email and a phone belong together, so the limits
+    of the address come first: the response tells their count. An address without a user counts twice as well
+    (rule 12).
     """
     holder, subject = ("nobody", address) if owner is None else ("user", owner)
     of_address = limits_of("login", "account", address, here, is_known=is_known, own=own, of_all=of_all)
     return of_address + limits_of(holder, holder, subject, here, is_known=is_known, own=own, of_all=of_all)
+
+
+def used_up_until(limits: Sequence[Limit], tallies: Mapping[str, Tally], now: datetime) -> datetime | None:
+    """When the last of these limits that are used up ends, if one is. `tallies` are by the kind of limit."""
+    ends = [
+        tally.expires_at
+        for limit in limits
+        if (tally := tallies.get(limit.kind)) and tally.count >= limit.amount and tally.expires_at > now
+    ]
+    return max(ends, default=None)
 
 
 def _is_mail_proved(known: Network, now: datetime) -> bool:

@@ -29,7 +29,6 @@ def refusal_of_password(
     kind: AddressKind,
     must_be_confirmed: bool,
     role: str | None = None,
-    now: datetime,
 ) -> Refusal | None:
     """Rule 12: refuse an unknown user like a wrong password. Only the right one learns of another reason: a
     ban, an address of this `kind` that `must_be_confirmed` first, or that the user lacks the `role` that the
@@ -40,7 +39,7 @@ def refusal_of_password(
     """
     if person is None or not is_right:
         return "invalid_credentials"
-    if is_banned(person, now):
+    if is_banned(person, person.now):
         return "user_banned"
     confirmed_at = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
     if must_be_confirmed and confirmed_at is None:

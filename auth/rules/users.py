@@ -44,9 +44,11 @@ class Person(UserOfToken, Protocol):
     An address was added when the user got it. It is confirmed by AUTH_AUTOCONFIRM or an administrator, too,
     and proved only by what its owner has shown, with a link, a code or a provider. `is_password_vouched` if
     an operator or an import has set the password for the address. `new_email` and `new_phone` are those that
-    the user has asked for.
+    the user has asked for. `now` is the time of the facts.
     """
 
+    @property
+    def now(self) -> datetime: ...
     @property
     def email(self) -> str | None: ...
     @property

@@ -24,6 +24,7 @@ POLICY = Policy(
 
 @dataclass(frozen=True, kw_only=True)
 class Person:
+    now: datetime = NOW
     role: str = "authenticated"
     made_by: str = "signup"
     converted_at: datetime | None = None

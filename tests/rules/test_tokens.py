@@ -59,7 +59,7 @@ BY_NOBODY = replace(ANCIENT, method="anonymous")
     ],
 )
 def test_password_signs_in(sentence, user, facts, refusal):
-    known = {"is_right": True, "kind": "email", "must_be_confirmed": True, "now": NOW} | facts
+    known = {"is_right": True, "kind": "email", "must_be_confirmed": True} | facts
     assert sign_in.refusal_of_password(user, **known) == refusal
 
 
@@ -304,7 +304,7 @@ def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repea
 )
 def test_session_is_refreshed(sentence, user, session, facts, refusal):
     known = {"sent": 7, "is_of_client": False} | facts
-    row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | known, now=NOW)
+    row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | known)
     found = refreshing.refusal_of_refresh_token(row, known["sent"], WINDOW, POLICY)
     assert (found and found.removeprefix("refresh.")) == refusal
 

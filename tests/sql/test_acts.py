@@ -4,7 +4,6 @@ import uuid
 
 import pytest
 
-from auth.flows import verdicts
 from auth.rules.counts import Limit
 from auth.web.errors import found
 from sql import Database, acts, queries
@@ -21,7 +20,7 @@ def db(database_url, database):
 
 def record(act):
     limit = Limit(kind="totp", subject=str(uuid.uuid4()), network="192.0.2.1", amount=5, seconds=60)
-    return verdicts.record(act, [limit], is_right=False)
+    return act.record_verdict([limit], is_right=False)
 
 
 @cases(

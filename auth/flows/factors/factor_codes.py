@@ -93,7 +93,7 @@ def _record_verdict(
     limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"], user_id=user_id)
     # A user who has more apps than tries still has one code a day.
     tries = min(max(apps, 1), most)
-    verdict = verdicts.record(act, limits_of_code, is_right=is_right, tries=tries)
+    verdict = act.record_verdict(limits_of_code, is_right=is_right, tries=tries)
     asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         act.drop_verdict()

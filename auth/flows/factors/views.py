@@ -24,7 +24,7 @@ blueprint = Blueprint("factors", __name__)
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
     guard.live_caller()
-    return jsonify(factors.enrol(current_asked(), read_body(factor_schemas.FactorEnrolment())))
+    return jsonify(factors.enrol(current_asked(), read_body(factor_schemas.FactorEnrolment)))
 
 
 @blueprint.post("/factors/<factor_id>/challenge")
@@ -32,7 +32,7 @@ def enrol_factor() -> Response:
 @limited("challenge_factor", key=guard.caller_on_network)
 def challenge_factor(factor_id: str) -> Response:
     guard.live_caller()
-    site = read_body(factor_schemas.FactorChallenge()).get("webauthn")
+    site = read_body(factor_schemas.FactorChallenge).get("webauthn")
     return jsonify(factors.challenge(current_asked(), _factor_id(factor_id), site))
 
 
@@ -45,7 +45,7 @@ def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
     asked = current_asked()
     guard.live_caller()
-    body, factor_id = read_body(factor_schemas.FactorVerification()), _factor_id(factor_id)
+    body, factor_id = read_body(factor_schemas.FactorVerification), _factor_id(factor_id)
     hook = asked.parts.token_hook
     if "webauthn" in body:
         session = factors.verify_webauthn(asked, factor_id, body["challenge_id"], body["webauthn"], hook)
@@ -60,7 +60,7 @@ def verify_factor(factor_id: str) -> Response:
 @audited("change_refused")
 @asks_more
 def delete_factor(factor_id: str) -> Response:
-    body, factor_id = read_body(schemas.Reauthentication()), _factor_id(factor_id)
+    body, factor_id = read_body(schemas.Reauthentication), _factor_id(factor_id)
     factors.remove(current_asked(), factor_id, body)
     return jsonify(id=factor_id)
 
@@ -75,7 +75,7 @@ def list_any_factors(user_id: str) -> Response:
 @blueprint.put("/admin/users/<user_id>/factors/<factor_id>")
 @guard.service_role
 def rename_any_factor(user_id: str, factor_id: str) -> Response:
-    name = read_body(factor_schemas.FactorChange())["friendly_name"]
+    name = read_body(factor_schemas.FactorChange)["friendly_name"]
     user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
     return JsonResponse(factors.rename_any(current_asked(), user_id, factor_id, name))
 
@@ -120,7 +120,7 @@ def regenerate_recovery_codes() -> Response:
 @limited("remove", key=guard.caller_on_network)
 @audited("change_refused")
 def remove_recovery_codes() -> Response:
-    recovery_codes.remove_all(current_asked(), read_body(schemas.Reauthentication()))
+    recovery_codes.remove_all(current_asked(), read_body(schemas.Reauthentication))
     return jsonify(id=guard.caller_id())
 
 
@@ -141,7 +141,7 @@ def redeem_recovery_code() -> Response:
 def create_recovery_codes() -> Response:
     """Create ten recovery codes, shown once, and void older ones."""
     guard.live_caller()
-    made = recovery_codes.create(current_asked(), read_body(schemas.Reauthentication()))
+    made = recovery_codes.create(current_asked(), read_body(schemas.Reauthentication))
     return jsonify(codes=made.codes, created_at=made.created_at)
 
 
@@ -163,7 +163,7 @@ def verify_recovery_code() -> Response:
 def _new_codes(refusals: Mapping[bool, str]) -> Response:
     guard.live_caller()
     made = recovery_codes.create(
-        current_asked(), read_body(factor_schemas.RecoveryCodesBody()), refusals=refusals
+        current_asked(), read_body(factor_schemas.RecoveryCodesBody), refusals=refusals
     )
     new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
     return jsonify(_own_codes() | new)
@@ -172,7 +172,7 @@ def _new_codes(refusals: Mapping[bool, str]) -> Response:
 def _verify_code() -> Response:
     asked = current_asked()
     guard.live_caller()
-    code = read_body(factor_schemas.RecoveryCode())["code"]
+    code = read_body(factor_schemas.RecoveryCode)["code"]
     session = recovery_codes.verify(asked, code, asked.parts.token_hook)
     return JsonResponse(token_response(asked.parts, session))
 

@@ -101,5 +101,5 @@ def _judge(asked: Asked, given: TypedCode, purposes: Collection[str]) -> str | N
             Limit("try", guessed, here, promises.TRIES, promises.MAIL_CODE_LIFETIME),
             *verdicts.limits_of_code(act, "code", given.address, here, user_id=row.user_id if row else None),
         ]
-        verdict = verdicts.record(act, limits, is_right=is_right)
+        verdict = act.record_verdict(limits, is_right=is_right)
     return row.id if row and is_right and verdict.refused_by is None else None

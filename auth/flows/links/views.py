@@ -101,7 +101,7 @@ _VerifyForm = _VerifyQuery.of(
 @refuses_by_page
 def verify_link() -> Response:
     """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
-    query = read_query(_VerifyQuery())
+    query = read_query(_VerifyQuery)
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
     return _page_of_link(query)
@@ -117,14 +117,14 @@ def verify() -> Response:
     """Spend a link or a code. Redirect the page's form; return tokens to a program."""
     asked = current_asked()
     if request.mimetype == FORM:
-        form = read_form(_VerifyForm())
+        form = read_form(_VerifyForm)
         if form.get("action") != "decline":
             return _spend_and_redirect(form)
         decline, what = _DECLINED.get(form["type"], _DECLINED["signup"])
         if decline(asked, form["token"]):
             return redirect_to_own("verify/done", what)
         return _dead_link_page(form["type"])
-    body = read_body(_Verification())
+    body = read_body(_Verification)
     if "token_hash" in body:
         given: Given = OpenedLink(one_time.hash_token(body["token_hash"]))
     else:
@@ -249,8 +249,8 @@ def _take_back(query: Mapping[str, str]) -> Response:
     asked, answer = current_asked(), undo.Answer(query.get("factor_code", ""))
     try:
         if "challenge_id" in query:
-            form = check(form_schemas.CredentialForm(), dict(query))
-            answer = undo.verify(asked, query["token"], check(factor_schemas.PasskeyResponse(), form))
+            form = check(form_schemas.CredentialForm, dict(query))
+            answer = undo.verify(asked, query["token"], check(factor_schemas.PasskeyResponse, form))
         given = undo.take_back(asked, query["token"], answer, _kept())
     except ApiError as error:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)

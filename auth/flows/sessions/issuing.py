@@ -81,12 +81,10 @@ class IssuedSession(Token):
     cookie: str | None = None
 
 
-def claims_of(parts: Latchkey, issue: Issue | None, composed: JsonObject) -> JsonObject:
-    """Return the claims to sign, from the claims that were written."""
+def answered(issue: Issue | None, composed: JsonObject) -> JsonObject:
+    """Return the claims to sign, from the claims that were written and the answer of the hook."""
     if issue is None or issue.answer is None:
-        if parts.token_hook:
-            raise RuntimeError("a token is issued without its hook")
-        return composed
+        raise RuntimeError("a token is issued without its hook")
     # The answer, with the times and the level that were written meanwhile.
     answered = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
     written = (OWN_CLAIMS | {"amr"} & issue.answer.keys()) & composed.keys()

@@ -16,7 +16,7 @@ from auth.flows import ends, facts
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.sessions import carriers
-from auth.flows.sessions.issuing import Issue, IssuedSession, about_new, claims_of, compose
+from auth.flows.sessions.issuing import Issue, IssuedSession, about_new, answered, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
 from auth.rules.sign_in import verdict_on_code
@@ -214,9 +214,11 @@ def token_response(parts: Latchkey, session: IssuedSession, **members: object) -
 
 
 def tokens(parts: Latchkey, session: IssuedSession) -> JsonObject:
-    access_tokens = parts.access_tokens
+    access_tokens, claims = parts.access_tokens, compose(parts, session)
+    if parts.token_hook:
+        claims = answered(session.issue, claims)
     return (_WEAK_PASSWORD if session.is_leaked else {}) | {
-        "access_token": access_tokens.sign(claims_of(parts, session.issue, compose(parts, session))),
+        "access_token": access_tokens.sign(claims),
         "token_type": "bearer",
         "expires_in": access_tokens.lifetime,
         "expires_at": session.issued_at + access_tokens.lifetime,

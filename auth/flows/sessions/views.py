@@ -20,14 +20,14 @@ _LogoutQuery = schemas.Input.of(scope=fields.Choice("global", "local", "others",
 @limited("log_out", key=guard.caller_on_network)
 @asks_more
 def logout() -> Response:
-    scope = read_query(_LogoutQuery())["scope"]
+    scope = read_query(_LogoutQuery)["scope"]
     return jsonify(message="Successfully logged out", timestamp=sign_out(current_asked(), scope))
 
 
 @blueprint.get("/sessions")
 @guard.access_token(Level.AAL1)
 def list_sessions() -> Response:
-    query = read_query(PageQuery())
+    query = read_query(PageQuery)
     asked = current_asked()
     row = asked.admit_reader(queries.select_sessions(asked.db, **bounds(query), **asked.caller_ids))
     return paginated(row.sessions, row.total, query)

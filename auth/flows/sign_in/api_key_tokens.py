@@ -7,8 +7,7 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
-from auth.flows import verdicts
-from auth.flows.sessions.issuing import about_key, claims_of
+from auth.flows.sessions.issuing import about_key, answered
 from auth.rules.counts import Limit
 from auth.rules.refreshing import counted
 from auth.rules.tokens import end_of_key
@@ -36,7 +35,7 @@ def exchange(asked: Asked, key: str) -> JsonObject:
             if _live_key(asked, act, id, key) is None:
                 raise unavailable()
     return {
-        "access_token": asked.parts.access_tokens.sign(claims_of(asked.parts, issue, claims)),
+        "access_token": asked.parts.access_tokens.sign(answered(issue, claims) if hook else claims),
         "token_type": "bearer",
         "expires_in": claims["exp"] - claims["iat"],
         "expires_at": claims["exp"],
@@ -56,7 +55,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
         # Equal statements for a key that does not exist.
         owner, row = queries.select_owner_of_api_key(act, id=id, key_macs=macs), None
         counted_in = [limit] if asked.settings.rate_limits_enabled else []
-        verdict = verdicts.record(act, counted_in, is_right=owner is not None and owner.is_right)
+        verdict = act.record_verdict(counted_in, is_right=owner is not None and owner.is_right)
         if verdict.refused_for is None:
             act.lock_users([owner and owner.user_id])
             row = act.read(queries.select_api_key_to_use, id=id, key_macs=macs)

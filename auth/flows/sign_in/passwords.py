@@ -1,12 +1,11 @@
 """Signs in with a password. A verdict is recorded before it is revealed."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
 from auth.extensions import TokenHook
-from auth.flows import facts, verdicts
+from auth.flows import facts
 from auth.flows.facts import PersonFacts
 from auth.flows.sessions.issuing import IssuedSession, about_new
 from auth.flows.sessions.token_response import SignInProof, sign_in_user
@@ -47,8 +46,8 @@ def sign_in_with_password(
 ) -> IssuedSession:
     """Open a session for a `PasswordGrant` body, of a user with this `role`, if one is demanded."""
     email, phone, password = body.get("email"), body.get("phone"), body["password"]
-    if refusal := refusal_of_kind(email, phone, asked.settings):
-        raise ApiError(refusal, doing="Sign-in")
+    if disabled := refusal_of_kind(email, phone, asked.settings):
+        raise ApiError(disabled, doing="Sign-in")
     for _ in range(_TRIES):
         # An unknown address, or a user without a password, costs the same statements and hash as a wrong
         # password.
@@ -56,47 +55,41 @@ def sign_in_with_password(
         is_right, renewed_hash = asked.parts.passwords.check(password, known.password_hash), None
         if is_right and not asked.parts.passwords.lasting.match(known.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
-        issue, verdict = None, None
+        issue = verdict = None
         if is_right and hook:
             # The call of the hook also reveals that the password was right.
-            verdict = _record_verdict(asked, known, is_right=is_right)
+            verdict = _record_verdict(asked, known, is_right=True)
+            if verdict.refused_by:
+                raise _error(asked, known, verdict.refused_by, verdict)
             issue = about_new(asked, hook, known.user_id, "password")
         with acts.begin(asked.db) as act:
-            verdict = verdict or verdicts.record(act, known.limits, is_right=is_right)
+            verdict = verdict or act.record_verdict(known.limits, is_right=is_right)
             act.lock_users([known.user_id])
             # Before another refusal: the hook has decided about a user who is not so any more.
             if issue and issue.answer is not None:
                 issue.confirm(act)
             person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
-            reason: str | None = verdict.refused_by
-            is_current = not is_right or known.are_those_of(person)
-            if reason is None and is_current:
-                reason = (
-                    "invalid_credentials"
-                    if person is None
-                    else refusal_of_password(
-                        person,
-                        is_right=is_right,
-                        kind=known.kind,
-                        must_be_confirmed=asked.settings.confirm_required(known.kind),
-                        role=role,
-                        now=person.now,
-                    )
-                )
-            if reason is None and is_current and person is not None:
+            if is_right and not verdict.refused_by and not known.are_those_of(person):
+                # A concurrent log-in has renewed the hash, or the password or the address was changed.
+                continue
+            refusal: str | None = verdict.refused_by or refusal_of_password(
+                person,
+                is_right=is_right,
+                kind=known.kind,
+                must_be_confirmed=asked.settings.confirm_required(known.kind),
+                role=role,
+            )
+            if person and not refusal:
                 proof = SignInProof(method="password", identity=known.kind, renewed_hash=renewed_hash)
                 session = sign_in_user(asked, act, person, proof, issue)
-        if reason:
-            raise _error(asked, known, reason, verdict)
-        if not is_current:
-            # A concurrent log-in has renewed the hash, or the password or the address was changed.
-            continue
+        if refusal:
+            raise _error(asked, known, refusal, verdict)
         # Only now: a refused attempt must not reveal whether its password has leaked.
         leaked = asked.parts.leaked_passwords
-        if leaked is not None and leaked.when_used(password):
-            queries.mark_password_leaked(asked.db, user_id=known.user_id)
-            return replace(session, is_leaked=True)
-        return session
+        if leaked is None or not leaked.when_used(password):
+            return session
+        queries.mark_password_leaked(asked.db, user_id=known.user_id)
+        return replace(session, is_leaked=True)
     raise unavailable()
 
 
@@ -105,8 +98,14 @@ def check_current_password(asked: Asked, password: str, known: PersonFacts) -> N
     with asked.parts.passwords.queue():
         credentials = _look_up(asked, known.email, None if known.email else known.phone)
         is_right = asked.parts.passwords.check(password, credentials.password_hash)
-        wrong = ("current_password_invalid", "current_password: must be the user's password")
-        _record_verdict(asked, credentials, *wrong, is_right=is_right)
+        verdict = _record_verdict(asked, credentials, is_right=is_right)
+    refusal = verdict.refused_by or (None if is_right else "invalid_credentials")
+    if refusal is None:
+        return
+    error = _error(asked, credentials, refusal, verdict)
+    if error.key == "invalid_credentials":
+        raise ApiError("current_password_invalid", "current_password: must be the user's password")
+    raise error
 
 
 def _look_up(asked: Asked, email: str | None, phone: str | None) -> _KnownPassword:
@@ -124,34 +123,21 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _KnownPasswo
     counted = counts.password_limits(
         known.address, row.user_id, here, is_known=is_known, own=own, of_all=of_all
     )
-    used_up = [
-        (moment - row.now).total_seconds()
-        for limit in counted
-        if (of := row.counts.get(limit.kind)) and of["count"] >= limit.amount
-        if (moment := datetime.fromisoformat(of["expires_at"])) > row.now
-    ]
+    used_up = counts.used_up_until(counted, facts.tallies_of_json(row.counts), row.now)
     if used_up:
         about: dict[str, Any] = {"user_id": row.user_id, "address": None, "token_hash": None, "details": {}}
         reason = "over_request_rate_limit"
         queries.record_refusal(asked.db.asynchronous, **about, action="sign_in_refused", reason=reason)
-        raise _too_many(asked, max(used_up))
+        raise _too_many(asked, (used_up - row.now).total_seconds())
     return replace(known, limits=counted)
 
 
-def _record_verdict(
-    asked: Asked, known: _KnownPassword, *wrong: str, is_right: bool
-) -> "queries.RecordVerdict":
-    """Record a verdict, and return it. Refuse a right password that must not be revealed like a wrong one."""
+def _record_verdict(asked: Asked, known: _KnownPassword, *, is_right: bool) -> "queries.RecordVerdict":
     with acts.begin(asked.db) as act:
-        verdict = verdicts.record(act, known.limits, is_right=is_right)
-    if verdict.refused_by or not is_right:
-        raise _error(asked, known, verdict.refused_by or "invalid_credentials", verdict, *wrong)
-    return verdict
+        return act.record_verdict(known.limits, is_right=is_right)
 
 
-def _error(
-    asked: Asked, known: _KnownPassword, refusal: str, verdict: "queries.RecordVerdict", *wrong: str
-) -> ApiError:
+def _error(asked: Asked, known: _KnownPassword, refusal: str, verdict: "queries.RecordVerdict") -> ApiError:
     """Return the error for a refusal, or for the kind of a used-up limit, with its headers."""
     most = asked.settings.rate_limit_login_failures.amount
     asked.noted.note(user_id=known.user_id, tries=verdict.count, of=most)
@@ -160,7 +146,7 @@ def _error(
     if refusal in ("user", "nobody", "invalid_credentials"):
         if verdict.count and verdict.seconds_left is not None:
             asked.noted.add_window(limits.LimitWindow(most, most - verdict.count, verdict.seconds_left))
-        return ApiError(*wrong or ("invalid_credentials",))
+        return ApiError("invalid_credentials")
     return ApiError(_REFUSED.get(refusal, refusal))
 
 

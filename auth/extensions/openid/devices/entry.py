@@ -117,7 +117,7 @@ def submit_decision() -> Response:
     here = f"device/consent?{urlencode({'request': id})}"
     if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
         return to_step
-    return _decided(id, read_form(form_schemas.DeviceForm())["action"])
+    return _decided(id, read_form(form_schemas.DeviceForm)["action"])
 
 
 def _request_id() -> str:
@@ -138,7 +138,7 @@ def _step_before(here: str, known: browser_sessions.BrowserSession | None) -> Re
 
 def _enter() -> str:
     """Return the id of the request that waits for the code. Count and refuse a wrong code."""
-    code = typed.code(read_form(form_schemas.UserCodeForm())["user_code"])
+    code = typed.code(read_form(form_schemas.UserCodeForm)["user_code"])
     macs = latchkey.user_codes.macs("", code.upper())
     if not macs:
         raise ApiError("device.otp_expired")
@@ -146,7 +146,7 @@ def _enter() -> str:
     with acts.begin(latchkey.db) as act:
         request = queries.select_user_code(act, macs=macs)
         known = verdicts.limits_of_code(act, "device", user_id, g.client["network"], user_id=user_id)
-        verdict = verdicts.record(act, known, is_right=_is_open(request))
+        verdict = act.record_verdict(known, is_right=_is_open(request))
         act.lock_users([user_id])
         act.lock_request(request and request.id)
         request = act.read(queries.select_user_code, macs=macs)
