@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
+from flask import current_app
+
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
@@ -11,7 +13,7 @@ from auth.rules.policy import Policy, on_pages
 from auth.web import callers, cookies
 from auth.web.application import Actor, Noted, current_g, current_request
 from auth.web.callers import CallerIds
-from auth.web.context import Latchkey, current_parts
+from auth.web.context import EXTENSION, Latchkey
 from auth.web.declarations import Level
 from sql import Database, Runner, queries
 from sql.acts import Act
@@ -104,7 +106,7 @@ def current_asked() -> Asked:
     """Return what the current request asks for, by the caller whom its guard has admitted."""
     g, request = current_g(), current_request()
     return Asked(
-        parts=current_parts(),
+        parts=current_app.extensions[EXTENSION],
         client=g.client,
         actor=g.actor,
         user=g.caller if g.actor == "user" else None,

@@ -1,5 +1,6 @@
 """Request bodies and queries, checked by marshmallow schemas."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -77,24 +78,34 @@ def json_body() -> dict[str, Any]:
     return g.json_body
 
 
-def read_body(schema: Schema) -> dict[str, Any]:
+# A class, whose schema is made once, or a schema with options.
+Shape: TypeAlias = type[Schema] | Schema
+
+
+@functools.cache
+def _made(shape: type[Schema]) -> Schema:
+    """Make a schema once: it copies and binds each of its fields."""
+    return shape()
+
+
+def read_body(shape: Shape) -> dict[str, Any]:
     if request.mimetype == FORM:
-        return read_form(schema)
-    return check(schema, json_body(), in_dialect=g.in_dialect)
+        return read_form(shape)
+    return check(shape, json_body(), in_dialect=g.in_dialect)
 
 
-def read_form(schema: Schema) -> dict[str, Any]:
+def read_form(shape: Shape) -> dict[str, Any]:
     whole_body()
-    return check(schema, request.form, in_dialect=g.in_dialect)
+    return check(shape, request.form, in_dialect=g.in_dialect)
 
 
-def read_query(schema: Schema) -> dict[str, Any]:
-    return check(schema, request.args, in_dialect=g.in_dialect)
+def read_query(shape: Shape) -> dict[str, Any]:
+    return check(shape, request.args, in_dialect=g.in_dialect)
 
 
 def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query, unchecked."""
-    query = check(_RedirectQuery(), asked.query, in_dialect=asked.in_dialect)
+    query = check(_RedirectQuery, asked.query, in_dialect=asked.in_dialect)
     return body.get("redirect_to") or query.get("redirect_to")
 
 
@@ -134,8 +145,9 @@ def known_id(text: str, key: str) -> str:
     return text.lower()
 
 
-def check(schema: Schema, values: Mapping[str, object], *, in_dialect: bool = False) -> dict[str, Any]:
+def check(shape: Shape, values: Mapping[str, object], *, in_dialect: bool = False) -> dict[str, Any]:
     """Return what a schema loads. Refuse a form or query that repeats a field."""
+    schema = shape if isinstance(shape, Schema) else _made(shape)
     if isinstance(values, MultiDict):
         for name in schema.fields:
             if len(values.getlist(name)) > 1:

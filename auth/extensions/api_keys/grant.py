@@ -19,7 +19,7 @@ _ApiKeyGrant = schemas.Input.of(api_key=fields.Text(required=True))
 @limited("exchange_api_key")
 @audited("sign_in_refused", sign_in="api_key")
 def sign_in_with_api_key() -> Response:
-    return jsonify(api_key_tokens.exchange(current_asked(), read_body(_ApiKeyGrant())["api_key"]))
+    return jsonify(api_key_tokens.exchange(current_asked(), read_body(_ApiKeyGrant)["api_key"]))
 
 
 def claims_now(token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:

@@ -59,8 +59,8 @@ def show_new_api_key(problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_new_api_key() -> Response:
     """Add an API key, and show it once."""
-    sent = read_form(_Form())
-    body = {"name": sent["name"].strip()} | check(_Scopes(), {"scopes": sent["scopes"].split()})
+    sent = read_form(_Form)
+    body = {"name": sent["name"].strip()} | check(_Scopes, {"scopes": sent["scopes"].split()})
     if sent["days"]:
         body["expires_in"] = int(sent["days"]) * 86_400
     made = api_keys.add(current_asked(), body)

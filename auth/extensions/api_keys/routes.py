@@ -22,7 +22,7 @@ class _NewApiKey(schemas.Reauthentication):
 @audited("change_refused")
 def add_api_key() -> ResponseReturnValue:
     guard.live_caller()
-    return jsonify(api_keys.add(current_asked(), read_body(_NewApiKey()))), 201
+    return jsonify(api_keys.add(current_asked(), read_body(_NewApiKey))), 201
 
 
 @blueprint.get("/user/api_keys")

@@ -6,8 +6,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from marshmallow import Schema
-
 from auth.core import promises
 from auth.core.tokens import one_time
 from auth.extensions.openid import audience, uris
@@ -18,7 +16,7 @@ from auth.web import audit, fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from auth.web.input import check
+from auth.web.input import Shape, check
 from auth.web.schemas import AdminInput, bounds
 from sql import acts, queries
 from sql.acts import Act
@@ -43,7 +41,7 @@ _DYNAMIC = {
 
 
 class ClientChange(AdminInput):
-    """Load it with `partial=True`. Otherwise absent members get the values of a new client."""
+    """Load it by `_CLIENT_CHANGE`. Otherwise absent members get the values of a new client."""
 
     name = fields.ClientName(data_key="client_name", load_default="")
     uri = fields.Text(data_key="client_uri", load_default="")
@@ -64,6 +62,9 @@ class ClientChange(AdminInput):
     token_lifetime = fields.TokenLifetime(load_default=None)
     id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
     backchannel_logout_uri = fields.Text(load_default="")
+
+
+_CLIENT_CHANGE = ClientChange(partial=True)
 
 
 class NewClient(ClientChange):
@@ -166,7 +167,7 @@ def page(asked: Asked, query: Mapping[str, int]) -> tuple[list[dict[str, Any]], 
 
 def update(asked: Asked, client_id: str, body: Mapping[str, object]) -> dict[str, Any]:
     """Change a client, and return its object. Absent members stay."""
-    values = _load(asked, ClientChange(partial=True), body)
+    values = _load(asked, _CLIENT_CHANGE, body)
     if not values:
         raise _refusal("No fields provided for update")
     while (changed := _change(asked, client_id, values)) is None:
@@ -248,9 +249,9 @@ def end_previous_secret(asked: Asked, client_id: str) -> None:
             audit.record(act, None, None, ["client_secret_ended"], [], **details)
 
 
-def _load(asked: Asked, schema: Schema, body: Mapping[str, object]) -> dict[str, Any]:
+def _load(asked: Asked, shape: Shape, body: Mapping[str, object]) -> dict[str, Any]:
     try:
-        values: dict[str, Any] = check(schema, body, in_dialect=asked.in_dialect)
+        values: dict[str, Any] = check(shape, body, in_dialect=asked.in_dialect)
     except ApiError as error:
         # The clients of the dialect show `msg` alone.
         raise _refusal(error.details or error.msg) from None

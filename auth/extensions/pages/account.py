@@ -116,7 +116,7 @@ def show_deletion(problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def delete_account() -> Response:
     require_proof()
-    read_form(form_schemas.DeletionForm())
+    read_form(form_schemas.DeletionForm)
     delete_caller(current_asked(), {})
     return browser_sessions.forget(redirect_to_own("account/deleted", "deleted"))
 
@@ -131,7 +131,7 @@ def show_deleted() -> Response:
 @blueprint.post("/account/sessions/end")
 @form("end_session", level=Level.AAL2)
 def end_device() -> Response:
-    session_id = known_id(read_form(form_schemas.IdForm())["id"], "device.not_found")
+    session_id = known_id(read_form(form_schemas.IdForm)["id"], "device.not_found")
     # It is not an error if the session has ended meanwhile.
     end_session(current_asked(), session_id)
     if session_id == g.caller.session_id:

@@ -80,7 +80,7 @@ def _here(**shown: str) -> str:
 @audited("change_refused")
 def submit_proof() -> Response:
     guard.live_caller()
-    asked, sent = current_asked(), read_form(form_schemas.ProofForm())
+    asked, sent = current_asked(), read_form(form_schemas.ProofForm)
     _, cookie = record_reauthentication(asked, sent | {"browser_hash": asked.browser_hash})
     browser_sessions.keep(cookie, asked.caller.aal)
     return redirect_to_own(own_page(request.form.get("next")) or "account")

@@ -79,7 +79,7 @@ def _is_asked() -> bool:
 @form("verify_factor", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="factor")
 def submit_second_step() -> Response:
-    session = factors.verify_code(current_asked(), read_form(form_schemas.CodeForm())["code"])
+    session = factors.verify_code(current_asked(), read_form(form_schemas.CodeForm)["code"])
     browser_sessions.keep(session.cookie, session.aal)
     return redirect_onward(destination())
 
@@ -88,7 +88,7 @@ def submit_second_step() -> Response:
 @form("verify_recovery_code", shown=show_second_step, level=Level.SESSION)
 @audited("factor_refused", sign_in="recovery_code")
 def submit_recovery_second_step() -> Response:
-    session = recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm())["recovery_code"])
+    session = recovery_codes.verify(current_asked(), read_form(form_schemas.RecoveryForm)["recovery_code"])
     browser_sessions.keep(session.cookie, session.aal)
     return redirect_onward(destination())
 
@@ -141,7 +141,7 @@ def submit_two_step() -> Response:
     """Show the secret of a new app once, as a QR code and as text: no copy of the cookie reads it later."""
     asked = current_asked()
     require(asked, add("factor"))
-    name = read_form(form_schemas.AppNameForm())["name"]
+    name = read_form(form_schemas.AppNameForm)["name"]
     enrolled = factors.enrol(asked, {"factor_type": "totp", "friendly_name": name})
     secret = enrolled["totp"]["secret"]
     spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
@@ -177,7 +177,7 @@ def _first_code_page(
 @audited("factor_refused")
 def submit_first_code() -> Response:
     """Add a new app with its first code. A user without recovery codes sees new ones."""
-    sent = read_form(form_schemas.FirstCodeForm())
+    sent = read_form(form_schemas.FirstCodeForm)
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
     asked = current_asked()
     # The notice of a new app is enough.
@@ -232,7 +232,7 @@ def show_rename(problem: Problem | None = None) -> Response:
 def submit_rename() -> Response:
     step = _renamed_step()
     rename = rename_passkey if step["type"] == "passkey" else factors.rename
-    rename(current_asked(), step["id"], read_form(form_schemas.NameForm())["name"])
+    rename(current_asked(), step["id"], read_form(form_schemas.NameForm)["name"])
     return redirect_to_own("account#security", "renamed")
 
 

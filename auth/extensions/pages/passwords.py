@@ -30,7 +30,7 @@ def change_password() -> Response:
 @form("check_common")
 def check_common() -> Response:
     """Return whether a new password is easy to guess. It is neither stored nor logged."""
-    sent = read_form(form_schemas.CommonForm())
+    sent = read_form(form_schemas.CommonForm)
     try:
         check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()], None)
     except WeakPassword as weak:
@@ -71,5 +71,5 @@ def show_new_password(kind: str, problem: Problem | None = None) -> Response:
 @form("change_user", shown=show_new_password, level=Level.AAL2, is_queued=True)
 @audited("change_refused")
 def submit_new_password(kind: str) -> Response:
-    change_user(current_asked(), read_form(form_schemas.PasswordForm()))
+    change_user(current_asked(), read_form(form_schemas.PasswordForm))
     return redirect_onward(destination(), done="first_password" if kind == "join" else "password")

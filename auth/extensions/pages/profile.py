@@ -47,7 +47,7 @@ def show_name(problem: Problem | None = None) -> Response:
 @blueprint.post("/account/name")
 @form("change_user", shown=show_name, level=Level.AAL2)
 def submit_name() -> Response:
-    new = read_form(form_schemas.NameForm())["name"]
+    new = read_form(form_schemas.NameForm)["name"]
     change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
     return redirect_to_own("account", "name")
 
@@ -71,7 +71,7 @@ def show_address(kind: AddressKind, problem: Problem | None = None) -> Response:
 def submit_address(kind: AddressKind) -> Response:
     asked = current_asked()
     kept = typed()
-    new = kept.address if kept else read_form(_SCHEMAS[kind]())[kind]
+    new = kept.address if kept else read_form(_SCHEMAS[kind])[kind]
     back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
     known = getattr(guard.live_caller(), kind)
     changed = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
@@ -118,7 +118,7 @@ def submit_address_code(kind: str) -> Response:
     kept = typed()
     if kept is None or _has(kept.address):
         return _code_page(kind)
-    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm())["code"], asked.browser_hash)
+    code = by_code(asked, kept.address, read_form(form_schemas.CodeForm)["code"], asked.browser_hash)
     try:
         # Like a link that opens no session: the current session stays.
         spend(asked, f"{kind}_change", code, ToBrowser())

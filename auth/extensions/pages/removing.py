@@ -125,7 +125,7 @@ _FINDERS = {
 
 def _wanted() -> _Removal:
     """Return the removal that the request asks for. Refuse if it needs a proof first."""
-    sent = check(form_schemas.RemovalForm(), request.values.to_dict())
+    sent = check(form_schemas.RemovalForm, request.values.to_dict())
     kind, id = sent["kind"], sent.get("id", "")
     asked, is_address = current_asked(), kind in ADDRESS_KINDS
     wanted = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))

@@ -70,7 +70,7 @@ def sign_in_page(problem: Problem | None = None) -> Response:
 def _sign_in_again(problem: Problem) -> Response:
     if problem.error_code in ("email_not_confirmed", "phone_not_confirmed"):
         # The password was right.
-        (address,) = read_form(form_schemas.AddressForm()).values()
+        (address,) = read_form(form_schemas.AddressForm).values()
         return redirect_to_code("sign-up", address, cookies.bound(), has_asked=False, problem=problem)
     return sign_in_page(problem)
 
@@ -81,7 +81,7 @@ def _sign_in_again(problem: Problem) -> Response:
 def submit_sign_in() -> Response:
     if customers := _customers_provider():
         return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
-    session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm()), hook=None)
+    session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm), hook=None)
     return redirect_with_cookie(destination().own_url("sign-in"), session, way="password")
 
 
@@ -123,7 +123,7 @@ def show_sign_up(problem: Problem | None = None) -> Response:
 @audited("sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code. A taken address gets the same page."""
-    sent, to, browser = read_form(form_schemas.SignInForm()), destination().or_site(), cookies.bound()
+    sent, to, browser = read_form(form_schemas.SignInForm), destination().or_site(), cookies.bound()
     address = sent.get("email") or sent["phone"]
     body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
     asked = current_asked()
@@ -160,7 +160,7 @@ def submit_forgot_password() -> Response:
 @form("carry_address")
 def carry_address() -> Response:
     """Redirect to "Forgot your password?" and keep the typed address, which no URL may contain."""
-    path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm())["email"]
+    path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm)["email"]
     if not email:
         return redirect_to_own(path)
     kept = waiting.keep_address(current_asked(), email, **cookies.bound(), has_asked=False)
@@ -194,7 +194,7 @@ def _customers_provider() -> Provider | None:
     """Return the provider for the domain of the typed address, whether or not it has a user."""
     if request.form.get("way") == _BY_PASSWORD:
         return None
-    email = read_form(form_schemas.AddressForm()).get("email")
+    email = read_form(form_schemas.AddressForm).get("email")
     names = (each.provider_of(email) for each in latchkey.extensions if email)
     return next((find_provider(current_asked(), name) for name in names if name), None)
 

@@ -31,7 +31,7 @@ def show_sign_out() -> Response:
 @form("log_out", level=Level.SESSION)
 def sign_out() -> Response:
     """End the browser's session with those of its applications, or all sessions of the user."""
-    sent, to = read_form(form_schemas.SignOutForm()), destination()
+    sent, to = read_form(form_schemas.SignOutForm), destination()
     is_for_other_account = "back" not in sent and (to or to.next)
     return signing_out.end(
         f"{root()}{to.path('sign-in')}" if is_for_other_account else _back(), sent["scope"]

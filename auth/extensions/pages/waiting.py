@@ -104,7 +104,7 @@ def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members
     asked = current_asked()
     kept = typed()
     typed_in: dict[str, str] = {kind_of(kept.address): kept.address} if kept else {}
-    sent = typed_in or read_form(form_schemas.AddressForm())
+    sent = typed_in or read_form(form_schemas.AddressForm)
     (address,), browser = sent.values(), cookies.bound()
     wait = outgoing.seconds_to_wait(asked, address)
     request_message(
@@ -131,7 +131,7 @@ def submit_code(path: str) -> Response:
     # The code of a used link would count as wrong.
     if kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
         return code_page(path)
-    sent = read_form(form_schemas.CodeForm())
+    sent = read_form(form_schemas.CodeForm)
     link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
     code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
     outcome = spend(asked, link_type, code, ToPage(waits_for=LINKS[path]))
@@ -146,7 +146,7 @@ def submit_code(path: str) -> Response:
 @form("poll_link")
 def show_waiting() -> Response:
     """Return to the browser that requested a link whether it was used."""
-    kept, path = typed(), read_form(form_schemas.PageForm())["page"]
+    kept, path = typed(), read_form(form_schemas.PageForm)["page"]
     used = waiting.used_link(current_asked(), kept.address, LINKS[path]) if kept else None
     return jsonify(is_used=used is not None)
 

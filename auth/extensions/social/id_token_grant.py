@@ -25,7 +25,7 @@ class _IdTokenGrant(schemas.Input):
 @audited("sign_in_refused", sign_in="id_token")
 def sign_in() -> ResponseReturnValue:
     asked = current_asked()
-    body = read_body(_IdTokenGrant())
+    body = read_body(_IdTokenGrant)
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
     return JsonResponse(token_response(asked.parts, sign_in_with_id_token(asked, body)))

@@ -49,7 +49,7 @@ def authorize_identity() -> Response:
         return Response()
     asked = current_asked()
     identities.require_manual_linking(asked)
-    query = read_query(_LinkingQuery())
+    query = read_query(_LinkingQuery)
     provider = oauth.provider_named(asked, query["provider"])
     given = give_proof(asked, query, add("identity")) if "nonce" in query else None
     wish = {
@@ -66,7 +66,7 @@ def authorize_identity() -> Response:
 @refuses_by_page
 def linking_page() -> Response:
     """Show the user who will get the identity, since an attacker may have sent the link."""
-    flow_token = read_query(form_schemas.LinkingForm())["flow"]
+    flow_token = read_query(form_schemas.LinkingForm)["flow"]
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
@@ -88,7 +88,7 @@ def linking_page() -> Response:
 @refuses_by_page
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""
-    flow_token = read_form(form_schemas.LinkingForm())["flow"]
+    flow_token = read_form(form_schemas.LinkingForm)["flow"]
     known = _linking_flow(flow_token)
     if not known:
         return _dead_link()
@@ -130,7 +130,7 @@ def _dead_link() -> Response:
 @asks_more
 def delete_identity(identity_id: str) -> Response:
     asked = current_asked()
-    body = read_body(schemas.Reauthentication())
+    body = read_body(schemas.Reauthentication)
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")

@@ -43,7 +43,7 @@ def authorize() -> Response:
     asked = current_asked()
     if request.method == "HEAD":
         return Response()
-    query = read_query(_AuthorizeQuery())
+    query = read_query(_AuthorizeQuery)
     provider = oauth.provider_named(asked, query["provider"])
     if query.get("skip_http_redirect") == "true":
         # A script cannot receive our cookie: the browser must open this URL.
@@ -77,7 +77,7 @@ def callback(name: str | None = None) -> Response:
     if request.method == "HEAD":
         return Response()
     read = read_body if request.method == "POST" else read_query
-    query = read(_CallbackQuery())
+    query = read(_CallbackQuery)
     # The flow of this state, if this browser has its cookie.
     state_hash = one_time.hash_token(query.get("state", ""))
     flow = queries.spend_oauth_flow(

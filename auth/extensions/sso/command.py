@@ -9,7 +9,7 @@ from auth.cli import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_op
 from auth.core.addresses import canonical_typed_email
 from auth.extensions.sso import administering
 from auth.extensions.sso.finding import IDENTIFIER
-from auth.extensions.sso.routes import NewProvider, ProviderChange
+from auth.extensions.sso.routes import PROVIDER_CHANGE, NewProvider
 from auth.web.input import check
 
 
@@ -56,7 +56,7 @@ def add(provider: str, secret_file: Path, **members: object) -> None:
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
     with acting() as asked:
-        added = administering.create(asked, check(NewProvider(), body))
+        added = administering.create(asked, check(NewProvider, body))
         show(added, *_lines(added))
 
 
@@ -116,7 +116,7 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     if body.get("enabled") is False:
         ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with acting() as asked:
-        changed = administering.change(asked, provider, check(ProviderChange(partial=True), body))
+        changed = administering.change(asked, provider, check(PROVIDER_CHANGE, body))
         show(changed, *_lines(changed))
 
 

@@ -26,7 +26,7 @@ _TYPES = ("oidc", "oauth2")
 
 
 class ProviderChange(schemas.AdminInput):
-    """Load it with `partial=True`. Otherwise absent members get the values of a new provider."""
+    """Load it by `PROVIDER_CHANGE`. Otherwise absent members get the values of a new provider."""
 
     name = fields.ProviderName(required=True)
     client_id = fields.ClientId(required=True)
@@ -44,6 +44,9 @@ class ProviderChange(schemas.AdminInput):
     email_optional = fields.Flag()
     skip_nonce_check = fields.Flag()
     pkce_enabled = fields.Flag()
+
+
+PROVIDER_CHANGE = ProviderChange(partial=True)
 
 
 class NewProvider(ProviderChange):
@@ -69,7 +72,7 @@ class _SsoBody(schemas.Challenged):
 @limited("find_provider")
 def sso() -> Response:
     """Return the URL of the page that begins a sign-in with the provider of a domain."""
-    body = read_body(_SsoBody())
+    body = read_body(_SsoBody)
     row: _Named
     if "provider_id" in body and "domain" in body:
         raise ApiError("both.validation_failed")
@@ -98,7 +101,7 @@ def sso() -> Response:
 @guard.service_role
 def list_providers() -> Response:
     """List all providers, oldest first."""
-    query = read_query(_ListQuery())
+    query = read_query(_ListQuery)
     if query.get("type") == "oauth2":
         return jsonify(providers=[])
     asked = current_asked()
@@ -108,7 +111,7 @@ def list_providers() -> Response:
 @blueprint.post("/admin/custom-providers")
 @guard.service_role
 def create_provider() -> tuple[Response, int]:
-    body = read_body(NewProvider())
+    body = read_body(NewProvider)
     if body["provider_type"] != "oidc":
         raise ApiError("oauth2.validation_failed", "provider_type: must be oidc")
     return jsonify(administering.create(current_asked(), body)), 201
@@ -124,13 +127,13 @@ def get_provider(identifier: str) -> Response:
 @blueprint.put("/admin/custom-providers/<identifier>")
 @guard.service_role
 def update_provider(identifier: str) -> Response:
-    return jsonify(administering.change(current_asked(), identifier, read_body(ProviderChange(partial=True))))
+    return jsonify(administering.change(current_asked(), identifier, read_body(PROVIDER_CHANGE)))
 
 
 @blueprint.delete("/admin/custom-providers/<identifier>")
 @guard.service_role
 def delete_provider(identifier: str) -> tuple[str, int]:
     """Delete a provider with the identities of its users, and end everything of these."""
-    read_body(schemas.AdminInput())
+    read_body(schemas.AdminInput)
     administering.delete(current_asked(), identifier)
     return "", 204

@@ -30,7 +30,7 @@ def list_dev_inbox() -> Response:
 
     A browser stores the key of the query as a cookie, and opens the page without it.
     """
-    query = read_query(_Query())
+    query = read_query(_Query)
     if "key" in query and asks_for_page():
         response = redirect_to_own("dev/inbox")
         cookies.remember(response, guard.INBOX, served.inbox_key)

@@ -24,7 +24,7 @@ def introspect() -> Response:
     if read_by_client := guard.introspection_by_client():
         token, client = read_by_client()
     else:
-        token, client = read_body(_Introspection())["token"], None
+        token, client = read_body(_Introspection)["token"], None
     for ask in (_of_session, *(each.introspect for each in latchkey.extensions)):
         if (claims := ask(token, client)) is not None:
             # Last, because a setting or a hook may have added a claim of this name.

@@ -39,7 +39,7 @@ _Magiclink = _Recover.of(
 @blueprint.post("/magiclink")
 @limited("request_sign_in")
 def magiclink() -> Response:
-    return _sent(request_message(current_asked(), "magiclink", read_body(_Magiclink())))
+    return _sent(request_message(current_asked(), "magiclink", read_body(_Magiclink)))
 
 
 @blueprint.post("/otp")
@@ -47,7 +47,7 @@ def magiclink() -> Response:
 @dialect.translated(writes=dialect.id_of_sms)
 def otp() -> Response:
     """Send a code that signs in: by SMS, or by email together with a link."""
-    body = read_body(_Otp())
+    body = read_body(_Otp)
     return _sent(request_message(current_asked(), "magiclink" if "email" in body else "sms", body))
 
 
@@ -55,14 +55,14 @@ def otp() -> Response:
 @limited("request_recovery")
 @dialect.translated(writes=lambda _body: {})
 def recover() -> Response:
-    return _sent(request_message(current_asked(), "recovery", read_body(_Recover())))
+    return _sent(request_message(current_asked(), "recovery", read_body(_Recover)))
 
 
 @blueprint.post("/resend")
 @limited("request_confirmation")
 @dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
-    body = read_body(_Resend())
+    body = read_body(_Resend)
     return _sent(
         request_message(current_asked(), {"sms": "sms_signup"}.get(body["type"], body["type"]), body)
     )

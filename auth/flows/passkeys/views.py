@@ -23,7 +23,7 @@ blueprint = Blueprint("passkeys", __name__)
 def begin_passkey_registration() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
-    body = read_body(schemas.Reauthentication())
+    body = read_body(schemas.Reauthentication)
     return jsonify(passkeys.begin_registration(asked, body))
 
 
@@ -35,7 +35,7 @@ def finish_passkey_registration() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
     known = guard.live_caller()
-    body = read_body(factor_schemas.PasskeyResponse())
+    body = read_body(factor_schemas.PasskeyResponse)
     passkey, _ = passkeys.finish_registration(asked, known, body)
     return JsonResponse(passkey)
 
@@ -54,7 +54,7 @@ def begin_passkey_sign_in() -> Response:
 def finish_passkey_sign_in() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
-    session = sign_in(asked, read_body(factor_schemas.PasskeyResponse()), asked.parts.token_hook)
+    session = sign_in(asked, read_body(factor_schemas.PasskeyResponse), asked.parts.token_hook)
     return JsonResponse(token_response(asked.parts, session))
 
 
@@ -70,7 +70,7 @@ def list_passkeys() -> Response:
 @limited("rename", key=guard.caller_on_network)
 def rename_passkey(passkey_id: str) -> Response:
     guard.live_caller()
-    name = read_body(factor_schemas.PasskeyChange())["friendly_name"]
+    name = read_body(factor_schemas.PasskeyChange)["friendly_name"]
     return JsonResponse(
         passkeys.rename(current_asked(), known_id(passkey_id, "webauthn_credential_not_found"), name)
     )
@@ -84,7 +84,7 @@ def rename_passkey(passkey_id: str) -> Response:
 def delete_passkey(passkey_id: str) -> Response:
     guard.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove(current_asked(), passkey_id, read_body(schemas.Reauthentication()))
+    passkeys.remove(current_asked(), passkey_id, read_body(schemas.Reauthentication))
     return jsonify(id=passkey_id)
 
 
@@ -99,7 +99,7 @@ def list_any_passkeys(user_id: str) -> Response:
 @blueprint.delete("/admin/users/<user_id>/passkeys/<passkey_id>")
 @guard.service_role
 def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
-    read_body(schemas.AdminInput())
+    read_body(schemas.AdminInput)
     user_id = known_id(user_id, "user_not_found")
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
     passkeys.remove_any(current_asked(), user_id, passkey_id)

@@ -121,8 +121,8 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
 
     If sign-in requires a confirmed address, a taken address runs the same statements as a free one and writes
     one message too, so that clients cannot tell them apart. Otherwise a taken address is refused. Several
-    people may sign up with one address: the link that is used decides whose password counts. Sign-ups with
-    equal passwords are one.
+    people may sign up with one address. Sign-ups with equal passwords are one; of different ones, only the
+    button of the page of a link keeps its password.
     """
     settings, email = asked.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"] or "", "sms_signup")

@@ -90,7 +90,7 @@ def brand_icon() -> Response:
 @refuses_by_page
 def preferences() -> Response:
     """Remember a language or a theme, and return to the page."""
-    form = read_form(_Preferences())
+    form = read_form(_Preferences)
     back = form["back"] if _OWN_PATH.fullmatch(form["back"]) else "/"
     response = redirect_to_own(back[1:])
     for cookie, name in ((LANGUAGE, "language"), (THEME, "theme")):

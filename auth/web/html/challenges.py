@@ -19,7 +19,7 @@ from sql import queries
 
 def sent_credential() -> dict[str, Any]:
     """Return the credential that the script put into the form, and its challenge."""
-    return check(factor_schemas.PasskeyResponse(), read_form(form_schemas.CredentialForm()))
+    return check(factor_schemas.PasskeyResponse, read_form(form_schemas.CredentialForm))
 
 
 def may_challenge() -> bool:

@@ -13,7 +13,7 @@ from auth.web.input import read_form, read_query
 def destination() -> Destination:
     """Return the destination in the page's query or the submitted form."""
     read = read_form if request.method == "POST" else read_query
-    return Destination.read(read(form_schemas.Destination()))
+    return Destination.read(read(form_schemas.Destination))
 
 
 def form_page(template: str, own_path: str, **values: Any) -> Response:

@@ -19,7 +19,7 @@ from auth.flows.sign_in import applications
 from auth.web import Level, cookies, g
 from auth.web.application import redirect
 from auth.web.asked import current_asked
-from auth.web.context import current_parts, latchkey
+from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.input import allowed_redirect, check
@@ -109,7 +109,7 @@ def redirect_signed_in(
             target = _destination(target).own_url("join")
         way = "code" if outcome.purpose == "magiclink" else way
         return redirect_with_cookie(target, session, way=way, done=done)
-    members = token_response.tokens(current_parts(), session) | ({"type": link_type} if link_type else {})
+    members = token_response.tokens(latchkey, session) | ({"type": link_type} if link_type else {})
     members |= {name: "true" for name in outcome.members if name == "password_removed"}
     return redirect(with_fragment(target, members))
 
@@ -245,7 +245,7 @@ def _destination(target: str) -> Destination:
     query = dict(parse_qsl(urlsplit(target).query))
     try:
         # The client that requested the link chose this URL, which was not checked then.
-        return Destination.read(check(form_schemas.Destination(), query))
+        return Destination.read(check(form_schemas.Destination, query))
     except ApiError:
         return Destination()
 

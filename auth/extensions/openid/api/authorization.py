@@ -64,7 +64,7 @@ def begin_authorization() -> Response:
         return Response()
     if begun := request.args.get("authorization_id"):
         return _ask(*authorization_requests.take(begun))
-    sent = read_query(authorization_requests.Origin())
+    sent = read_query(authorization_requests.Origin)
     if _has_document(sent["client_id"]):
         from auth.extensions.openid import documents
 
@@ -88,7 +88,7 @@ def _read(client: "queries.SelectClient", redirect_uri: str) -> AuthorizationReq
         raise OAuthError("invalid_target", "resource must be given once")
     try:
         read = read_form if request.method == "POST" else read_query
-        sent: dict[str, str] = read(authorization_requests.Parameters())
+        sent: dict[str, str] = read(authorization_requests.Parameters)
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
     given = {name: value for name, value in sent.items() if value}
@@ -123,7 +123,7 @@ def _ask(client: "queries.SelectClient", checked: AuthorizationRequest) -> Respo
 @refuses_by_page
 def begin_authorization_by_form() -> Response:
     """Check a request that was sent as a form, and redirect to the GET."""
-    sent = read_form(authorization_requests.Origin())
+    sent = read_form(authorization_requests.Origin)
     if _has_document(sent["client_id"]):
         # The document is fetched only for users who are signed in, and only the GET has their cookie.
         query = urlencode([*request.form.items(multi=True)])
@@ -147,7 +147,7 @@ def logout_by_form() -> Response:
 
     It needs no session, and counts nothing.
     """
-    sent = read_form(form_schemas.LogoutQuery())
+    sent = read_form(form_schemas.LogoutQuery)
     sent |= {"id_token_hint": logout_hints.shortened(sent.get("id_token_hint", ""))}
     sent = {name: value for name, value in sent.items() if value}
     return redirect(own_url(latchkey.settings, "oauth/logout", sent))
@@ -160,7 +160,7 @@ def continue_authorization() -> Response:
     """Give the code of an approved request to the application, in the browser that began it."""
     if request.method == "HEAD":
         return Response()
-    return redirect(consent.give_code(latchkey.db, **read_query(_ContinueQuery())), 302)
+    return redirect(consent.give_code(latchkey.db, **read_query(_ContinueQuery)), 302)
 
 
 @blueprint.get("/oauth/authorizations/<authorization_id>")
@@ -204,7 +204,7 @@ def get_authorization(authorization_id: str) -> Response:
 def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
-    action = read_body(form_schemas.Decision())["action"]
+    action = read_body(form_schemas.Decision)["action"]
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
         authorization = consent.find(act, authorization_id, user)

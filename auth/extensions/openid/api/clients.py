@@ -26,7 +26,7 @@ def create_client() -> tuple[Response, int]:
 @guard.service_role
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
-    query = read_query(AdminPageQuery())
+    query = read_query(AdminPageQuery)
     shown, total = clients.page(current_asked(), query)
     return paginated(json.dumps(shown), total, query, name="clients")
 
@@ -48,7 +48,7 @@ def update_client(client_id: str) -> Response:
 @blueprint.delete("/admin/oauth/clients/<client_id>")
 @guard.service_role
 def delete_client(client_id: str) -> Response:
-    read_body(schemas.AdminInput())
+    read_body(schemas.AdminInput)
     clients.delete(current_asked(), client_id)
     return Response(status=204)
 
@@ -57,14 +57,14 @@ def delete_client(client_id: str) -> Response:
 @guard.service_role
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
-    overlap = clients.OVERLAP if read_body(_Rotation())["overlap"] else None
+    overlap = clients.OVERLAP if read_body(_Rotation)["overlap"] else None
     return jsonify(clients.replace_secret(current_asked(), client_id, overlap))
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>/previous_secret")
 @guard.service_role
 def delete_previous_secret(client_id: str) -> Response:
-    read_body(schemas.AdminInput())
+    read_body(schemas.AdminInput)
     clients.end_previous_secret(current_asked(), client_id)
     return Response(status=204)
 

@@ -27,6 +27,6 @@ def list_grants() -> Response:
 @audited("change_refused")
 @asks_more
 def delete_grant() -> Response:
-    if not grants.withdraw(current_asked(), read_query(_Query())["client_id"]):
+    if not grants.withdraw(current_asked(), read_query(_Query)["client_id"]):
         raise ApiError("oauth_consent_not_found")
     return Response(status=204)

@@ -20,7 +20,7 @@ _OfClient = ClientInput.of(token=fields.LongText(required=True))
 
 def read_request() -> "tuple[str, queries.SelectClient]":
     """Return the token of a client's request, and the client's row. Raises `OAuthError`."""
-    body = read_body(_OfClient())
+    body = read_body(_OfClient)
     credentials = read_credentials(body)
     client = authenticate(credentials)
     if credentials.secret_hash is None:

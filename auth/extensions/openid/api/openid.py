@@ -45,7 +45,7 @@ _Revocation = ClientInput.of(token=fields.LongText())
 @guard.client
 def oauth_token() -> ResponseReturnValue:
     """Issue tokens to a client (RFC 6749, section 3.2)."""
-    body = read_body(_TokenRequest())
+    body = read_body(_TokenRequest)
     if "grant_type" not in body:
         raise OAuthError("invalid_request", "grant_type: is required")
     if body["grant_type"] not in GRANTS:
@@ -59,7 +59,7 @@ def oauth_token() -> ResponseReturnValue:
 @guard.client
 def authorize_device() -> Response:
     """Return the codes of a device, one of which its user types elsewhere (RFC 8628, section 3.1)."""
-    return _answer(device_codes.begin, read_body(_DeviceRequest()))
+    return _answer(device_codes.begin, read_body(_DeviceRequest))
 
 
 @blueprint.get("/oauth/userinfo")
@@ -93,7 +93,7 @@ def userinfo() -> Response:
 @guard.client
 def revoke() -> Response:
     """End the session of a client's access token or refresh token (RFC 7009)."""
-    body = read_body(_Revocation())
+    body = read_body(_Revocation)
     client = authenticate(read_credentials(body))
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")
