@@ -2,7 +2,7 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults test-trials bench bench-large lint lint-openapi queries format lock audit release
+.PHONY: help targets run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults test-trials bench bench-large lint lint-openapi queries format lock audit release
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -11,22 +11,28 @@ help:
 	@echo '              TEST_SHUFFLE=7 runs them in another order, the same for each number'
 	@echo 'make test-all run these, tests/source, and tests/system, which start programs, in nine minutes; skips what needs programs that'
 	@echo '              are missing'
-	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
-	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
-	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, the example for Spring, and OpenID applications'
-	@echo 'make test-faults  kill, freeze, disconnect and starve the service'
-	@echo 'make test-trials  install, upgrade, back up, restore, rotate and fuzz the service under load, for minutes, as in CI'
-	@echo 'make bench    measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint     check formatting, style and types, and run tests/source, which read the code and the documents'
-	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI, which needs Node.js'
 	@echo 'make format   format the code'
-	@echo 'make wheels   ask the package index for wheels of all packages, for each machine and Python that is promised'
-	@echo 'make lock     write requirements.lock, the hashes of the packages that a release installs, with constraints.txt; audit: ask for'
-	@echo '              advisories about them; release: build the wheel and the list of what it installs, after both, into dist'
-	@echo 'make queries  write sql/queries.pyi, the types of the statements'
+	@echo
+	@echo 'make targets  lists the others: parts of the tests, benchmarks, and what a release needs'
 	@echo
 	@echo 'Each target first installs its dependencies into .venv. PYTHON=python3.12 selects the interpreter (3.11 to 3.14).'
 	@echo 'Settings are environment variables or lines of .env; see docs/settings.md.'
+
+targets:
+	@echo 'make test-source   run tests/source; test-system: run tests/system'
+	@echo 'make test-browser  test the pages, the JavaScript client of Supabase, and applications that sign users in here, in Chromium'
+	@echo 'make test-clients  test the JavaScript clients of Supabase, and the example for Express, with Node.js'
+	@echo 'make test-interop  test the Supabase clients for Go, Rust and Kotlin, the example for Spring, and OpenID applications'
+	@echo 'make test-faults   kill, freeze, disconnect and starve the service'
+	@echo 'make test-trials   install, upgrade, back up, restore, rotate and fuzz the service under load, for minutes, as in CI'
+	@echo 'make bench         measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
+	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI, which needs Node.js'
+	@echo 'make queries       write sql/queries.pyi, the types of the statements'
+	@echo 'make wheels        ask the package index for wheels of all packages, for each machine and Python that is promised'
+	@echo 'make lock          write requirements.lock, the hashes of the packages that a release installs, with constraints.txt'
+	@echo 'make audit         ask for advisories about them'
+	@echo 'make release       build the wheel and the list of what it installs, after both, into dist'
 
 # exec replaces the shell, so that signals from make reach gunicorn.
 run:

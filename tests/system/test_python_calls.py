@@ -1,0 +1,69 @@
+"""The Python calls of four requests, libraries included: work that a decorator or a library hides costs, too."""
+
+import json
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from werkzeug.test import EnvironBuilder
+
+from tests.support.users import PASSWORD
+
+# What each was measured to run; a request may run five percent more. Change both with the code.
+CALLS = {"log-in": 1_010, "PUT /user": 806, "GET /user": 252, "refresh": 547}
+TOLERANCE = 1.05
+
+
+@pytest.fixture
+def send(make_app) -> Callable[..., tuple[int, dict[str, Any]]]:
+    """Send a request to the service with its limits on, and return the Python calls and the body of the answer."""
+    app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+
+    def send(method: str, path: str, body: Any = None, token: str = "") -> tuple[int, dict[str, Any]]:
+        headers = [("Authorization", f"Bearer {token}")] if token else []
+        environ = EnvironBuilder(path, method=method, json=body, headers=headers).get_environ()
+        calls, answered = 0, []
+
+        def note(_frame: FrameType, event: str, _arg: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        def start(status: str, *_rest: object) -> Callable[[bytes], object]:
+            answered.append(status)
+            return lambda _data: None
+
+        sys.setprofile(note)
+        try:
+            data = b"".join(app(environ, start))
+        finally:
+            sys.setprofile(None)
+        assert answered == ["200 OK"], data
+        return calls, json.loads(data)
+
+    return send
+
+
+def test_request_runs_no_more_python_calls_than_its_budget(send, alice):
+    known = {"email": alice.email, "password": PASSWORD}
+    runs: dict[str, list[int]] = {name: [] for name in CALLS}
+
+    def run(name: str, *request: Any) -> dict[str, Any]:
+        calls, answer = send(*request)
+        runs[name].append(calls)
+        return answer
+
+    # Some of them fill caches, or prepare their statements on another connection.
+    for _ in range(6):
+        session = run("log-in", "POST", "/token?grant_type=password", known)
+        sent = {"refresh_token": session["refresh_token"]}
+        token = run("refresh", "POST", "/token?grant_type=refresh_token", sent)["access_token"]
+        # A token is verified at its first use, and remembered.
+        run("GET /user", "GET", "/user", None, token)
+        run("PUT /user", "PUT", "/user", {"data": {"name": "Alice"}}, token)
+        run("GET /user", "GET", "/user", None, token)
+    found = {name: min(each) for name, each in runs.items()}
+    print(found)
+    beyond = {name: number for name, number in found.items() if number > CALLS[name] * TOLERANCE}
+    assert beyond == {}, f"of {CALLS} and five percent"
