@@ -252,7 +252,7 @@ def compose(mail_from: Address, recipient: str, message: RenderedMessage) -> Ema
     mail["To"] = Address(username=local, domain=domain)
     mail["Subject"] = message.subject
     mail["Date"] = format_datetime(message.created_at)
-    mail["RenderedMessage-ID"] = f"<{message.id}@{mail_from.domain}>"
+    mail["Message-ID"] = f"<{message.id}@{mail_from.domain}>"
     # Prevents vacation replies (RFC 3834).
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(message.text)

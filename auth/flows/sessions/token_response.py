@@ -91,7 +91,7 @@ class SignInProof:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a sign-in: a `IssuedSession`, or an authorization code."""
+    """The result of a sign-in: an `IssuedSession`, or an authorization code."""
 
     session: IssuedSession | None = None
     authorization_code: str | None = None
