@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlencode, urlsplit
 
 _MAX_LENGTH = 2048
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -15,6 +15,9 @@ _ESCAPE = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
 # Some servers remove path parameters (;…) before they resolve dot segments.
 _DOT_SEGMENT = re.compile(r"(?:\.|%2e){1,2}(?:;.*)?", re.IGNORECASE)
 _ENCODED_SEPARATOR = re.compile(r"%(?:2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
+
+# The parameters of an authorization response (RFC 6749, section 4.1.2).
+_ANSWER = {"code", "error", "error_code", "error_description"}
 
 
 class InvalidUrl(ValueError):
@@ -116,6 +119,18 @@ def with_query(url: str, parameters: Mapping[str, str]) -> str:
     if "?" in rest:
         joint = "" if rest.endswith(("?", "&")) else "&"
     return f"{rest}{joint}{urlencode(parameters, quote_via=quote)}{sign}{fragment}"
+
+
+def with_answer(url: str, members: Mapping[str, str]) -> str:
+    """Return a URL with an authorization response in its query, instead of an earlier one.
+
+    An application may ask to return to the page that got the last error.
+    """
+    rest, sign, fragment = url.partition("#")
+    path, _, query = rest.partition("?")
+    replaced = _ANSWER | members.keys()
+    kept = [pair for pair in query.split("&") if unquote_plus(pair.partition("=")[0]) not in replaced]
+    return with_query(f"{path}?{'&'.join(kept)}{sign}{fragment}", members)
 
 
 def is_web(url: str) -> bool:

@@ -21,7 +21,7 @@ class Preset:
     email: str = "email"
     email_verified: str = "email_verified"  # empty if the provider does not report it
     email_valid: str = ""  # must be true too: Kakao's is not once another account has the email
-    verified_as: tuple[object, ...] = (True, "true")  # the values of `email_verified` that mean yes
+    verified_as: tuple[object, ...] = (True,)  # the values of `email_verified` that mean yes
     gives_verified_only: bool = False
     # The URL of a list of emails, the path to the list, and the keys of an entry: email, verified, primary.
     emails_url: str = ""
@@ -45,7 +45,9 @@ class Preset:
 _ASKS_AGAIN = (("max_age", "0"), ("prompt", "login"))
 
 GENERIC = Preset(
-    documentation="https://openid.net/specs/openid-connect-core-1_0.html", asks_again=_ASKS_AGAIN
+    documentation="https://openid.net/specs/openid-connect-core-1_0.html",
+    verified_as=(True, "true"),  # Amazon Cognito sends the string
+    asks_again=_ASKS_AGAIN,
 )
 
 PRESETS = {
@@ -55,6 +57,7 @@ PRESETS = {
         scopes="openid email name",
         link_by_email=True,
         form_post=True,
+        verified_as=(True, "true"),
         cancelled_as=("user_cancelled_authorize", "access_denied"),
         auth_method="client_secret_post",
     ),
@@ -169,6 +172,7 @@ PRESETS = {
         authorize_url="https://www.linkedin.com/oauth/v2/authorization",
         token_url="https://www.linkedin.com/oauth/v2/accessToken",
         userinfo_url="https://api.linkedin.com/v2/userinfo",
+        verified_as=(True, "true"),
         cancelled_as=("user_cancelled_login", "user_cancelled_authorize", "access_denied"),
         has_pkce=False,
         auth_method="client_secret_post",

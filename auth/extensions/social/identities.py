@@ -25,8 +25,14 @@ from auth.web.limits import limited
 from sql import acts, queries
 
 blueprint = Blueprint("identities", __name__)
-_LinkingQuery = schemas.Challenged.of(
-    provider=fields.Text(required=True), scopes=fields.Text(), nonce=fields.Code()
+_LinkingQuery = schemas.Input.of(
+    provider=fields.Text(required=True),
+    redirect_to=fields.Text(),
+    scopes=fields.Text(),
+    nonce=fields.Code(),
+    # Linking gives no code. React Native's challenge is the verifier itself (`plain`).
+    code_challenge=fields.Text(),
+    code_challenge_method=fields.Text(),
 )
 
 

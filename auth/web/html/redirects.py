@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from flask import Response, request
 
-from auth.core.net.redirects import is_web, origin, with_fragment, with_query
+from auth.core.net.redirects import is_web, origin, with_answer, with_fragment, with_query
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions import token_response
 from auth.flows.sessions.ending import sign_out
@@ -99,7 +99,7 @@ def redirect_signed_in(
 ) -> Response:
     """Redirect with a code in the query or tokens in the fragment. For our page, sign the browser in."""
     if outcome.authorization_code:
-        return redirect(with_query(target, {"code": outcome.authorization_code}))
+        return redirect(with_answer(target, {"code": outcome.authorization_code}))
     session = found(outcome.session, "unexpected_failure")
     if latchkey.redirects.is_own_page(target):
         done = done_of(outcome)
@@ -171,7 +171,7 @@ class FlowEnd:
 
     def redirect_with(self, members: Mapping[str, str]) -> Response:
         """Redirect with members in the fragment, which old clients read, and perhaps in the query too."""
-        url = with_query(self.url, members) if self.has_challenge else self.url
+        url = with_answer(self.url, members) if self.has_challenge else self.url
         return redirect(with_fragment(url, members))
 
 

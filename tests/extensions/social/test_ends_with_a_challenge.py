@@ -37,6 +37,24 @@ def test_provider_that_does_not_answer_is_in_the_query_too(make_service, google)
     assert_failed(failed, "bad_oauth_callback", "temporarily_unavailable", APPLICATION, has_challenge=True)
 
 
+def test_answer_replaces_an_earlier_one_in_the_query_of_the_target(service, google):
+    """An application may ask to return to the page that got the last error."""
+    target = f"{APPLICATION}?page=2&error=access_denied&error_code=x&code=old#error=old"
+    google.response = {"error": "access_denied", "code": None}
+    failed = service.sign_in("google", redirect_to=target, **WITH_CHALLENGE)
+    _, in_query, in_fragment = ends(failed.url)
+    assert in_query.pop("page") == "2"
+    assert (
+        in_query
+        == in_fragment
+        == {"error": "access_denied", "error_code": "bad_oauth_callback"} | {"error_description": A_SENTENCE}
+    )
+    google.response = {}
+    google.person = {"sub": "dave", "email": "dave@example.com", "email_verified": True}
+    url = service.sign_in("google", redirect_to=failed.url, **WITH_CHALLENGE).url.partition("#")[0]
+    assert single(url.partition("?")[2]).keys() == {"page", "code"}
+
+
 class TestLostCookie:
     """The flow is read by its state, and not spent: only an error goes to its target, and never a code."""
 
@@ -74,6 +92,13 @@ def test_linked_identity_is_said_in_the_query_too(service, google, alice, databa
     said = {"message": "Identity linked", "type": "identity_linked"}
     assert ends(page.url) == (APPLICATION, said, said)
     assert database.count("identities", "provider = 'google'") == 1
+
+
+def test_linking_takes_the_challenge_of_react_native(service, alice):
+    """Its method is plain: the challenge is the verifier itself."""
+    session = alice.open_session(service.client)
+    query = {"provider": "google", "code_challenge": "a" * 56, "code_challenge_method": "plain"}
+    assert session.get("/user/identities/authorize", query_string=query).status_code == 200
 
 
 class TestMailedLinks:

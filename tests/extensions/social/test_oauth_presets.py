@@ -249,7 +249,12 @@ WORDS: list[Any] = [
         {"yes": True},
     ),
 ]
-YES: dict[str, list[Any]] = {"azure": [True, "true", "1"], "zoom": [1]}
+YES: dict[str, list[Any]] = {
+    "apple": [True, "true"],
+    "azure": [True, "true", "1"],
+    "linkedin": [True, "true"],
+    "zoom": [1],
+}
 
 
 # Those whose sample itself says it, and not a list of addresses.
@@ -262,7 +267,7 @@ SAYING = [
 
 @pytest.mark.parametrize("name", sorted({*SAYING} - WITHOUT_EMAIL))
 def test_address_is_verified_by_the_own_words_of_the_provider_alone(sampled, provider, name):
-    yes = [repr(word) for word in YES.get(name, [True, "true"])]
+    yes = [repr(word) for word in YES.get(name, [True])]
     read = sampled.parts.providers[name]._identity
     sample, path = SAMPLES[name], PRESETS[name].email_verified.split(".")
     for word in WORDS:

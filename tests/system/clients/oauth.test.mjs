@@ -30,6 +30,25 @@ test("signInWithOAuth with PKCE redirects with a code", async () => {
   assert.equal(session.user.app_metadata.provider, "google");
 });
 
+test("signInWithOAuth with PKCE reads an error on a server, and in a browser", async () => {
+  const { url: target } = ok(await newClient({ flowType: "pkce" }).auth.signInWithOAuth({ provider: "google", options }));
+  const page = await open(target, { losesCookies: true });
+  assert.equal(page.pathname, "/welcome");
+  assert.equal(page.searchParams.get("code"), null);
+  for (const told of [Object.fromEntries(page.searchParams), tokensOf(page)]) {
+    assert.deepEqual([told.error, told.error_code], ["invalid_request", "bad_oauth_state"]);
+  }
+  globalThis.document = { visibilityState: "hidden" };
+  globalThis.window = { location: { href: page.href }, addEventListener: () => {} };
+  try {
+    const { error } = await newClient({ flowType: "pkce", detectSessionInUrl: true }).auth.initialize();
+    assert.deepEqual(error.details, { error: "invalid_request", code: "bad_oauth_state" });
+  } finally {
+    delete globalThis.window;
+    delete globalThis.document;
+  }
+});
+
 test("signInWithOAuth passes the scopes on", async () => {
   const wish = { provider: "google", options: { ...options, scopes: "email" } };
   const response = await fetch(ok(await newClient().auth.signInWithOAuth(wish)).url, { redirect: "manual" });
@@ -60,6 +79,13 @@ test("linkIdentity adds an identity, and unlinkIdentity removes it", async () =>
   const { identities } = ok(await client.auth.getUserIdentities());
   assert.equal(identities.length, 1);
   failed(await client.auth.unlinkIdentity(identities[0]), 422, "single_identity_not_deletable");
+});
+
+test("linkIdentity with PKCE is told on a server, too", async () => {
+  const { client } = await signedIn({ flowType: "pkce" });
+  const linked = (await link(client)).searchParams;
+  assert.deepEqual([linked.get("type"), linked.get("code")], ["identity_linked", null]);
+  assert.equal((await link(client)).searchParams.get("error_code"), "identity_already_exists");
 });
 
 test("linkIdentity with an id_token keeps the session", async () => {

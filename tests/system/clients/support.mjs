@@ -59,7 +59,7 @@ export async function message(to, isWanted = () => true) {
 const own = /^(\/auth\/v1)?\/(verify|authorize|link-identity|(providers\/[\w-]+\/)?callback)$/;
 
 /** Open a link as a browser does, and press the button of each page; return the URL of the application's page. */
-export async function open(link) {
+export async function open(link, { losesCookies = false } = {}) {
   const cookies = new Map();
   let target = new URL(link);
   let form = {};
@@ -68,7 +68,7 @@ export async function open(link) {
     const response = await fetch(target, { ...form, headers, redirect: "manual" });
     for (const cookie of response.headers.getSetCookie()) {
       const [name, value] = cookie.split(";")[0].split(/=(.*)/s);
-      cookies.set(name, value);
+      if (!losesCookies) cookies.set(name, value);
     }
     const page = await response.text();
     const refresh = page.match(/<meta http-equiv="refresh" content="0;url=([^"]*)">/);
