@@ -93,6 +93,12 @@ def either(request, make_app):
     return client, answer
 
 
+def without_times(claims: dict) -> dict:
+    """Without what is written after the hook's answer, perhaps in the next second."""
+    kept = {name: value for name, value in claims.items() if name not in {"iat", "exp"}}
+    return kept | {"amr": [each["method"] for each in claims["amr"]]}
+
+
 class TestFunctionOfSupabase:
     def test_role_comes_from_a_table_at_sign_in_and_refresh(self, hooked, define, alice, bob, database):
         define(ROLES)
@@ -117,7 +123,8 @@ class TestFunctionOfSupabase:
         signed_in, refreshed = (row.event for row in database.all("SELECT event FROM of_tests.events"))
         assert signed_in["metadata"].keys() == {"uuid", "time", "name", "ip_address"}
         assert signed_in["metadata"]["name"] == "customize-access-token"
-        assert (signed_in["user_id"], signed_in["claims"]) == (alice.id, session.claims)
+        assert signed_in["user_id"] == alice.id
+        assert without_times(signed_in["claims"]) == without_times(session.claims)
         assert signed_in["authentication_method"] == "password"
         assert refreshed["authentication_method"] == "token_refresh"
 
