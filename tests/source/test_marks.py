@@ -30,5 +30,11 @@ def test_each_mark_that_a_page_names_has_a_file():
     assert included - FILES == set()
 
 
+def test_readme_names_exactly_our_own_marks():
+    readme = (AUTH / "web" / "html" / "templates" / "marks" / "README.md").read_text()
+    own = readme.partition("our own:")[2]
+    assert {*re.findall(r"`(\w+)\.svg`", own)} == FILES - PRESETS.keys()
+
+
 def test_each_file_is_the_mark_of_a_preset_or_named_by_a_page():
     assert FILES - named() - PRESETS.keys() == set()

@@ -61,6 +61,10 @@ def test_every_name_has_a_label(table, names):
     assert sorted(missing) == []
 
 
+def test_schema_and_code_have_the_same_events():
+    assert allowed("webhooks_events_check") == {*webhooks.EVENTS}
+
+
 def test_details_are_words_and_what_users_wrote_is_quoted():
     details = {"method": "otp", "session_id": "1f0c-2a", "is_sent": False, "of": 10, "tries": 12}
     shown = "method: a link or code, session ID: 1f0c-2a, sent: no, attempt: 12 of 10"

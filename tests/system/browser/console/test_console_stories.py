@@ -134,6 +134,15 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
         take_overview(page, here, database)
 
 
+@pytest.mark.parametrize(("path", "height"), [("console/users", 36), ("docs", 40)])
+def test_fields_keep_the_height_of_the_controls_beside_them(page, here, passkey, path, height):
+    page.resize(1280, 900)
+    page.open(f"{here}/{path}")
+    fields = "[...document.querySelectorAll('input:not([type=hidden], [type=checkbox]), select')]"
+    heights = page.run(f"{fields}.filter((each) => each.checkVisibility()).map((each) => each.offsetHeight)")
+    assert {*heights} == {height}
+
+
 def find(console: Browser, search: str) -> None:
     """Search for users with only the keyboard."""
     console.press("/")

@@ -35,5 +35,7 @@ def test_page_can_be_read_and_filled_in_at_twice_the_size(page, here, language, 
     if path == "sign-up":
         assert page.run(_LINES) <= 3.1
     assert page.run(_FREE)
+    page.run("document.querySelector('.reveal button').click()")
+    assert page.run(_FREE)
     assert page.run(_GROWN)
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
