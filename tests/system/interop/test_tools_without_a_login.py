@@ -128,6 +128,11 @@ def enter(page: Browser, place: Place, person) -> None:
     allow(page, "prometheus")
 
 
+def wait_for_consent(page: Browser) -> None:
+    """Wait for the page, and not for the name alone, which the page to sign in shows too."""
+    page.wait(lambda: page.url.partition("?")[0].endswith("/oauth/consent") and "prometheus" in page.text)
+
+
 def is_out(page: Browser, place: Place) -> bool:
     """Whether the tool does not show anything to the browser."""
     page.open(f"{place.url}/")
@@ -171,12 +176,12 @@ def test_only_the_user_reaches_the_tool_whatever_a_request_claims(page, place, a
 def test_user_without_the_role_and_one_without_a_proved_email_are_refused(page, place, alice, put, database):
     page.open(f"{place.url}/")
     sign_in(page, alice)
-    page.wait_for("prometheus")
+    wait_for_consent(page)
     assert is_out(page, place)
     put(app_metadata={"roles": ["staff"]})
     database.run("UPDATE users SET email_proved = false")
     page.open(f"{place.url}/")
-    page.wait(lambda: page.url.partition("?")[0].endswith("/oauth/consent") and "prometheus" in page.text)
+    wait_for_consent(page)
     page.click("Allow")
     page.wait(lambda: page.url.startswith(place.url))
     assert "The tool" not in page.text
