@@ -5,7 +5,7 @@ next process in a slot continues its counts: totals never fall, and restarts do 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prometheus_client import Counter, Metric, values
@@ -22,19 +22,21 @@ def join() -> None:
     values.ValueClass = MultiProcessValue(lambda: slot)
 
 
-class LostLines:
-    """Counts the lines of this process's log that are lost."""
+class Total:
+    """A counter of what this process counts elsewhere, as a plain number."""
 
-    def __init__(self) -> None:
-        self._counter = Counter(
-            "latchkey_log_lines_lost", "Lines of the log that were lost: it was not read."
-        )
-        self._counted = 0
+    def __init__(self, name: str, text: str, read: Callable[[], int]) -> None:
+        self._counter, self._read, self._counted = Counter(name, text), read, 0
 
     def count(self) -> None:
-        lost = writer.lost
-        self._counter.inc(lost - self._counted)
-        self._counted = lost
+        total = self._read()
+        self._counter.inc(total - self._counted)
+        self._counted = total
+
+
+def lost_lines() -> Total:
+    text = "Lines of the log that were lost: it was not read."
+    return Total("latchkey_log_lines_lost", text, lambda: writer.lost)
 
 
 class Files(MultiProcessCollector):

@@ -36,6 +36,7 @@ def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )
     registry = CollectorRegistry()
+    # First, because it counts what the files then contain.
     registry.register(_Measured(settings, db))
     registry.register(metrics.Files())
     served = settings.metrics_bind or "", registry
@@ -89,7 +90,7 @@ class _Measured(Collector):
         self._lock = threading.Lock()
         self._measured: list[Metric] = []
         self._measured_at = -_REUSED_FOR
-        self._lost_lines = metrics.LostLines()
+        self._lost_lines = metrics.lost_lines()
 
     def collect(self) -> Iterable[Metric]:
         with self._lock:

@@ -8,6 +8,7 @@ from gevent.monkey import get_original
 from prometheus_client import Counter, Gauge, Histogram, values
 
 from auth.core import metrics
+from auth.core.metrics import Total
 from auth.web import g
 from auth.web.context import Latchkey
 
@@ -56,7 +57,6 @@ class _Samples:
 
     def __init__(self, latchkey: Latchkey) -> None:
         self._passwords, self._health, self._pool = latchkey.passwords, latchkey.health, latchkey.db.pool
-        self._leaked_passwords = latchkey.leaked_passwords
         self._workers = _sum("latchkey_workers", "Workers that are running.")
         self._lag = Gauge(
             "latchkey_worker_lag_seconds",
@@ -70,16 +70,27 @@ class _Samples:
         )
         self._queue = _sum("latchkey_hash_queue_requests", "Requests hashing or waiting to hash.")
         self._stuck = _sum("latchkey_hash_stuck", "Workers whose hashing is stuck.")
-        self._refused = Counter("latchkey_hash_queue_refusals", "Requests refused because the queue is full.")
         self._connections = _sum("latchkey_pool_connections_in_use", "Connections in use.")
         self._size = _sum("latchkey_pool_connections_max", "Maximum connections.")
-        self._timeouts = Counter("latchkey_pool_timeouts", "Waits for a free connection that timed out.")
-        self._unasked = Counter(
-            "latchkey_leaked_passwords_unasked",
-            "New passwords that were accepted without an answer about leaks.",
+        leaked = latchkey.leaked_passwords
+        self._totals = (
+            Total(
+                "latchkey_hash_queue_refusals",
+                "Requests refused because the queue is full.",
+                lambda: latchkey.passwords.refusals,
+            ),
+            Total(
+                "latchkey_pool_timeouts",
+                "Waits for a free connection that timed out.",
+                lambda: latchkey.db.pool.timeouts,
+            ),
+            Total(
+                "latchkey_leaked_passwords_unasked",
+                "New passwords that were accepted without an answer about leaks.",
+                lambda: leaked.failures() if leaked else 0,
+            ),
+            metrics.lost_lines(),
         )
-        self._counted = {self._refused: 0, self._timeouts: 0, self._unasked: 0}
-        self._lost_lines = metrics.LostLines()
 
     def run(self) -> None:
         while True:
@@ -89,14 +100,8 @@ class _Samples:
             self._stuck.set(self._passwords.threads.is_stuck())
             self._connections.set(self._pool.lent)
             self._size.set(self._pool.size)
-            for counter, total in (
-                (self._refused, self._passwords.refusals),
-                (self._timeouts, self._pool.timeouts),
-                (self._unasked, self._leaked_passwords.failures() if self._leaked_passwords else 0),
-            ):
-                counter.inc(total - self._counted[counter])
-                self._counted[counter] = total
-            self._lost_lines.count()
+            for total in self._totals:
+                total.count()
             begin = time.monotonic()
             time.sleep(_SAMPLE_INTERVAL)
             self._lag.set(max(0.0, time.monotonic() - begin - _SAMPLE_INTERVAL))
