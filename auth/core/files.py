@@ -65,7 +65,7 @@ def exposure(path: Path) -> str | None:
 
 
 def is_shared(found: os.stat_result) -> bool:
-    """Whether a supplementary group of this process, and nobody else, has access to a file.
+    """Whether, besides its owner, only a supplementary group of this process has access to a file.
 
     Kubernetes gives the files of a volume to the group `fsGroup` when a pod starts. Other users may have the
     primary group.

@@ -130,10 +130,10 @@ def may_do(
     """Whether a session may do a change, perhaps after a proof: by its level, or to take an addition back."""
     if may_take_back(user, session, change.added_at, now):
         return True
-    return not lacks_level(user, session, aal, level_of_act(change, user, now), policy, now)
+    return not lacks_level(user, session, aal, level_of_change(change, user, now), policy, now)
 
 
-def level_of_act(change: Change, user: UserOfToken, now: datetime) -> Level:
+def level_of_change(change: Change, user: UserOfToken, now: datetime) -> Level:
     """The level that a change demands of its session.
 
     A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in

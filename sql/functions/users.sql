@@ -12,8 +12,8 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
--- The user object from what belongs to the user; it is inlined. `member` is that of `factors_of`. `user_object`, which
--- the triggers call, builds the same.
+-- The user object from what belongs to the user; it is inlined. `member` is that of `factors_of`. `user_object`, for
+-- the triggers of older nodes, builds the same.
 CREATE OR REPLACE FUNCTION user_object_with(
   u users, identities jsonb, providers text[], member text, audience text
 ) RETURNS text

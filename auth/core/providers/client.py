@@ -249,7 +249,7 @@ class Provider:
             canonical = canonical_email(email) if isinstance(email, str) else None
         except InvalidAddress:
             canonical = None
-        verified = preset.gives_verified_only or _find(info, preset.email_verified)
+        verified = _find(info, preset.email_verified)
         # By type too: 1 is no True.
         says_yes = (type(verified), verified) in [(type(yes), yes) for yes in preset.verified_as]
         is_verified = canonical is not None and (preset.gives_verified_only or says_yes)

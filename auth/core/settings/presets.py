@@ -33,7 +33,7 @@ class Preset:
     form_post: bool = False  # Apple posts a form from its own site, which brings no Lax cookie
     client_id_header: str = ""
     headers: tuple[tuple[str, str], ...] = ()
-    # The values of `error` with which a user comes back who has cancelled.
+    # The values of `error` that the provider sends if the user cancels.
     cancelled_as: tuple[str, ...] = ("access_denied",)
     # The parameters of an authorization request that asks the user to authenticate again.
     asks_again: tuple[tuple[str, str], ...] = ()

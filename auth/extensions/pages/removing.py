@@ -44,7 +44,7 @@ class _Removal(NamedTuple):
 
     name: str
     follows: Markup
-    act: WantedChange
+    change: WantedChange
     run: Callable[[], Any]
     back: str
     done: str
@@ -55,14 +55,14 @@ def _step(asked: Asked, id: str) -> _Removal:
     step = found(next((each for each in steps if each["id"] == id), None), "not_found")
     is_last, type = len(steps) == 1, step["type"]
     if type == "passkey":
-        act, run = remove("passkey", id), partial(passkeys.remove, asked, id, {})
+        change, run = remove("passkey", id), partial(passkeys.remove, asked, id, {})
     else:
-        act, run = remove("factor", id), partial(factors.remove, asked, id, {})
+        change, run = remove("factor", id), partial(factors.remove, asked, id, {})
     follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
     follows += ["last_factor"] if is_last else []
     said = sentences(*(text("removal", key) for key in follows))
     name = name_of(type, step["friendly_name"])
-    return _Removal(name, said, act, run, "account#security", _REMOVED[type])
+    return _Removal(name, said, change, run, "account#security", _REMOVED[type])
 
 
 def _identity(asked: Asked, id: str) -> _Removal:
@@ -79,9 +79,9 @@ def _application(asked: Asked, id: str) -> _Removal:
     clients = (each["client"] for each in grants.own(asked) if each["client"]["id"] == id)
     name = application(found(next(clients, None), "not_found")["name"])
     grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
-    act = remove("grant", found(grant, "not_found").id)
+    change = remove("grant", found(grant, "not_found").id)
     follows = text("removal", "application", application=name)
-    return _Removal(name, follows, act, partial(grants.withdraw, asked, id), "account", "application_removed")
+    return _Removal(name, follows, change, partial(grants.withdraw, asked, id), "account", "application_removed")
 
 
 def _api_key(asked: Asked, id: str) -> _Removal:
@@ -129,7 +129,7 @@ def _wanted() -> _Removal:
     kind, id = sent["kind"], sent.get("id", "")
     asked, is_address = current_asked(), kind in ADDRESS_KINDS
     wanted = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))
-    require(asked, wanted.act)
+    require(asked, wanted.change)
     return wanted
 
 

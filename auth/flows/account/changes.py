@@ -24,7 +24,7 @@ class _Wish:
     """What a body changes of the caller `known`, besides the metadata."""
 
     known: PersonFacts
-    acts: list[WantedChange]
+    changes: list[WantedChange]
     # Addresses that the caller does not have, and kinds whose present address the body repeats.
     new: dict[AddressKind, str]
     kept: list[AddressKind]
@@ -61,7 +61,7 @@ def change_user(
         return [asked.caller.user_id, *holders]
 
     with acts.on_found(asked.db, find) as (act, _):
-        caller = admit_caller(asked, act, *wish.acts, given=given)
+        caller = admit_caller(asked, act, *wish.changes, given=given)
         if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
@@ -128,15 +128,18 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
     known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
     kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
     new = {kind: body[kind] for kind in ADDRESS_KINDS if kind in body and kind not in kept}
-    acts = [*(WantedChange("add", kind) for kind in new), *(WantedChange("remove", None, id) for id in ids)]
+    changes = [
+        *(WantedChange("add", kind) for kind in new),
+        *(WantedChange("remove", None, id) for id in ids),
+    ]
     if "password" in body:
         if is_anonymous(known) and not (new and asked.settings.autoconfirm):
             details = "password: set it once an email or phone is confirmed"
             raise ApiError("anonymous.validation_failed", details)
-        acts.append(WantedChange("change", "password"))
+        changes.append(WantedChange("change", "password"))
     if "data" in body or kept:
-        acts.append(WantedChange("change", "metadata"))
-    return _Wish(known, acts, new, kept, ids)
+        changes.append(WantedChange("change", "metadata"))
+    return _Wish(known, changes, new, kept, ids)
 
 
 def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, str | None, bool]:
@@ -145,12 +148,12 @@ def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, s
     """
     known, password = wish.known, body.get("password")
     if password is None:
-        return give_proof(asked, body, *wish.acts), None, False
-    proof_needed(asked, *wish.acts)
+        return give_proof(asked, body, *wish.changes), None, False
+    proof_needed(asked, *wish.changes)
     check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
     passwords, old_hash = asked.parts.passwords, known.password_hash
     # A request that the queue refuses must not spend its code.
     with passwords.queue():
-        given = give_proof(asked, body, *wish.acts)
+        given = give_proof(asked, body, *wish.changes)
         is_same = old_hash is not None and passwords.check(password, old_hash)
         return given, passwords.hash(password), is_same

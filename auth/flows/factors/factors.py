@@ -131,7 +131,7 @@ def verify_totp(
 ) -> IssuedSession:
     """Raise the caller's session to `aal2` by a code."""
     factor = _own_factor(asked, asked.db, factor_id)
-    # What refuses whatever the code is comes before it is compared, and again under the lock.
+    # Other refusals come before the code is compared, and again under the lock.
     proof_needed(asked, *_changes(factor))
     if not queries.select_challenge(asked.db, id=challenge_id, **_owner(asked, factor.id)).is_open:
         raise ApiError("mfa_challenge_expired")
@@ -210,7 +210,7 @@ def verify_webauthn(
 
 
 def _changes(factor: Factor) -> list[WantedChange]:
-    """Return the acts of verifying a factor. `enrol` has asked for the proof."""
+    """Return the changes that verifying a factor makes. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
 

@@ -1,4 +1,4 @@
-"""Asks whether a caller may do an act, and which proof it needs (ASVS 3.7.1).
+"""Asks whether a caller may do a change, and which proof it needs (ASVS 3.7.1).
 
 auth/rules/proofs.py decides; docs/security.md shows its table. A proof is an authentication of the last 15
 minutes, by a factor if the user has one.
@@ -30,7 +30,7 @@ _CREDENTIALS = (
     " sends"
 )
 _CODE, _FACTOR = "code.reauthentication_needed", "mfa.reauthentication_needed"
-# The proofs that satisfy the refusals of acts, and the end of the message.
+# The proofs that satisfy the refusals of changes, and the end of the message.
 _WANTED = {
     "reauthentication_needed": (_CREDENTIALS, "this session is too old for this change"),
     _CODE: (
@@ -48,7 +48,7 @@ _ANY = ("current_password", "factor_code", "nonce")
 
 
 class WantedChange(NamedTuple):
-    """An act on a credential, by its kind or id. The id of a verified one determines its kind."""
+    """A change of a credential, by its kind or id. The id of a verified one determines its kind."""
 
     verb: Verb
     kind: Kind | None
@@ -91,7 +91,7 @@ def require(asked: Asked, *wanted: WantedChange) -> None:
 
 def give_proof(asked: Asked, body: JsonObject, *wanted: WantedChange) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
-    the acts need none.
+    the changes need none.
     """
     key = proof_needed(asked, *wanted)
     return check_credential(asked, body, key) if key else None

@@ -74,14 +74,12 @@ def _modes(context: Context) -> Failure | None:
                 f"Other users of this machine have access to {path} (mode {mode:o}).",
                 f"Run: chmod {right:o} {path}",
             )
-    shared = [
-        path for path in context.settings.key_files.values() if path.exists() and is_shared(path.stat())
-    ]
-    if shared:
-        return Note(
-            f"The members of the group {shared[0].stat().st_gid} can read {shared[0]}.",
-            f"Unless that is the fsGroup of a pod, run: chmod 600 {shared[0]}",
-        )
+    for path in context.settings.key_files.values():
+        if path.exists() and is_shared(found := path.stat()):
+            return Note(
+                f"The members of the group {found.st_gid} can read {path}.",
+                f"Unless that is the fsGroup of a pod, run: chmod 600 {path}",
+            )
     return None
 
 

@@ -88,9 +88,9 @@ def begin(session: IssuedSession) -> None:
 
 
 def keep(cookie: str | None, aal: str) -> None:
-    """Set the new cookie of the caller's session, now of this level, with whatever response follows.
+    """Set the new cookie of the caller's session, whose level is `aal`, in this request's response.
 
-    An error's too: call it as soon as the act that returned the cookie has committed. Only a browser has one.
+    Call it as soon as the act that returned the cookie has committed: an error's response sets it too.
     """
     if cookie is None:
         raise RuntimeError("only a browser's session has a cookie")

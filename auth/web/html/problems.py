@@ -120,8 +120,9 @@ def form(
     counted = key or (guard.caller_on_network if level else None)
 
     def decorate(view: View) -> View:
-        for number, operation in reversed([*enumerate(operations)]):
-            view = limited(operation, key=counted, is_queued=is_queued and number == 0)(view)
+        for operation in reversed(operations):
+            is_first = operation == operations[0]
+            view = limited(operation, key=counted, is_queued=is_queued and is_first)(view)
         view = own_form(view)
         if shown:
             view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view)

@@ -1,5 +1,5 @@
 """What carries a browser's session (its cookie, and the codes that it has given) changes in the act that raises the
-session or records a proof in it: whoever has copied one before gets nothing that came after.
+session or records a proof in it. An earlier copy opens nothing.
 """
 
 import json
@@ -61,7 +61,7 @@ def sign_in(visitor: Visitor, email: str = "alice@example.com", query: str = "")
 
 
 def copy_of(visitor: Visitor, app) -> Visitor:
-    """Return the browser of a thief who has copied the cookies."""
+    """Return a thief's browser with a copy of the cookies."""
     thief = Visitor(app)
     thief.cookies, thief.page = list(visitor.cookies), visitor.page
     return thief
