@@ -81,7 +81,9 @@ def _application(asked: Asked, id: str) -> _Removal:
     grant = queries.select_grant(latchkey.db, user_id=guard.caller_id(), client_id=id)
     change = remove("grant", found(grant, "not_found").id)
     follows = text("removal", "application", application=name)
-    return _Removal(name, follows, change, partial(grants.withdraw, asked, id), "account", "application_removed")
+    return _Removal(
+        name, follows, change, partial(grants.withdraw, asked, id), "account", "application_removed"
+    )
 
 
 def _api_key(asked: Asked, id: str) -> _Removal:
