@@ -20,7 +20,14 @@ from tests.support.processes import CHECKOUT
 
 _USERS = load.CONNECTIONS
 # How many of each request are sent in a round.
-_NUMBERS = {"GET /user": 5000, "refresh": 3000, "log-in": 40, "sign-up": 40, "GET /health": 3000}
+_NUMBERS = {
+    "GET /user": 5000,
+    "PUT /user": 1000,
+    "refresh": 3000,
+    "log-in": 40,
+    "sign-up": 40,
+    "GET /health": 3000,
+}
 
 
 class _Contender:
@@ -32,6 +39,8 @@ class _Contender:
         self._signed_up = 0
         users = [service.post("/signup", self._new_user())[1] for _ in range(_USERS)]
         self._users = [load.get("/user", token=user["access_token"]) for user in users]
+        data = {"name": "Another User", "theme": "dark"}
+        self._changes = [load.put("/user", {"data": data}, token=user["access_token"]) for user in users]
         self._refreshes = [refresh(user["refresh_token"]) for user in users]
 
     def _new_user(self) -> dict[str, object]:
@@ -44,6 +53,8 @@ class _Contender:
         match name:
             case "GET /user":
                 taken = self._send(self._users, number)
+            case "PUT /user":
+                taken = self._send(self._changes, number)
             case "refresh":
                 taken = self._send(self._refreshes, number, renews=True)
                 self._refreshes = taken.load.requests_left

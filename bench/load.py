@@ -55,8 +55,16 @@ def get(path: str, *, token: str = "", cookie: str = "") -> str:
 
 
 def post(path: str, body: dict[str, Any] | str, *, token: str = "", type: str = JSON) -> str:
+    return _with_body("POST", path, body, token, type)
+
+
+def put(path: str, body: dict[str, Any], *, token: str) -> str:
+    return _with_body("PUT", path, body, token, JSON)
+
+
+def _with_body(method: str, path: str, body: dict[str, Any] | str, token: str, type: str) -> str:
     text = body if isinstance(body, str) else json.dumps(body)
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {type}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {type}\r\n"
     return f"{head}{_credentials(token, '')}Content-Length: {len(text)}\r\n\r\n{text}"
 
 

@@ -59,7 +59,7 @@ def check_free(on: Runner, address: str, user_id: str | None = None) -> None:
     if holder is None or holder.id == user_id:
         return
     kind: AddressKind = "email" if is_email(address) else "phone"
-    if refusal := admission.refusal_of_holder(kind, holder, holder.now):
+    if refusal := admission.refusal_of_holder(kind, holder):
         raise ApiError(refusal)
 
 

@@ -1,6 +1,5 @@
 """Whose an address may become (rule 9): what settings, lists and rows say of it. The hook decides too."""
 
-from datetime import datetime
 from typing import Protocol
 
 from auth.rules.refusals import Refusal
@@ -72,8 +71,8 @@ def is_listed(email: str | None, policy: Admission, *, is_proved: bool = True) -
     return is_allowed and policy.signup_blocked_domains.isdisjoint((domain, *parents))
 
 
-def refusal_of_holder(kind: AddressKind, holder: Person, now: datetime) -> Refusal | None:
+def refusal_of_holder(kind: AddressKind, holder: Person) -> Refusal | None:
     """Refuse an address that another user holds, unless that user gives way."""
-    if gives_way(holder, now):
+    if gives_way(holder):
         return None
     return "email_exists" if kind == "email" else "phone_exists"

@@ -49,6 +49,8 @@ class Credentials(Protocol):
     """
 
     @property
+    def now(self) -> datetime: ...
+    @property
     def token_endpoint_auth_method(self) -> str: ...
     @property
     def secret_hash(self) -> memoryview | None: ...
@@ -62,9 +64,7 @@ class Credentials(Protocol):
     def is_blocked(self) -> bool: ...
 
 
-def problem_of_credentials(
-    known: Credentials, sent_method: str, sent_hash: bytes | None, now: datetime
-) -> str | None:
+def problem_of_credentials(known: Credentials, sent_method: str, sent_hash: bytes | None) -> str | None:
     """Why credentials are not a client's, or the method that it must use.
 
     A wrong secret is refused like an unknown client.
@@ -78,7 +78,7 @@ def problem_of_credentials(
     if sent_method == "none":
         return "secret_missing"
     hashes, until = [bytes(known.secret_hash)], known.previous_secret_expires_at
-    if known.previous_secret_hash is not None and until is not None and until > now:
+    if known.previous_secret_hash is not None and until is not None and until > known.now:
         hashes.append(bytes(known.previous_secret_hash))
     if sent_hash not in hashes:
         return "unknown"

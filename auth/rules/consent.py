@@ -137,17 +137,16 @@ def refusal_of_code(
     opener: ProvedSession | None,
     client: Client,
     policy: Policy,
-    now: datetime,
 ) -> CodeRefusal | None:
     """A code gives what the session that approved it gives now: nothing once that has ended, or the grant is
     gone.
     """
-    if code.expires_at <= now or not code.has_grant:
+    if code.expires_at <= user.now or not code.has_grant:
         return "invalid_grant"
     if code.is_of_device and code.decision != "approved":
         return "invalid_grant"
     resource = None if opener is None else opener.resource
-    refusal = refusal_of_client_session(user, opener, resource, client, None, policy, now)
+    refusal = refusal_of_client_session(user, opener, resource, client, None, policy)
     if refusal == "user_banned":
         return "user_banned"
     if not may_use(user, client, code.resource):

@@ -1,8 +1,8 @@
 """What the first proof of an address keeps (rule 7): what it proved. Everything else may be a stranger's."""
 
-from datetime import datetime
 from typing import Literal
 
+from auth.rules.links import Link
 from auth.rules.users import AddressKind, Person, address_of, is_proved, is_unused_sign_up
 
 # What proved an address: a link or code, by its purpose, a provider's word, or that of an administrator.
@@ -52,23 +52,23 @@ def keeps_password(person: Person, proof: ProvedBy) -> bool:
     return person.made_by in ("signup", "link") or person.is_password_vouched
 
 
-def disputes_sign_up(person: Person, *, has_same_password: bool, has_same_data: bool, now: datetime) -> bool:
+def disputes_sign_up(person: Person, *, has_same_password: bool, has_same_data: bool) -> bool:
     """Rule 8: until the proof, another password or other data make an address's sign-up nobody's.
 
     Then only a link confirms one of them, whose page shows whose it is: an owner may type the code of a
     stranger who signed up later. Equal ones are one sign-up. A request for another message has neither, and
     disputes the sign-up.
     """
-    return is_unused_sign_up(person, now) and not (has_same_password and has_same_data)
+    return is_unused_sign_up(person) and not (has_same_password and has_same_data)
 
 
-def is_own_sign_up(*, is_first: bool, is_shown: bool, carries_data: bool) -> bool:
-    """Whether the password and data that a sign-up's link carries become the user's.
+def is_own_sign_up(link: Link, *, is_first: bool, is_shown: bool) -> bool:
+    """Whether the password and data that a link of a sign-up carries become the user's.
 
     If several people have signed up, messages look alike: only the page (`is_shown`) tells whose sign-up it
     is.
     """
-    return is_first and is_shown and carries_data
+    return is_first and is_shown and link.is_of_sign_up
 
 
 def sets_password(proof: ProvedBy, *, is_own: bool, carries_password: bool) -> bool:

@@ -54,15 +54,13 @@ def level_of(session: Session, aal: Aal, now: datetime) -> Aal:
     return min(session.aal, aal)
 
 
-def lacks_level(
-    user: UserOfToken, session: Session, aal: Aal, level: Level, policy: Policy, now: datetime
-) -> bool:
+def lacks_level(user: UserOfToken, session: Session, aal: Aal, level: Level, policy: Policy) -> bool:
     """Whether a session is below what a route demands.
 
     One whose user has no factor yet may enrol one, even at `aal0`. With any factor, a passkey too, that takes
     `aal2`.
     """
-    own = level_of(session, aal, now)
+    own = level_of(session, aal, user.now)
     if own >= "aal2":
         return False
     if level == "second_factor":

@@ -21,6 +21,8 @@ class Link(Protocol):
     """
 
     @property
+    def now(self) -> datetime: ...
+    @property
     def purpose(self) -> str: ...
     @property
     def created_at(self) -> datetime: ...
@@ -41,22 +43,22 @@ class Link(Protocol):
 L = TypeVar("L", bound=Link)
 
 
-def is_good_link(link: Link, now: datetime) -> bool:
+def is_good_link(link: Link) -> bool:
     """A link is good once, until it expires, while it is one of the newest three of its purpose.
 
     The link of a notice (`undo`) stays good, or a thief could void it by three more changes. So does that of
     each sign-up.
     """
-    if link.spent_at is not None or link.expires_at <= now:
+    if link.spent_at is not None or link.expires_at <= link.now:
         return False
     return link.purpose == "undo" or link.is_of_sign_up or link.newer < _WORKING_LINKS
 
 
-def is_open_code(link: Link, is_right: bool, purposes: Collection[str], now: datetime) -> bool:
+def is_open_code(link: Link, is_right: bool, purposes: Collection[str]) -> bool:
     """Whether a typed code `is_right`, may be used for one of these purposes, and is not spent or expired."""
     if not is_right or link.purpose not in purposes or link.spent_at is not None:
         return False
-    return link.code_expires_at is not None and link.code_expires_at > now
+    return link.code_expires_at is not None and link.code_expires_at > link.now
 
 
 def code_for_browser(codes: Iterable[L], browser: bytes | None) -> L | None:
@@ -99,29 +101,29 @@ def asks_for_removed_factor(verified_at: datetime, removed_at: datetime, now: da
     return removed_at > now - RECENT_AGE and asks_for_factor(verified_at, removed_at)
 
 
-def is_due(purpose: str, person: Person, holder: Person | None, now: datetime) -> bool:
+def is_due(purpose: str, person: Person, holder: Person | None) -> bool:
     """Whether a link or code may still be sent: for a sign-up, until its address is confirmed; for a new
     address, while nobody holds it, or a user who gives way.
     """
-    if is_banned(person, now):
+    if is_banned(person):
         return False
     if purpose == "signup":
         return person.email_confirmed_at is None
     if purpose == "sms_signup":
         return person.phone_confirmed_at is None
     if purpose in _CHANGES:
-        return holder is None or gives_way(holder, now)
+        return holder is None or gives_way(holder)
     return True
 
 
-def can_be_declined(purpose: str, person: Person, now: datetime) -> bool:
+def can_be_declined(purpose: str, person: Person) -> bool:
     """Whether the page of a link offers to decline it: a sign-up that was not used, or a first address."""
     if purpose == "signup":
-        return is_unused_sign_up(person, now)
+        return is_unused_sign_up(person)
     return purpose == "email_change" and lacks_address(person)
 
 
-def refusal_of_use(purpose: str, target: str, person: Person, now: datetime) -> Refusal | None:
+def refusal_of_use(purpose: str, target: str, person: Person) -> Refusal | None:
     """Refuse a link or code for an address that is no longer the user's, nor the new one.
 
     A new address that the user has proved is not refused: an earlier transaction of the same use has changed
@@ -133,4 +135,4 @@ def refusal_of_use(purpose: str, target: str, person: Person, now: datetime) -> 
         is_users = target in (person.email, person.phone)
     if not is_users:
         return "otp_expired"
-    return "user_banned" if is_banned(person, now) else None
+    return "user_banned" if is_banned(person) else None

@@ -5,7 +5,7 @@
 from datetime import datetime, timedelta
 from typing import Literal
 
-from auth.rules.users import Person
+from auth.rules.users import AddressKind, Person, is_unused_sign_up
 
 _PAUSE_OF_MAIL, _PAUSE_OF_SMS = timedelta(minutes=10), timedelta(hours=1)
 Channel = Literal["mail", "sms"]
@@ -22,17 +22,20 @@ def address_of_notices(person: Person, *, offers_phone: bool) -> str | None:
 
 
 def message_of_sign_up(
-    *, is_mail: bool, is_new: bool, is_repeated: bool, has_owner: bool, is_hidden: bool, is_stopped: bool
+    owner: Person | None, kind: AddressKind, *, is_new: bool, is_hidden: bool
 ) -> Literal["signup", "signup_attempt", "none"]:
-    """What an address gets that somebody signs up with. If that hides whether it is taken, its owner is told.
+    """What an address of this kind gets that somebody signs up with.
 
-    `is_repeated` if it has a sign-up that nobody has used.
+    `owner` is its user, whom this sign-up has made (`is_new`), or another one. If sign-up hides that an
+    address is taken (`is_hidden`), the owner of an email is told.
     """
-    if is_stopped:
-        return "none"
-    if is_new or is_repeated:
+    if is_new:
         return "signup"
-    return "signup_attempt" if is_hidden and has_owner and is_mail else "none"
+    if owner is None or not is_hidden:
+        return "none"
+    if is_unused_sign_up(owner):
+        return "signup"
+    return "signup_attempt" if kind == "email" else "none"
 
 
 def message_of_first_address(

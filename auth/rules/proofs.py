@@ -79,10 +79,9 @@ def refusal_of_changes(
     aal: Aal,
     proof: Proof | None,
     policy: Policy,
-    now: datetime,
 ) -> Refusal | None:
     """The first refusal by its name: `insufficient_aal` before `reauthentication_needed`."""
-    refusals = [refusal_of_change(change, user, session, aal, proof, policy, now) for change in changes]
+    refusals = [refusal_of_change(change, user, session, aal, proof, policy) for change in changes]
     return min((refusal for refusal in refusals if refusal is not None), default=None)
 
 
@@ -93,27 +92,26 @@ def refusal_of_change(
     aal: Aal,
     proof: Proof | None,
     policy: Policy,
-    now: datetime,
 ) -> Refusal | None:
     """Refuse a session that is below the level of the change, then one without the proof that it takes.
 
     `aal` is the access token's, and `proof` what the request itself brought.
     """
-    if not may_do(change, user, session, aal, policy, now):
+    if not may_do(change, user, session, aal, policy):
         return "insufficient_aal"
     if not takes_proof(change) or proof in ("begun", "factor"):
         return None
     # The first factor of an administrator opens the console, so a password alone does not do.
     if _adds_factor(change) and user.role == "admin" and not has_factor(user):
-        has_code = proof == "code" or _is_after(session.code_given_at, now - FRESH_AGE)
+        has_code = proof == "code" or _is_after(session.code_given_at, user.now - FRESH_AGE)
         return None if has_code else "code.reauthentication_needed"
-    if has_factor(user) and not may_take_back(user, session, change.added_at, now):
+    if has_factor(user) and not may_take_back(user, session, change.added_at):
         age = max(policy.proof_age, _LEAST_AGE_OF_FACTOR)
-        return None if _is_after(last_proof(user, session), now - age) else "mfa.reauthentication_needed"
-    if proof is not None or (change.kind == "password" and is_fresh_recovery(session, now)):
+        return None if _is_after(last_proof(user, session), user.now - age) else "mfa.reauthentication_needed"
+    if proof is not None or (change.kind == "password" and is_fresh_recovery(session, user.now)):
         return None
     if change.kind in ("password", "account"):
-        is_late = policy.change_age is not None and authenticated_at(session) <= now - policy.change_age
+        is_late = policy.change_age is not None and authenticated_at(session) <= user.now - policy.change_age
         return "reauthentication_needed" if is_late else None
     if (
         change.verb == "add"
@@ -121,19 +119,17 @@ def refusal_of_change(
         and is_anonymous(user)
     ):
         return None
-    return None if is_fresh(proved_at(session), policy, now) else "reauthentication_needed"
+    return None if is_fresh(proved_at(session), policy, user.now) else "reauthentication_needed"
 
 
-def may_do(
-    change: Change, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy, now: datetime
-) -> bool:
+def may_do(change: Change, user: UserOfToken, session: ProvedSession, aal: Aal, policy: Policy) -> bool:
     """Whether a session may do a change, perhaps after a proof: by its level, or to take an addition back."""
-    if may_take_back(user, session, change.added_at, now):
+    if may_take_back(user, session, change.added_at):
         return True
-    return not lacks_level(user, session, aal, level_of_change(change, user, now), policy, now)
+    return not lacks_level(user, session, aal, level_of_change(change, user), policy)
 
 
-def level_of_change(change: Change, user: UserOfToken, now: datetime) -> Level:
+def level_of_change(change: Change, user: UserOfToken) -> Level:
     """The level that a change demands of its session.
 
     A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in
@@ -149,7 +145,7 @@ def level_of_change(change: Change, user: UserOfToken, now: datetime) -> Level:
         return "enrol"
     if _removes_unverified_factor(change):
         return "session"
-    return "enrol" if _is_after(change.added_at, now - RECENT_AGE) else "aal2"
+    return "enrol" if _is_after(change.added_at, user.now - RECENT_AGE) else "aal2"
 
 
 def takes_proof(change: Change) -> bool:
@@ -161,20 +157,18 @@ def takes_proof(change: Change) -> bool:
     return not (change.verb == "remove" and change.kind == "api_key")
 
 
-def may_take_back(
-    user: UserOfToken, session: AuthenticatedSession, added_at: datetime | None, now: datetime
-) -> bool:
+def may_take_back(user: UserOfToken, session: AuthenticatedSession, added_at: datetime | None) -> bool:
     """Whether a session of a mailed recovery may remove, without a factor, what a thief may have added.
 
     That was added in the last seven days and before the session. A factor that is older than seven days is
     asked for. In a session that has been raised to `aal2` the user holds a factor, so that one is asked for
     even if the access token is from before.
     """
-    if added_at is None or not now - RECENT_AGE < added_at < session.session_created_at:
+    if added_at is None or not user.now - RECENT_AGE < added_at < session.session_created_at:
         return False
     if session.aal != "aal1" or session.opened_by is not None or session.method != "recovery":
         return False
-    return user.oldest_factor_at is None or user.oldest_factor_at > now - RECENT_AGE
+    return user.oldest_factor_at is None or user.oldest_factor_at > user.now - RECENT_AGE
 
 
 def is_fresh_recovery(session: AuthenticatedSession, now: datetime) -> bool:
@@ -192,9 +186,9 @@ def last_proof(user: UserOfToken, session: ProvedSession) -> datetime | None:
     return session.factor_proved_at if has_factor(user) else proved_at(session)
 
 
-def has_proof(user: UserOfToken, session: ProvedSession, policy: Policy, now: datetime) -> bool:
+def has_proof(user: UserOfToken, session: ProvedSession, policy: Policy) -> bool:
     """Whether a session was proved to be its user's lately enough for a change."""
-    return is_fresh(last_proof(user, session), policy, now)
+    return is_fresh(last_proof(user, session), policy, user.now)
 
 
 def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:

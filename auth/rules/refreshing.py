@@ -30,6 +30,8 @@ class KnownTokens(Protocol):
     """
 
     @property
+    def now(self) -> datetime: ...
+    @property
     def counter(self) -> int: ...
     @property
     def used_counter(self) -> int | None: ...
@@ -63,8 +65,6 @@ class SessionToRefresh(User, Session, KnownTokens, Protocol):
 
     @property
     def is_of_client(self) -> bool: ...
-    @property
-    def now(self) -> datetime: ...
 
 
 def refusal_of_refresh_token(
@@ -76,19 +76,17 @@ def refusal_of_refresh_token(
     application (`is_of_client`) is not refreshed like one of the user's: `refusal_of_client_session` refuses
     it, then `refusal_of_refresh`.
     """
-    if is_banned(row, row.now):
+    if is_banned(row):
         return "refresh.user_banned"
-    end = end_of_session(row, row, policy, row.now)
+    end = end_of_session(row, row, policy)
     if end == "session_expired":
         return "refresh.session_expired"
     if end is not None or row.is_of_client:
         return "refresh.refresh_token_not_found"
-    return refusal_of_refresh(row, sent, window, row.now)
+    return refusal_of_refresh(row, sent, window)
 
 
-def refusal_of_refresh(
-    tokens: KnownTokens, sent: int, window: RefreshWindow | None, now: datetime
-) -> Refusal | None:
+def refusal_of_refresh(tokens: KnownTokens, sent: int, window: RefreshWindow | None) -> Refusal | None:
     """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse one too many.
 
     Dead is a token that was skipped, or whose successor was used and that is no echo. That comes before the
@@ -97,18 +95,18 @@ def refusal_of_refresh(
     """
     is_successor_newest = tokens.successor_counter == tokens.counter
     last_used = tokens.used_counter if is_successor_newest else tokens.counter - 1
-    if sent < tokens.counter and sent != last_used and not is_echo(tokens, sent, now):
+    if sent < tokens.counter and sent != last_used and not is_echo(tokens, sent):
         return "refresh.refresh_token_already_used"
     if window is None or window.most is None:
         return None
-    is_used_up = tokens.refreshes >= window.most and tokens.counted_until > now
+    is_used_up = tokens.refreshes >= window.most and tokens.counted_until > tokens.now
     return "over_request_rate_limit" if is_used_up else None
 
 
-def is_echo(tokens: KnownTokens, sent: int, now: datetime) -> bool:
+def is_echo(tokens: KnownTokens, sent: int) -> bool:
     """Whether a token was used before the last one, and within the reuse interval: a late tab shows it."""
     until = (tokens.echoes or {}).get(str(tokens.counter), {}).get(str(sent))
-    return until is not None and datetime.fromisoformat(until) > now
+    return until is not None and datetime.fromisoformat(until) > tokens.now
 
 
 def refreshed(
@@ -118,26 +116,25 @@ def refreshed(
     rotates: bool,
     reuse_interval: timedelta,
     window: RefreshWindow | None,
-    now: datetime,
 ) -> TokenState:
     """What a token that is not refused changes. The newest and one ahead give a successor.
 
     A used one first returns the present successor, because requests of one client may cross. After the reuse
     interval the response was lost: a new successor is given, and the present one is dead.
     """
-    echo = is_echo(tokens, sent, now)
-    is_lost = not echo and tokens.refreshed_at <= now - reuse_interval
+    echo = is_echo(tokens, sent)
+    is_lost = not echo and tokens.refreshed_at <= tokens.now - reuse_interval
     is_new = sent >= tokens.counter or is_lost
     counter = max(sent, tokens.counter) + rotates if is_new else tokens.counter
-    refreshes, counted_until = counted(tokens.refreshes, tokens.counted_until, window, now)
+    refreshes, counted_until = counted(tokens.refreshes, tokens.counted_until, window, tokens.now)
     return TokenState(
         counter=counter,
-        refreshed_at=now if is_new else tokens.refreshed_at,
+        refreshed_at=tokens.now if is_new else tokens.refreshed_at,
         counted_until=counted_until,
         refreshes=refreshes,
         used_counter=tokens.used_counter if echo else sent,
         successor_counter=counter,
-        echoes=_echoes_after(tokens, sent, rotates, reuse_interval, now),
+        echoes=_echoes_after(tokens, sent, rotates, reuse_interval),
     )
 
 
@@ -165,16 +162,14 @@ def act_of_refresh(
     return None if is_same_client else "refresh_token_repeated"
 
 
-def _echoes_after(
-    tokens: KnownTokens, sent: int, rotates: bool, reuse_interval: timedelta, now: datetime
-) -> Echoes | None:
+def _echoes_after(tokens: KnownTokens, sent: int, rotates: bool, reuse_interval: timedelta) -> Echoes | None:
     """The newest that still are echoes, with the token that was used before this one."""
     if sent < tokens.counter:
         return tokens.echoes
     earlier = (tokens.echoes or {}).get(str(tokens.counter), {})
-    echoes = {used: until for used, until in earlier.items() if datetime.fromisoformat(until) > now}
+    echoes = {used: until for used, until in earlier.items() if datetime.fromisoformat(until) > tokens.now}
     until = tokens.refreshed_at + reuse_interval
-    if tokens.successor_counter == tokens.counter and tokens.used_counter is not None and until > now:
+    if tokens.successor_counter == tokens.counter and tokens.used_counter is not None and until > tokens.now:
         echoes[str(tokens.used_counter)] = until.isoformat()
     newest = sorted(echoes, key=int)[-_MOST_ECHOES:]
     return {str(sent + rotates): {used: echoes[used] for used in newest}} if newest else None

@@ -70,7 +70,7 @@ class OpenSession:
     first_passkey_at: None = None
 
 
-def end_of_session(user: User, session: Session | None, policy: Policy, now: datetime) -> Refusal | None:
+def end_of_session(user: User, session: Session | None, policy: Policy) -> Refusal | None:
     """Rule 21: nothing that has ended comes back. A session expires unrefreshed, or at its timebox.
 
     The timebox of an anonymous user begins when the user becomes permanent: before, nobody could sign in
@@ -78,7 +78,7 @@ def end_of_session(user: User, session: Session | None, policy: Policy, now: dat
     """
     if session is None or session.ended_at is not None:
         return "session_not_found"
-    if session.refreshed_at <= now - policy.refresh_token_lifetime:
+    if session.refreshed_at <= user.now - policy.refresh_token_lifetime:
         return "session_expired"
     if policy.session_timebox is None:
         return None
@@ -87,7 +87,7 @@ def end_of_session(user: User, session: Session | None, policy: Policy, now: dat
         if user.converted_at is None:
             return None
         begins.append(user.converted_at)
-    return "session_expired" if max(begins) <= now - policy.session_timebox else None
+    return "session_expired" if max(begins) <= user.now - policy.session_timebox else None
 
 
 def authenticated_at(session: AuthenticatedSession) -> datetime:
@@ -115,13 +115,11 @@ def surplus(created_at: Mapping[str, datetime], most: int) -> list[str]:
     return sorted(created_at, key=created_at.__getitem__, reverse=True)[most - 1 :]
 
 
-def sessions_beyond(
-    user: User, sessions: Iterable[OpenSession], most: int, policy: Policy, now: datetime
-) -> list[str]:
+def sessions_beyond(user: User, sessions: Iterable[OpenSession], most: int, policy: Policy) -> list[str]:
     """The ids of those that end when one more begins: a user has `most` live ones, the newest."""
     live = {
         session.id: session.session_created_at
         for session in sessions
-        if end_of_session(user, session, policy, now) is None
+        if end_of_session(user, session, policy) is None
     }
     return surplus(live, most)

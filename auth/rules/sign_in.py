@@ -39,7 +39,7 @@ def refusal_of_password(
     """
     if person is None or not is_right:
         return "invalid_credentials"
-    if is_banned(person, person.now):
+    if is_banned(person):
         return "user_banned"
     confirmed_at = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
     if must_be_confirmed and confirmed_at is None:
@@ -56,19 +56,18 @@ def verdict_on_code(
     *,
     is_right: bool,
     policy: Policy,
-    now: datetime,
 ) -> "Refusal | Literal['reused'] | None":
     """Refuse an unknown or expired code, and one whose `opener`, the session that issued it, has ended.
 
     `is_right` if the verifier matches. A second use ends the session of the first one (rule 19).
     """
-    if code is None or user is None or code.expires_at <= now:
+    if code is None or user is None or code.expires_at <= user.now:
         return "flow_state_not_found"
     is_used = code.session_id is not None
-    if not is_used and code.opened_by is not None and end_of_session(user, opener, policy, now):
+    if not is_used and code.opened_by is not None and end_of_session(user, opener, policy):
         return "flow_state_not_found"
     if not is_right:
         return "bad_code_verifier"
     if is_used:
         return "reused"
-    return "user_banned" if is_banned(user, now) else None
+    return "user_banned" if is_banned(user) else None

@@ -20,16 +20,16 @@ class ApiKey:
 
 
 def gives_token(
-    user: User, expires_at: datetime | None, end: Refusal | None, is_below: bool, now: datetime
+    user: User, expires_at: datetime | None, end: Refusal | None, is_below: bool
 ) -> Refusal | None:
     """Refuse what is expired, banned, ended, or below the present demand, in this order. None gives a token.
 
     `expires_at` is the access token's, None for a refresh token or key; `end` is why its session or key has
     ended.
     """
-    if expires_at is not None and expires_at <= now:
+    if expires_at is not None and expires_at <= user.now:
         return "bad_jwt"
-    if is_banned(user, now):
+    if is_banned(user):
         return "user_banned"
     if end is not None:
         return end
@@ -43,12 +43,11 @@ def refusal_of_session(
     aal: Aal,
     level: Level,
     policy: Policy,
-    now: datetime,
 ) -> Refusal | None:
     """Refuse a session of the user. `aal` is the access token's, `level` what the route demands."""
-    end = end_of_session(user, session, policy, now)
-    is_below = session is not None and lacks_level(user, session, aal, level, policy, now)
-    return gives_token(user, expires_at, end, is_below, now)
+    end = end_of_session(user, session, policy)
+    is_below = session is not None and lacks_level(user, session, aal, level, policy)
+    return gives_token(user, expires_at, end, is_below)
 
 
 def refusal_of_client_session(
@@ -58,17 +57,16 @@ def refusal_of_client_session(
     client: Client | None,
     expires_at: datetime | None,
     policy: Policy,
-    now: datetime,
 ) -> Refusal | None:
     """Refuse a session of an application. One that the user may no longer use counts as ended (rule 20).
 
     `resource` is the audience of its tokens.
     """
-    end = end_of_session(user, session, policy, now)
+    end = end_of_session(user, session, policy)
     if session is None or client is None or not may_use(user, client, resource):
         end = "session_not_found"
     is_below = session is not None and lacks_step(user, session.aal, policy)
-    return gives_token(user, expires_at, end, is_below, now)
+    return gives_token(user, expires_at, end, is_below)
 
 
 def refusal_of_client(client: Client, expires_at: datetime, now: datetime) -> Refusal | None:
@@ -85,8 +83,8 @@ def end_of_key(key: ApiKey | None, now: datetime) -> Refusal | None:
 
 
 def refusal_of_api_key(
-    user: UserOfToken, key: ApiKey | None, expires_at: datetime | None, policy: Policy, now: datetime
+    user: UserOfToken, key: ApiKey | None, expires_at: datetime | None, policy: Policy
 ) -> Refusal | None:
     """Refuse an API key, or an access token from one. Its level is that of its session (rule 3)."""
     is_below = key is not None and lacks_step(user, key.aal, policy)
-    return gives_token(user, expires_at, end_of_key(key, now), is_below, now)
+    return gives_token(user, expires_at, end_of_key(key, user.now), is_below)

@@ -12,11 +12,15 @@ _FOREVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class User(Protocol):
-    """A row about a user. `made_by` says how the user was created: by a signup, an administrator, an import,
-    a message (a code that a stranger asked for), an invitation, a link (a generated one), oauth (a provider),
-    or anonymous. `converted_at` is when an anonymous user became permanent.
+    """A row about a user. `now` is the time of the facts.
+
+    `made_by` says how the user was created: by a signup, an administrator, an import, a message (a code that
+    a stranger asked for), an invitation, a link (a generated one), oauth (a provider), or anonymous.
+    `converted_at` is when an anonymous user became permanent.
     """
 
+    @property
+    def now(self) -> datetime: ...
     @property
     def role(self) -> str: ...
     @property
@@ -44,11 +48,9 @@ class Person(UserOfToken, Protocol):
     An address was added when the user got it. It is confirmed by AUTH_AUTOCONFIRM or an administrator, too,
     and proved only by what its owner has shown, with a link, a code or a provider. `is_password_vouched` if
     an operator or an import has set the password for the address. `new_email` and `new_phone` are those that
-    the user has asked for. `now` is the time of the facts.
+    the user has asked for.
     """
 
-    @property
-    def now(self) -> datetime: ...
     @property
     def email(self) -> str | None: ...
     @property
@@ -94,9 +96,9 @@ def is_anonymous(user: User) -> bool:
     return user.made_by == "anonymous" and user.converted_at is None
 
 
-def is_banned(user: User, now: datetime) -> bool:
+def is_banned(user: User) -> bool:
     """A ban ends at its moment."""
-    return user.banned_until is not None and user.banned_until > now
+    return user.banned_until is not None and user.banned_until > user.now
 
 
 def end_of_ban(seconds: float | None, now: datetime) -> datetime | None:
@@ -139,7 +141,7 @@ def lacks_address(person: Person) -> bool:
     return is_anonymous(person) or (person.email is None and person.phone is None)
 
 
-def gives_way(person: Person, now: datetime) -> bool:
+def gives_way(person: Person) -> bool:
     """Rule 7: until the first proof, a user whom a stranger may have made is in nobody's way.
 
     Another user may ask for the address, and nothing is deleted yet.
@@ -148,19 +150,19 @@ def gives_way(person: Person, now: datetime) -> bool:
         return False
     if person.email_confirmed_at is not None or person.phone_confirmed_at is not None:
         return False
-    return not is_banned(person, now) and not person.is_password_vouched
+    return not is_banned(person) and not person.is_password_vouched
 
 
-def is_unused_sign_up(person: Person, now: datetime) -> bool:
+def is_unused_sign_up(person: Person) -> bool:
     """The receiver of its mail may decline an unused sign-up."""
-    return person.made_by == "signup" and gives_way(person, now)
+    return person.made_by == "signup" and gives_way(person)
 
 
-def is_replaced(person: Person, now: datetime) -> bool:
+def is_replaced(person: Person) -> bool:
     """Whether a user who gives way is deleted once another one proves the address, or an administrator
     creates its user.
     """
-    return gives_way(person, now) and person.role != "admin"
+    return gives_way(person) and person.role != "admin"
 
 
 def has_open_invitation(person: Person) -> bool:

@@ -75,14 +75,13 @@ def refusal_of(row: "CallerFacts", known: Caller, level: Level, policy: Policy) 
         known.aal,
         cast(levels.Level, level),
         policy,
-        row.now,
     )
 
 
 def refusal_of_key(row: "KeyFacts", expires_at: int | None, policy: Policy) -> Refusal | None:
     """Return why an API key, or its access token, which expires at a Unix time, gives nothing."""
     token_end = None if expires_at is None else moment_of(expires_at)
-    return tokens.refusal_of_api_key(row, key_of(row), token_end, policy, row.now)
+    return tokens.refusal_of_api_key(row, key_of(row), token_end, policy)
 
 
 def moment_of(seconds: int) -> datetime:

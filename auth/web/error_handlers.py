@@ -60,9 +60,7 @@ def _http_error(error: HTTPException) -> ApiError:
     if status == 404 and (path := _path_without_slash()):
         return ApiError("slash.not_found", path=path)
     allow = {name: value for name, value in error.get_headers() if name == "Allow"}
-    refusal = ApiError(_HTTP_ERRORS.get(status, "validation_failed"), headers=allow)
-    refusal.status = status
-    return refusal
+    return ApiError(_HTTP_ERRORS.get(status, "validation_failed"), status=status, headers=allow)
 
 
 def _path_without_slash() -> str | None:

@@ -195,7 +195,8 @@ ERRORS = {
 
 
 class ApiError(Exception):
-    """An error of `ERRORS`. `members` are added to the envelope, `values` formatted into the message.
+    """An error of `ERRORS`; a `status` replaces its own. `members` are added to the envelope, `values`
+    formatted into the message.
 
     With a `rule` among the values, forms of the console show its label about the `field` instead.
     """
@@ -205,12 +206,14 @@ class ApiError(Exception):
         key: str,
         details: str | None = None,
         *,
+        status: int | None = None,
         headers: Mapping[str, str] | None = None,
         members: Mapping[str, object] | None = None,
         **values: str,
     ) -> None:
         self.key = key
-        self.status, message = ERRORS[key]
+        own_status, message = ERRORS[key]
+        self.status = status or own_status
         self.error_code = key.rpartition(".")[2]
         self.msg = message.format(**values)
         self.values = values

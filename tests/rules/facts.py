@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from auth.rules.policy import Policy, RefreshWindow
+from auth.rules.refreshing import TokenState
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MICROSECOND, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
@@ -64,7 +65,13 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tokens(TokenState):
+    now: datetime = NOW
+
+
+@dataclass(frozen=True, kw_only=True)
 class Link:
+    now: datetime = NOW
     purpose: str
     created_at: datetime
     expires_at: datetime

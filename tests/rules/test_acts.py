@@ -71,7 +71,7 @@ def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
     verb, kind = what.split()
     added_at = NOW - DAY if verb == "remove" else None
     act = Change(verb=verb, kind=kind, added_at=added_at)
-    assert proofs.refusal_of_change(act, user, session, session.aal, proof, POLICY, NOW) == refusal
+    assert proofs.refusal_of_change(act, user, session, session.aal, proof, POLICY) == refusal
 
 
 @cases(
@@ -88,7 +88,7 @@ def test_act_takes_a_proof(sentence, user, session, what, proof, refusal):
 def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, refusal):
     verb, kind = what.split()
     act = Change(verb=verb, kind=kind)
-    assert proofs.refusal_of_change(act, user, session, session.aal, None, policy, NOW) == refusal
+    assert proofs.refusal_of_change(act, user, session, session.aal, None, policy) == refusal
 
 
 @cases(
@@ -102,7 +102,7 @@ def test_act_takes_a_proof_by_a_setting(sentence, user, session, what, policy, r
 )
 def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session, kind, age, refusal):
     act = Change(verb="remove", kind=kind, added_at=NOW - age)
-    assert proofs.refusal_of_change(act, user, session, session.aal, None, POLICY, NOW) == refusal
+    assert proofs.refusal_of_change(act, user, session, session.aal, None, POLICY) == refusal
 
 
 @cases(
@@ -119,12 +119,12 @@ def test_recovery_takes_back_what_a_thief_may_have_added(sentence, user, session
 )
 def test_session_may_take_back(sentence, oldest, session, added, takes_back):
     user = replace(ALICE, oldest_factor_at=oldest and NOW - oldest)
-    assert proofs.may_take_back(user, session, NOW - added, NOW) is takes_back
+    assert proofs.may_take_back(user, session, NOW - added) is takes_back
 
 
 def test_of_a_user_with_a_factor_no_password_is_a_proof():
-    assert proofs.has_proof(ALICE, FRESH, POLICY, NOW)
-    assert not proofs.has_proof(WITH_APP, FRESH, POLICY, NOW)
+    assert proofs.has_proof(ALICE, FRESH, POLICY)
+    assert not proofs.has_proof(WITH_APP, FRESH, POLICY)
 
 
 @cases(
@@ -136,7 +136,7 @@ def test_of_a_user_with_a_factor_no_password_is_a_proof():
 )
 def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
     acts = [Change(verb="change", kind=kind) for kind in kinds]
-    assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy, NOW) == refusal
+    assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy) == refusal
 
 
 ADDED = [

@@ -41,17 +41,17 @@ INVITED = replace(UNUSED, password_hash=None, invited_at=NOW - DAY)
     ],
 )
 def test_user_gives_way(sentence, user, gives_way):
-    assert users.gives_way(user, NOW) is gives_way
+    assert users.gives_way(user) is gives_way
 
 
 def test_user_who_gives_way_is_replaced_but_no_administrator():
-    assert users.is_replaced(UNUSED, NOW)
-    assert not users.is_replaced(replace(UNUSED, role="admin"), NOW)
+    assert users.is_replaced(UNUSED)
+    assert not users.is_replaced(replace(UNUSED, role="admin"))
 
 
 def test_sign_up_is_what_somebody_signed_up_with():
-    assert users.is_unused_sign_up(UNUSED, NOW)
-    assert not users.is_unused_sign_up(replace(UNUSED, made_by="message"), NOW)
+    assert users.is_unused_sign_up(UNUSED)
+    assert not users.is_unused_sign_up(replace(UNUSED, made_by="message"))
 
 
 def test_converted_user_is_not_anonymous():
@@ -139,7 +139,7 @@ def test_number_that_gets_no_sms_can_still_sign_in_with_a_password():
     ],
 )
 def test_only_whom_a_stranger_may_have_made_blocks_no_address(kind, holder, refusal):
-    assert admission.refusal_of_holder(kind, holder, NOW) == refusal
+    assert admission.refusal_of_holder(kind, holder) == refusal
 
 
 LATELY = replace(UNCONFIRMED, email_added_at=NOW - DAY)
@@ -189,13 +189,13 @@ def test_another_password_or_other_data_make_a_sign_up_nobodys(
     user, has_same_password, has_same_data, is_disputed
 ):
     same = {"has_same_password": has_same_password, "has_same_data": has_same_data}
-    assert first_proof.disputes_sign_up(user, **same, now=NOW) is is_disputed
+    assert first_proof.disputes_sign_up(user, **same) is is_disputed
 
 
 @cases(("is_shown", "is_own"), [(True, True), (False, False)])
 def test_only_the_page_tells_whose_sign_up_it_is(is_shown, is_own):
-    facts = {"is_first": True, "is_shown": is_shown, "carries_data": True}
-    assert first_proof.is_own_sign_up(**facts) is is_own
+    link = replace(LINK, purpose="signup", is_of_sign_up=True)
+    assert first_proof.is_own_sign_up(link, is_first=True, is_shown=is_shown) is is_own
 
 
 @cases(
@@ -230,7 +230,7 @@ OF_BROWSER = replace(LINK, browser_hash=memoryview(b"this"), created_at=NOW)
     ],
 )
 def test_link_is_good(sentence, facts, is_good):
-    assert links.is_good_link(replace(LINK, **facts), NOW) is is_good
+    assert links.is_good_link(replace(LINK, **facts)) is is_good
 
 
 @cases(
@@ -243,7 +243,7 @@ def test_link_is_good(sentence, facts, is_good):
     ],
 )
 def test_code_is_open(sentence, facts, is_right, is_open):
-    assert links.is_open_code(replace(LINK, **facts), is_right, ["recovery"], NOW) is is_open
+    assert links.is_open_code(replace(LINK, **facts), is_right, ["recovery"]) is is_open
 
 
 def test_newest_code_works_of_those_for_this_browser_or_any():
@@ -270,8 +270,8 @@ def test_link_is_for_the_users_own_address_and_a_new_one_while_it_is_pending(
     purpose, target, pending, refusal
 ):
     user = replace(ALICE, new_email=pending)
-    assert links.refusal_of_use(purpose, target, user, NOW) == refusal
-    assert links.refusal_of_use("recovery", EMAIL, BANNED, NOW) == "user_banned"
+    assert links.refusal_of_use(purpose, target, user) == refusal
+    assert links.refusal_of_use("recovery", EMAIL, BANNED) == "user_banned"
 
 
 @cases(

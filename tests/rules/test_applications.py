@@ -56,7 +56,7 @@ def test_client_admits_a_user(sentence, user, client, resource, is_admitted):
     ],
 )
 def test_sessions_of_a_client_give_tokens(sentence, client, user, refusal):
-    assert tokens.refusal_of_client_session(user, BROWSER, None, client, None, POLICY, NOW) == refusal
+    assert tokens.refusal_of_client_session(user, BROWSER, None, client, None, POLICY) == refusal
 
 
 @cases(
@@ -78,6 +78,7 @@ class Credentials:
     secret_hash: memoryview | None = None
     previous_secret_hash: memoryview | None = None
     previous_secret_expires_at: datetime | None = None
+    now: datetime = NOW
     accepts_either_method: bool = False
     is_blocked: bool = False
 
@@ -108,7 +109,7 @@ BASIC, POST = "client_secret_basic", "client_secret_post"
     ],
 )
 def test_credentials_of_a_client(sentence, known, method, secret, problem):
-    assert problem_of_credentials(known, method, secret, NOW) == problem
+    assert problem_of_credentials(known, method, secret) == problem
 
 
 ASKED = Request(created_at=NOW - 2 * MINUTE, scopes=("openid",))
@@ -193,7 +194,7 @@ OF_DEVICE = replace(CODE, is_of_device=True, decision="approved")
 )
 def test_code_of_a_request_gives_tokens(sentence, code, facts, refusal):
     known: dict[str, Any] = {"user": ALICE, "opener": BROWSER, "client": Client()} | facts
-    assert consent.refusal_of_code(code, **known, policy=POLICY, now=NOW) == refusal
+    assert consent.refusal_of_code(code, **known, policy=POLICY) == refusal
 
 
 DEVICE: dict[str, Any] = {"entered_in": None, "is_decided": False, "expires_at": NOW + SECOND}

@@ -20,7 +20,7 @@ from tests.support.cases import cases
     ],
 )
 def test_link_is_still_due(sentence, purpose, user, holder, is_due):
-    assert links.is_due(purpose, user, holder, NOW) is is_due
+    assert links.is_due(purpose, user, holder) is is_due
 
 
 @cases(
@@ -34,7 +34,7 @@ def test_link_is_still_due(sentence, purpose, user, holder, is_due):
     ],
 )
 def test_link_can_be_declined(sentence, purpose, user, is_offered):
-    assert links.can_be_declined(purpose, user, NOW) is is_offered
+    assert links.can_be_declined(purpose, user) is is_offered
 
 
 @cases(
@@ -54,20 +54,19 @@ def test_notice_goes_to_the_address_that_was_proved_the_email_first(
 
 
 @cases(
-    ("sentence", "facts", "message"),
+    ("sentence", "owner", "kind", "facts", "message"),
     [
-        ("A new address gets its link or code.", {"is_new"}, "signup"),
-        ("So does one with an unused sign-up.", {"is_repeated", "has_owner"}, "signup"),
-        ("An owner is told.", {"has_owner", "is_mail", "is_hidden"}, "signup_attempt"),
-        ("By mail alone.", {"has_owner", "is_hidden"}, "none"),
-        ("Where the answer hides it.", {"has_owner", "is_mail"}, "none"),
-        ("Beyond a limit nobody gets anything.", {"is_new", "is_stopped"}, "none"),
-        ("Nor an owner.", {"has_owner", "is_mail", "is_hidden", "is_stopped"}, "none"),
+        ("A new address gets its link or code.", UNUSED, "phone", {"is_new"}, "signup"),
+        ("So does one with an unused sign-up.", UNUSED, "phone", {"is_hidden"}, "signup"),
+        ("An owner is told.", ALICE, "email", {"is_hidden"}, "signup_attempt"),
+        ("By mail alone.", ALICE, "phone", {"is_hidden"}, "none"),
+        ("Where the answer hides it.", ALICE, "email", {}, "none"),
+        ("Nobody is told whose user is gone.", None, "email", {"is_hidden"}, "none"),
     ],
 )
-def test_address_that_somebody_signs_up_with_gets_a_message(sentence, facts, message):
-    names = ("is_mail", "is_new", "is_repeated", "has_owner", "is_hidden", "is_stopped")
-    assert messages.message_of_sign_up(**{name: name in facts for name in names}) == message
+def test_address_that_somebody_signs_up_with_gets_a_message(sentence, owner, kind, facts, message):
+    told = {name: name in facts for name in ("is_new", "is_hidden")}
+    assert messages.message_of_sign_up(owner, kind, **told) == message
 
 
 @cases(

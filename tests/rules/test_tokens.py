@@ -32,6 +32,7 @@ from tests.rules.facts import (
     WINDOW,
     WITH_APP,
     WITH_PASSKEY,
+    Tokens,
 )
 from tests.support.cases import cases
 
@@ -78,7 +79,7 @@ def test_password_signs_in(sentence, user, facts, refusal):
 def test_code_signs_in(sentence, opener, facts, verdict):
     known: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
     code: Any = SimpleNamespace(**known | facts, opened_by=opener and "a browser")
-    told = {"is_right": code.is_right, "policy": POLICY, "now": NOW}
+    told = {"is_right": code.is_right, "policy": POLICY}
     assert sign_in.verdict_on_code(code, code.user, opener, **told) == verdict
 
 
@@ -105,7 +106,7 @@ def test_code_signs_in(sentence, opener, facts, verdict):
 )
 def test_session_gives_a_token(sentence, user, session, policy, refusal):
     aal = session.aal if session else "aal1"
-    assert tokens.refusal_of_session(user, session, NOW + HOUR, aal, "aal1", policy, NOW) == refusal
+    assert tokens.refusal_of_session(user, session, NOW + HOUR, aal, "aal1", policy) == refusal
 
 
 @cases(
@@ -114,11 +115,11 @@ def test_session_gives_a_token(sentence, user, session, policy, refusal):
 )
 def test_session_without_refreshes_expires_and_no_microsecond_earlier(refreshed_at, refusal):
     session = replace(FRESH, refreshed_at=refreshed_at)
-    assert sessions.end_of_session(ALICE, session, POLICY, NOW) == refusal
+    assert sessions.end_of_session(ALICE, session, POLICY) == refusal
 
 
 def test_expired_access_token_is_told_first():
-    assert tokens.refusal_of_session(BANNED, FRESH, NOW, "aal1", "aal1", POLICY, NOW) == "bad_jwt"
+    assert tokens.refusal_of_session(BANNED, FRESH, NOW, "aal1", "aal1", POLICY) == "bad_jwt"
 
 
 @cases(
@@ -132,7 +133,7 @@ def test_expired_access_token_is_told_first():
     ],
 )
 def test_session_is_below_a_level(sentence, user, session, aal, level, policy, refusal):
-    assert levels.lacks_level(user, session, aal, level, policy, NOW) is refusal
+    assert levels.lacks_level(user, session, aal, level, policy) is refusal
 
 
 @cases(
@@ -181,7 +182,7 @@ def opened(age: timedelta, refreshed_at: datetime = NOW) -> OpenSession:
 
 def test_of_live_sessions_one_more_leaves_the_newest():
     several = [opened(3 * HOUR), opened(HOUR), opened(MINUTE, NOW - 30 * DAY), opened(2 * HOUR)]
-    assert sessions.sessions_beyond(ALICE, several, 2, POLICY, NOW) == ["2:00:00", "3:00:00"]
+    assert sessions.sessions_beyond(ALICE, several, 2, POLICY) == ["2:00:00", "3:00:00"]
 
 
 @cases(
@@ -195,10 +196,10 @@ def test_of_live_sessions_one_more_leaves_the_newest():
 )
 def test_api_key_has_the_level_of_its_session_and_expires_at_its_moment(user, expires_at, refusal):
     key = ApiKey(aal="aal1", expires_at=expires_at)
-    assert tokens.refusal_of_api_key(user, key, None, POLICY, NOW) == refusal
+    assert tokens.refusal_of_api_key(user, key, None, POLICY) == refusal
 
 
-USED = TokenState(
+USED = Tokens(
     counter=7,
     used_counter=6,
     successor_counter=7,
@@ -215,9 +216,9 @@ OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
 DEAD = "refresh.refresh_token_already_used"
 
 
-def after(known: TokenState, sent: int, rotates: bool = True) -> TokenState:
+def after(known: Tokens, sent: int, rotates: bool = True) -> TokenState:
     settings: Any = {"reuse_interval": 10 * SECOND, "window": WINDOW}
-    return refreshing.refreshed(known, sent, rotates=rotates, **settings, now=NOW)
+    return refreshing.refreshed(known, sent, rotates=rotates, **settings)
 
 
 @cases(
@@ -240,7 +241,7 @@ def after(known: TokenState, sent: int, rotates: bool = True) -> TokenState:
     ],
 )
 def test_refresh_token_is_refused_or_has_a_successor(sentence, known, sent, successor):
-    refusal = refreshing.refusal_of_refresh(known, sent, WINDOW, NOW)
+    refusal = refreshing.refusal_of_refresh(known, sent, WINDOW)
     assert (refusal or after(known, sent).counter) == successor
 
 

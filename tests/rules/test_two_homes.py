@@ -110,13 +110,13 @@ def check(tables: Tables, rows: Sequence[Any], decide: Callable[[Any], object]) 
 def test_user_is_anonymous_banned_or_gives_way(tables):
     tables.insert_users()
     rows = tables.all(
-        """SELECT u.*, u.password_vouched IS TRUE AS is_password_vouched,
+        """SELECT u.*, now(), u.password_vouched IS TRUE AS is_password_vouched,
                   ARRAY[is_anonymous(u), is_banned(u), gives_way(u)] AS answer
              FROM users AS u"""
     )
 
     def decide(row: Any) -> list[bool]:
-        return [users.is_anonymous(row), users.is_banned(row, tables.now), users.gives_way(row, tables.now)]
+        return [users.is_anonymous(row), users.is_banned(row), users.gives_way(row)]
 
     check(tables, rows, decide)
 
@@ -143,12 +143,12 @@ def test_session_is_live(tables, timebox):
     )
     seconds = {"lifetime": 30 * DAY, "timebox": timebox}
     rows = tables.all(
-        """SELECT s.*, s.created_at AS session_created_at, u.converted_at,
+        """SELECT s.*, now(), s.created_at AS session_created_at, u.converted_at,
                   is_live(s, %(lifetime)s, %(timebox)s) AS answer
              FROM sessions AS s JOIN users AS u ON u.id = s.user_id""",
         **{name: age and int(age.total_seconds()) for name, age in seconds.items()},
     )
-    check(tables, rows, lambda row: sessions.end_of_session(row, row, policy, tables.now) is None)
+    check(tables, rows, lambda row: sessions.end_of_session(row, row, policy) is None)
 
 
 def test_api_key_is_live(tables):
@@ -219,6 +219,7 @@ def test_link_is_good(tables):
             and each.created_at > row.created_at
         ]
         link = Link(
+            now=tables.now,
             purpose=row.purpose,
             created_at=row.created_at,
             expires_at=row.expires_at,
@@ -226,6 +227,6 @@ def test_link_is_good(tables):
             is_of_sign_up=row.user_metadata is not None,
             newer=len(newer),
         )
-        return links.is_good_link(link, tables.now)
+        return links.is_good_link(link)
 
     check(tables, rows, decide)

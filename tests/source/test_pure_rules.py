@@ -42,15 +42,26 @@ def test_architecture_page_shows_an_act_of_the_code():
 
 
 def test_rules_have_no_clock():
-    """The only one is the `now` of a row."""
+    """The only one is the `now` of a fact."""
     asked = [
         (source, ast.unparse(node))
         for source in RULES
         for node in nodes(source)
         if isinstance(node, ast.Attribute) and node.attr in OF_CLOCKS
-        if ast.unparse(node) not in ("row.now", "person.now")
+        if node.attr != "now" or ast.unparse(node.value) == "datetime"
     ]
     assert asked == []
+
+
+def test_nobody_hands_over_a_fact_and_its_own_now():
+    both = []
+    for source in SOURCES:
+        for call in [node for node in nodes(source) if isinstance(node, ast.Call)]:
+            arguments = [
+                ast.unparse(each) for each in (*call.args, *(named.value for named in call.keywords))
+            ]
+            both += [(source, each) for each in arguments if f"{each}.now" in arguments]
+    assert both == []
 
 
 def test_every_refusal_of_a_rule_is_in_the_table_of_errors():

@@ -155,6 +155,18 @@ def test_python_files_contain_no_sql():
     ] == []
 
 
+def test_no_function_takes_more_than_two_booleans():
+    several = []
+    for source in SOURCES:
+        for function in [node for node in nodes(source) if isinstance(node, ast.FunctionDef)]:
+            arguments = function.args.args + function.args.kwonlyargs
+            booleans = [
+                each.arg for each in arguments if each.annotation and ast.unparse(each.annotation) == "bool"
+            ]
+            several += [(source, function.name, booleans)] if len(booleans) > 2 else []
+    assert several == []
+
+
 @pytest.mark.parametrize(
     ("package", "owners"),
     [

@@ -32,4 +32,4 @@ def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bo
 
 def _refusal(row):
     policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
-    return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy, row.now)
+    return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy)

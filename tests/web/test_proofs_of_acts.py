@@ -345,7 +345,7 @@ def test_rule_answers_as_the_table(subject, situation):
     ids = {"user_id": user.id, "session_id": user.ids["session"]}
     person = found(queries.select_person(user.parts.db, **ids), "user_not_found")
     session = found(facts.own_session_of(person), "session_not_found")
-    about = person, session, situation.level, None, user.parts.policy, person.now
+    about = person, session, situation.level, None, user.parts.policy
     answers = {
         (name, *act): proofs.refusal_of_change(rule_of(*act, person.now), *about) or "allowed"
         for name, acts in ACTS.items()

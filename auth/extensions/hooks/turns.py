@@ -48,9 +48,7 @@ def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
         except HookRefused as refusal:
             message = one_line(refusal.message)
             _log_answer(asked, "hook_refused", hook.name, f"{refusal.status} {message}")
-            error = ApiError("hook_refused", message=message)
-            error.status = refusal.status
-            raise error from refusal
+            raise ApiError("hook_refused", status=refusal.status, message=message) from refusal
 
 
 def metadata(asked: Asked, hook: Hook) -> dict[str, str]:

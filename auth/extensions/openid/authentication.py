@@ -88,7 +88,7 @@ def authenticate(credentials: SentCredentials) -> "queries.SelectClient":
 
 def check(credentials: SentCredentials, row: "queries.SelectClient | queries.LockClientSession") -> None:
     """Raises `OAuthError` unless a client has these credentials."""
-    if problem := problem_of_credentials(row, credentials.auth_method, credentials.secret_hash, row.now):
+    if problem := problem_of_credentials(row, credentials.auth_method, credentials.secret_hash):
         raise _refusal(credentials, problem)
 
 

@@ -93,7 +93,7 @@ def _open_session(
         has_grant=request.grant_id is not None,
     )
     policy = latchkey.policy
-    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, request.now):
+    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
@@ -146,11 +146,11 @@ def _refusal_of_refresh(
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
     client = facts.client_of(row)
-    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, row.now):
+    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(row, sent, window, row.now)
+    return refusal_of_refresh(row, sent, window)
 
 
 def issue_to_client(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:

@@ -105,9 +105,9 @@ def begin_linking() -> Response:
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
     with acts.on(latchkey.db, known.user_id) as act:
         person = act.read(queries.select_person, user_id=known.user_id, session_id=known.session_id)
-        if person is None or is_banned(person, person.now):
+        if person is None or is_banned(person):
             return _dead_link()
-        if end_of_session(person, facts.own_session_of(person), latchkey.policy, person.now):
+        if end_of_session(person, facts.own_session_of(person), latchkey.policy):
             return _dead_link()
         flow = queries.bind_oauth_flow(act, state_hash=one_time.hash_token(flow_token), **hashes)
     if flow is None:

@@ -117,7 +117,7 @@ def may_remove_recent(asked: Asked, known: PersonFacts) -> bool:
         if is_recent(each, now)
     ]
     return session is not None and any(
-        proofs.may_do(each, known, session, asked.caller.aal, asked.policy, now) for each in removals
+        proofs.may_do(each, known, session, asked.caller.aal, asked.policy) for each in removals
     )
 
 

@@ -74,7 +74,7 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:
     """Return a code that lets an administrator without a second factor add one, like an emailed code."""
-    message = Message(asked, email, link=False)
+    message = Message(asked, email, carries=["code"])
     with acts.on(asked.db, user_id) as act:
         user = act.read(queries.select_person, user_id=user_id, session_id=None)
         if user is None or user.oldest_factor_at is not None:

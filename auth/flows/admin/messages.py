@@ -43,7 +43,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     known = queries.select_person(
         asked.db, user_id=queries.find_holder(asked.db, address=email).id, session_id=None
     )
-    known = None if known and gives_way(known, known.now) else known
+    known = None if known and gives_way(known) else known
     if known and not has_open_invitation(known):
         raise ApiError("email_exists")
     # Without a hook, create a user again who is deleted meanwhile.
@@ -92,7 +92,7 @@ def _renew_invitation(asked: Asked, act: Act, user: PersonFacts, body: JsonObjec
 def _write_invitation(
     asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: object
 ) -> str:
-    message = outgoing.Message(asked, email, code=False, lifetime=promises.INVITATION_LIFETIME)
+    message = outgoing.Message(asked, email, carries=["link"], lifetime=promises.INVITATION_LIFETIME)
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
     message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
     return message.id
@@ -192,7 +192,7 @@ def _invite_again(
     asked: Asked, tx: Transaction, user: PersonFacts, message: "queries.SelectMessage", variables: JsonObject
 ) -> None:
     is_due = user.email == message.recipient and has_open_invitation(user)
-    if not is_due or is_banned(user, user.now):
+    if not is_due or is_banned(user):
         raise ApiError("undue.validation_failed")
     redirect_to = message.variables.get("redirect_to")
     _write_invitation(asked, tx, user.id, message.recipient, redirect_to, **variables)

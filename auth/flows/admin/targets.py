@@ -73,7 +73,7 @@ def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
     """
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
-        if user and is_replaced(user, user.now):
+        if user and is_replaced(user):
             queries.delete_user(tx, user_id=user.id, because="created_again")
 
 

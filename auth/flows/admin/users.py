@@ -241,7 +241,7 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) ->
 def _record(act: Act, before: PersonFacts, after: PersonFacts, body: JsonObject) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
-    was_banned, is_now_banned = (is_banned(each, before.now) for each in (before, after))
+    was_banned, is_now_banned = (is_banned(each) for each in (before, after))
     acts = {
         "user_changed": changed & {"user_metadata", "app_metadata"},
         "password_changed": "password" in body or "password_hash" in body,

@@ -12,7 +12,7 @@ from sql import queries
 def is_offered(asked: Asked, link: "queries.SelectLink") -> bool:
     """Whether the page of a good link offers to decline it."""
     person = queries.select_person(asked.db, user_id=link.user_id, session_id=None)
-    return person is not None and links.can_be_declined(link.purpose, person, person.now)
+    return person is not None and links.can_be_declined(link.purpose, person)
 
 
 def decline_sign_up(asked: Asked, token: str) -> bool:
@@ -23,7 +23,7 @@ def decline_sign_up(asked: Asked, token: str) -> bool:
     """
     with locked(asked, find_link(token, "signup")) as (act, link):
         person = link and person_of(act, link.user_id)
-        if not (link and person and links.can_be_declined(link.purpose, person, person.now)):
+        if not (link and person and links.can_be_declined(link.purpose, person)):
             return False
         queries.delete_link(act, id=link.id)
         if person.password_hash is None:
@@ -40,7 +40,7 @@ def decline_change(asked: Asked, token: str) -> bool:
     """Withdraw a first email, and return whether the link was good."""
     with locked(asked, find_link(token, "email_change")) as (act, link):
         person = link and person_of(act, link.user_id)
-        if not (link and person and links.can_be_declined(link.purpose, person, person.now)):
+        if not (link and person and links.can_be_declined(link.purpose, person)):
             return False
         if queries.withdraw_email(act, user_id=person.id, target=link.target):
             acts = ["email_change_declined"]

@@ -47,8 +47,8 @@ class Found:
 
     def is_good(self, row: "queries.SelectLink") -> bool:
         if self.id is not None:
-            return links.is_open_code(row, True, self.purposes, row.now)
-        return row.purpose in self.purposes and links.is_good_link(row, row.now)
+            return links.is_open_code(row, True, self.purposes)
+        return row.purpose in self.purposes and links.is_good_link(row)
 
     def users(self, on: Runner) -> list[str]:
         """Return the user, and the holder of the address, to lock both."""
@@ -93,9 +93,7 @@ def _judge(asked: Asked, given: TypedCode, purposes: Collection[str]) -> str | N
     here = asked.client["network"]
     with acts.begin(asked.db) as act:
         row = links.code_for_browser(queries.list_codes(act, target=given.address), given.browser_hash)
-        is_right = row is not None and links.is_open_code(
-            row, bytes(row.code_mac) in given.macs, purposes, row.now
-        )
+        is_right = row is not None and links.is_open_code(row, bytes(row.code_mac) in given.macs, purposes)
         guessed = row.id if row and row.purpose in purposes else given.address
         limits = [
             Limit("try", guessed, here, promises.TRIES, promises.MAIL_CODE_LIFETIME),

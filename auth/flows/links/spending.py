@@ -93,7 +93,7 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
             # Raised below: what is refused is spent, too.
-            refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
+            refusal = links.refusal_of_use(link.purpose, link.target, person)
             if refusal is None and link.purpose in one_time.CHANGES:
                 outcome = _use_for_change(asked, act, found, link, person, receiver, issue)
             elif refusal is None:
@@ -119,7 +119,7 @@ def _ask_hook(
         if link is None:
             raise ApiError("otp_expired")
         person = person_of(act, link.user_id)
-        refusal = links.refusal_of_use(link.purpose, link.target, person, person.now)
+        refusal = links.refusal_of_use(link.purpose, link.target, person)
         if refusal:
             queries.spend_link(act, id=link.id)
         elif not _is_for_client(asked, found, link, person, receiver):
@@ -238,7 +238,7 @@ def _confirm_address(
         proof = "magiclink"
     is_first = prove_address(act, person, kind, link.target, proof)
     is_shown = isinstance(receiver, ToBrowser) and receiver.is_shown
-    is_own = first_proof.is_own_sign_up(is_first=is_first, is_shown=is_shown, carries_data=link.is_of_sign_up)
+    is_own = first_proof.is_own_sign_up(link, is_first=is_first, is_shown=is_shown)
     has_password = link.password_hash is not None
     sets_password = first_proof.sets_password(
         cast(first_proof.ProvedBy, link.purpose), is_own=is_own, carries_password=has_password
@@ -247,7 +247,7 @@ def _confirm_address(
         queries.set_password(act, **owner, password_hash=link.password_hash)
     if is_own:
         queries.take_data_of_link(act, **owner, id=link.id)
-    elif is_disputed and users.is_unused_sign_up(user, person.now):
+    elif is_disputed and users.is_unused_sign_up(user):
         queries.forget_sign_up(act, **owner)
     if is_of_sign_up:
         queries.forget_password_of_link(act, id=link.id)
@@ -282,7 +282,7 @@ def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"
     old_address = person.email if kind == "email" else person.phone
     holder = holder_of(act, link.target, person.id)
-    if holder and users.is_replaced(holder, holder.now):
+    if holder and users.is_replaced(holder):
         queries.delete_user(act, user_id=holder.id, because="proved_by_other")
     new: dict[str, Any] = {f"new_{kind}": link.target}
     notify(asked, act, person, reason, **new)

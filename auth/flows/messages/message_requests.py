@@ -90,7 +90,7 @@ def recipient_of(tx: Transaction, purpose: str, address: str) -> Recipient:
     user = waiting if purpose in one_time.CHANGES else holder
     if user is None:
         return Recipient(None, False, holder)
-    return Recipient(user.id, links.is_due(purpose, user, holder, user.now), holder)
+    return Recipient(user.id, links.is_due(purpose, user, holder), holder)
 
 
 def write_requested(
@@ -121,7 +121,7 @@ def send_reauthentication_code(asked: Asked, browser_hash: bytes | None = None) 
     address = code_address(asked.live_caller())
     if not address:
         raise ApiError("reauthentication.validation_failed")
-    message, user_id = outgoing.Message(asked, address, link=False), asked.caller.user_id
+    message, user_id = outgoing.Message(asked, address, carries=["code"]), asked.caller.user_id
     quota = outgoing.take_quota(asked, address)
     with acts.on(asked.db, asked.caller.user_id) as act:
         admit_caller(asked, act)

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict, Unpack, cast
@@ -68,15 +68,14 @@ def own_url(settings: Settings, path: str, parameters: Mapping[str, str]) -> str
 
 
 class Message:
-    """An email or SMS, with its link and code. An SMS has no link unless it is a notice."""
+    """An email or SMS with what it `carries`. An SMS has no link unless it is a notice."""
 
     def __init__(
         self,
         asked: Asked,
         address: str,
         *,
-        link: bool = True,
-        code: bool = True,
+        carries: Collection[Literal["link", "code"]] = ("link", "code"),
         lifetime: int = promises.LINK_LIFETIME,
         is_notice: bool = False,
         channel: str | None = None,
@@ -84,8 +83,8 @@ class Message:
         is_mail = addresses.is_email(address)
         code_lifetime = promises.MAIL_CODE_LIFETIME if is_mail else promises.SMS_CODE_LIFETIME
         self.id = str(uuid.uuid4())
-        self.link = one_time.new_token() if link and (is_mail or is_notice) else None
-        self.code = one_time.code_of(self.link or one_time.new_token()) if code else None
+        self.link = one_time.new_token() if "link" in carries and (is_mail or is_notice) else None
+        self.code = one_time.code_of(self.link or one_time.new_token()) if "code" in carries else None
         self._asked, self._address = asked, address
         self._is_notice, self._channel = is_notice, channel
         self._token_id = str(uuid.uuid4()) if self.link or self.code else None
@@ -147,7 +146,7 @@ def notify(asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others
     The notice goes to the proved address. `others` are variables of the template.
     """
     if target := _target_of_notice(asked, tx, user, kind, others):
-        message = Message(asked, target, code=False, lifetime=promises.UNDO_LIFETIME, is_notice=True)
+        message = Message(asked, target, carries=["link"], lifetime=promises.UNDO_LIFETIME, is_notice=True)
         message.write_token(tx, user.id, "undo")
         message.write(tx, user.id, kind, **others)
 
@@ -157,7 +156,7 @@ def notify_without_link(
 ) -> None:
     """Do the same, without the link."""
     if target := _target_of_notice(asked, tx, user, kind, others):
-        message = Message(asked, target, link=False, code=False, is_notice=True)
+        message = Message(asked, target, carries=[], is_notice=True)
         message.write(tx, user.id, kind, **others)
 
 

@@ -186,7 +186,7 @@ def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> IssuedSes
         person = act.read(queries.select_person, user_id=passkey.user_id, session_id=None)
         if person is None:
             raise failed(WRONG_SIGNATURE)
-        if is_banned(person, person.now):
+        if is_banned(person):
             raise ApiError("user_banned")
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:

@@ -36,7 +36,7 @@ def end_session(asked: Asked, session_id: str) -> str | None:
         caller = admit_caller(asked, act)
         ended = queries.select_person(act, user_id=caller.id, session_id=session_id)
         session = ended and facts.own_session_of(ended)
-        if end_of_session(caller, session, asked.policy, caller.now):
+        if end_of_session(caller, session, asked.policy):
             return None
         ends.end(act, caller.id, session_id, "ended_by_user")
         audit.record(act, caller.id, caller.email, ["session_ended"], ["auth.logout"], session_id=session_id)

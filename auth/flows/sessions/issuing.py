@@ -106,7 +106,7 @@ def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Decidi
         phone=row.phone,
         phone_confirmed_at=row.phone_confirmed_at,
         app_metadata=row.app_metadata,
-        banned_until=row.banned_until if is_banned(row, row.now) else None,
+        banned_until=row.banned_until if is_banned(row) else None,
         is_anonymous=is_anonymous(row),
         created_at=row.created_at,
         providers=row.providers,
@@ -158,7 +158,7 @@ def _about_user(
     known = {"user_id": issue.user_id, "session_id": issue.decided_by}
     told = _deciding(asked.db, **known)
     row = queries.select_token(asked.db, **known) if told else None
-    if row is None or is_banned(row, row.now):
+    if row is None or is_banned(row):
         return issue
     named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
     added = named | {"timestamp": int(row.now.timestamp())}

@@ -77,7 +77,7 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
         # A ban may have ended the session while the refresh waited for its lock: after the wait,
         # `lock_session` reads again only the session.
         person = queries.select_person(asked.db, user_id=row.user_id, session_id=None)
-        if person is not None and is_banned(person, person.now):
+        if person is not None and is_banned(person):
             return ApiError("refresh.user_banned")
     return ApiError(refusal)
 
@@ -88,7 +88,7 @@ def renew(asked: Asked, act: Act, issue: Issue | None) -> IssuedSession:
     """
     own, interval = asked.caller.session_id, asked.parts.policy.reuse_interval
     row = found(act.lock(queries.lock_session, session_id=own, **asked.device), "session_not_found")
-    new = refreshed(row, row.counter, rotates=True, reuse_interval=interval, window=None, now=row.now)
+    new = refreshed(row, row.counter, rotates=True, reuse_interval=interval, window=None)
     queries.move_session(act, session_id=own, **_columns(new))
     return _session(asked, row, new.counter, issue)
 
@@ -123,7 +123,7 @@ def move(
     of the limit.
     """
     interval, now = asked.parts.policy.reuse_interval, row.now
-    new = refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window, now=now)
+    new = refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window)
     done = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
     if done:
         audit.record(act, row.user_id, None, [done], [], **details)

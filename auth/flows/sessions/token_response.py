@@ -123,7 +123,7 @@ def open_session(
     now, here = act.acted_at, asked.client["network"]
     seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
-    for id in sessions.sessions_beyond(person, facts.open_sessions_of(seen.sessions), most, policy, now):
+    for id in sessions.sessions_beyond(person, facts.open_sessions_of(seen.sessions), most, policy):
         ends.end(act, person.id, id, "too_many_sessions")
     columns = proof.columns(now)
     aal, amr = columns["aal"], columns["amr"]
@@ -292,7 +292,6 @@ def _verdict_on_code(
         facts.own_session_of(person),
         is_right=hmac.compare_digest(known.code_challenge, code_challenge),
         policy=asked.parts.policy,
-        now=person.now,
     )
 
 

@@ -194,7 +194,7 @@ def _user_of(
     person = act.read(queries.select_person, user_id=owner, session_id=None)
     if person is None:
         return _create_user(asked, act, identity, new_user_id)
-    if is_banned(person, person.now):
+    if is_banned(person):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}
     is_linked = queries.select_identity_of(act, **known, subject=identity.row["subject"]) is not None

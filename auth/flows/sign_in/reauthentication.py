@@ -71,7 +71,7 @@ def code_address(known: PersonFacts) -> str | None:
 def has_proof(asked: Asked, known: PersonFacts) -> bool:
     """Whether the caller's session has a recent proof."""
     session = facts.own_session_of(known)
-    return session is not None and proofs.has_proof(known, session, asked.policy, known.now)
+    return session is not None and proofs.has_proof(known, session, asked.policy)
 
 
 def proof_needed(asked: Asked, *wanted: WantedChange, level: Level | None = None) -> str | None:
@@ -155,7 +155,7 @@ def _refusal(
     removes = any(change.verb == "remove" for change in wanted)
     additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
     named = [each for change in wanted for each in proofs.changes_on(*change, additions)]
-    return proofs.refusal_of_changes(named, known, session, caller.aal, given, asked.policy, known.now)
+    return proofs.refusal_of_changes(named, known, session, caller.aal, given, asked.policy)
 
 
 def check_credential(asked: Asked, body: JsonObject, key: str = "reauthentication_needed") -> Proof:

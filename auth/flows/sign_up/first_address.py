@@ -40,7 +40,7 @@ def request_address(
     if lacks_address(caller):
         held = queries.find_holder(act, address=address)
         owner = queries.select_person(act, user_id=held.id, session_id=None)
-    is_taken = owner is not None and not gives_way(owner, owner.now)
+    is_taken = owner is not None and not gives_way(owner)
     kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id
     message.write_token(act, None if is_taken else caller.id, purpose, **columns)

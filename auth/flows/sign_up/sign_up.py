@@ -12,7 +12,7 @@ from auth.flows.sessions.issuing import IssuedSession, about_new
 from auth.flows.sessions.token_response import SignInProof, open_session, sign_in_user
 from auth.rules.first_proof import disputes_sign_up
 from auth.rules.messages import message_of_sign_up
-from auth.rules.users import is_unused_sign_up
+from auth.rules.users import AddressKind, is_unused_sign_up
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -126,7 +126,8 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
     """
     settings, email = asked.settings, columns["email"]
     address, purpose = (email, "signup") if email else (columns["phone"] or "", "sms_signup")
-    is_hidden = settings.confirm_required("email" if email else "phone")
+    address_kind: AddressKind = "email" if email else "phone"
+    is_hidden = settings.confirm_required(address_kind)
     message = outgoing.Message(asked, address, channel=body.get("channel"))
     password_hash, data = columns["password_hash"], columns["user_metadata"]
     link = TokenColumns(
@@ -152,19 +153,13 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
         owner_id = next(iter(owners), None)
         owner = act.read(queries.select_person, user_id=owner_id, session_id=None)
         is_created = owner_id == columns["user_id"]
-        is_unused = owner is not None and is_unused_sign_up(owner, owner.now)
+        is_unused = owner is not None and is_unused_sign_up(owner)
         is_repeated = is_hidden and is_unused and not is_created
         # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
         dispute(act, owner if is_repeated else None, password_hash=password_hash, user_metadata=data)
-        kind = message_of_sign_up(
-            is_mail=email is not None,
-            is_new=is_created,
-            is_repeated=is_repeated,
-            has_owner=owner is not None,
-            is_hidden=is_hidden,
-            # Beyond the quota no email is sent, and the sign-up could not be confirmed.
-            is_stopped=counted.refused_by is not None,
-        )
+        kind = message_of_sign_up(owner, address_kind, is_new=is_created, is_hidden=is_hidden)
+        # Beyond the quota no email is sent, and the sign-up could not be confirmed.
+        kind = "none" if counted.refused_by else kind
         has_secrets = kind == "signup"
         message.write_token(act, owner_id if has_secrets else None, purpose, **link)
         message.write(act, owner_id, kind, redirect_to=link["redirect_to"])
@@ -197,9 +192,7 @@ def dispute(
     same = queries.compare_sign_up(
         tx, user_id=owner_id, password_hash=password_hash, user_metadata=user_metadata or {}
     )
-    is_disputed = (
-        owner is not None and same is not None and disputes_sign_up(owner, **same._asdict(), now=owner.now)
-    )
+    is_disputed = owner is not None and same is not None and disputes_sign_up(owner, **same._asdict())
     queries.dispute_sign_up(tx, user_id=owner_id if is_disputed else None, password_hash=password_hash)
 
 

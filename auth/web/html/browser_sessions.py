@@ -58,7 +58,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     if row is None:
         return None
     policy = on_pages(latchkey.policy)
-    if tokens.refusal_of_session(row, row, None, row.aal, "session", policy, row.now):
+    if tokens.refusal_of_session(row, row, None, row.aal, "session", policy):
         return None
     if row.refreshed_at < row.now - _BETWEEN_WRITES:
         queries.keep_session(latchkey.db, session_id=row.session_id)
@@ -72,7 +72,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         is_admin=row.role == "admin",
         has_factor=has_factor(row),
         has_proof=is_fresh(proved_at(row), policy, row.now),
-        lacks_level=levels.lacks_level(row, row, row.aal, demanded, policy, row.now),
+        lacks_level=levels.lacks_level(row, row, row.aal, demanded, policy),
     )
 
 

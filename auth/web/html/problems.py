@@ -250,6 +250,5 @@ def show_no_page(error: HTTPException) -> Response:
             return redirect_to_own(start)
     if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
         return envelope(known)
-    missing = ApiError("not_found", headers=known.headers)
-    missing.status = known.status
+    missing = ApiError("not_found", status=known.status, headers=known.headers)
     return _answer(missing) if asks_for_page() else envelope(known)

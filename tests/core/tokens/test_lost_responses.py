@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,14 +16,20 @@ WINDOW = RefreshWindow(most=None, age=timedelta(minutes=5))
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Tokens(TokenState):
+    now: datetime
+
+
 class Service:
     """Sessions, each with a clock of its own. A refresh that is refused ends its session."""
 
     def __init__(self) -> None:
-        self._sessions: dict[int, tuple[TokenState | None, datetime]] = {}
+        self._sessions: dict[int, _Tokens | None] = {}
 
     def open_sessions(self, number: int) -> list[int]:
-        tokens = TokenState(
+        tokens = _Tokens(
+            now=_NOW,
             counter=0,
             used_counter=None,
             successor_counter=None,
@@ -33,30 +39,30 @@ class Service:
             echoes=None,
         )
         opened = range(len(self._sessions), len(self._sessions) + number)
-        self._sessions |= dict.fromkeys(opened, (tokens, _NOW))
+        self._sessions |= dict.fromkeys(opened, tokens)
         return list(opened)
 
     def refresh(self, session: int, counter: int) -> int | None:
         """Return the counter of the token that a refresh returns, or None after it has ended the session."""
-        tokens, now = self._sessions[session]
+        tokens = self._sessions[session]
         if tokens is None:
             return None
-        if refusal_of_refresh(tokens, counter, WINDOW, now):
-            self._sessions[session] = None, now
+        if refusal_of_refresh(tokens, counter, WINDOW):
+            self._sessions[session] = None
             return None
         new = refreshed(
-            tokens, counter, rotates=True, reuse_interval=timedelta(seconds=INTERVAL), window=WINDOW, now=now
+            tokens, counter, rotates=True, reuse_interval=timedelta(seconds=INTERVAL), window=WINDOW
         )
-        self._sessions[session] = new, now
+        self._sessions[session] = _Tokens(**asdict(new), now=tokens.now)
         return new.counter
 
     def pass_time(self, seconds: float, *sessions: int) -> None:
         for session in sessions:
-            tokens, now = self._sessions[session]
-            self._sessions[session] = tokens, now + timedelta(seconds=seconds)
+            if tokens := self._sessions[session]:
+                self._sessions[session] = replace(tokens, now=tokens.now + timedelta(seconds=seconds))
 
     def ended(self) -> int:
-        return sum(tokens is None for tokens, _now in self._sessions.values())
+        return sum(tokens is None for tokens in self._sessions.values())
 
     @contextmanager
     def taken_back(self) -> Iterator[None]:

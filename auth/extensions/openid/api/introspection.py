@@ -60,5 +60,4 @@ def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusa
         facts.client_of(row),
         callers.moment_of(known.expires_at),
         latchkey.policy,
-        row.now,
     )
