@@ -11,11 +11,11 @@ import structlog
 
 from auth.core.logs import ThrottledLog
 from auth.core.promises import FIRST_PAUSE, LONGEST_PAUSE
+from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import CannotOpen, Sealer, UnknownKey
 from auth.delivery import dev_inbox
 from auth.delivery.rendering import CannotRender, Templates
-from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from sql import Database, queries
 
 Claimed: TypeAlias = "queries.ClaimMessage | queries.ClaimEvent"

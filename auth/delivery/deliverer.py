@@ -15,12 +15,12 @@ import psycopg2
 import structlog
 
 from auth.core import promises
+from auth.core.sender import EVENT_CHANNEL, Sender, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE, Attempts, Claimed, FailureLog
 from auth.delivery.rendering import load_templates
-from auth.delivery.senders.sender import EVENT_CHANNEL, Sender, one_line
 from sql import Database, queries
 from sql.notifications import Notifications
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from auth.core.sender import RenderedMessage
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
-from auth.delivery.senders.sender import RenderedMessage
 from sql import Database, queries
 
 KEPT = 500

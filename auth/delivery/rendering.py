@@ -13,11 +13,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from auth.core import promises
+from auth.core.sender import RenderedMessage
 from auth.core.settings import Settings, SettingsError, brand
 from auth.core.settings.logo_size import is_wide
 from auth.core.text import catalogues, languages, masking, names
 from auth.core.text.user_agents import browser_and_system
-from auth.delivery.senders.sender import RenderedMessage
 from sql import queries
 
 # A row of the outbox, or a sample of one.

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from auth.core.checks import Check
     from auth.core.providers.client import Provider
+    from auth.core.sender import Sender
     from auth.core.tokens.derived_keys import Sealer
-    from auth.delivery.senders.sender import Sender
-    from auth.web.asked import Asked
     from sql import Database, queries
 
 
@@ -49,10 +48,23 @@ class Candidate:
     provider: str | None = None
 
 
+class HookContext(Protocol):
+    """What a hook knows of the request or command that asks it."""
+
+    @property
+    def client(self) -> Mapping[str, Any]: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def db(self) -> "Database": ...
+    def note_details(self, **details: object) -> None:
+        """Note details for the audit log, in case the request is refused."""
+
+
 # Refuses a candidate. Call it outside any transaction.
-AdmissionHook = Callable[["Asked", Candidate], None]
+AdmissionHook = Callable[[HookContext, Candidate], None]
 # Returns the claims to sign, from the claims and how the user authenticated. Call it outside any transaction.
-TokenHook = Callable[["Asked", dict[str, Any], str], dict[str, Any]]
+TokenHook = Callable[[HookContext, dict[str, Any], str], dict[str, Any]]
 
 
 class Extension(Protocol):

@@ -93,6 +93,11 @@ class Asked:
         """The policy for the caller. Access tokens expire, but not the sessions of browsers."""
         return on_pages(self.parts.policy) if self.is_browser else self.parts.policy
 
+    def note_details(self, **details: object) -> None:
+        """Note details for the audit log, in case the request is refused."""
+        known = self.noted.subject or self.noted.note(user_id=self.user.user_id if self.user else None)
+        known["details"] |= details
+
     def admit_reader(self, row: F | None, level: Level | None = None) -> F:
         """Return the row of a statement that reads `caller_facts`. Refuse one below the route's level."""
         return callers.admit_reader(row, self.caller, level or self.level, self.parts.policy)

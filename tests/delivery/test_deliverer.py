@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 from structlog.testing import capture_logs
 
+from auth.core.sender import Sender, TryLater
 from auth.core.settings.constants import statement_constants
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
-from auth.delivery.senders.sender import Sender, TryLater
 from auth.flows.messages import outgoing
 from sql import Database
 from tests.support.deliverers import RunningDeliverer

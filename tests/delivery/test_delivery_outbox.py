@@ -5,10 +5,10 @@ import re
 import pytest
 
 from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
+from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders.sender import RefusedByServer, TryLater
 from tests.support.answers import DAY
 from tests.support.environment import secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder

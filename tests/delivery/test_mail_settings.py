@@ -8,11 +8,12 @@ import socket
 
 import pytest
 
+from auth.core.sender import TryLater
 from auth.core.settings import SettingsError
 from auth.core.settings.values import urls
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import ConsoleSender, TryLater
+from auth.delivery.senders.channels import ConsoleSender
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import SmtpSender
 from auth.extensions.hooks.message_hooks import HookSender

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from auth.delivery.senders.sender import RefusedByServer, TryLater
+from auth.core.sender import RefusedByServer, TryLater
 from tests.support.cases import cases
 from tests.support.outbox import message
 from tests.support.processes import free_port

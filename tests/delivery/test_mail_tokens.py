@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from joserfc import jwk, jwt
 from structlog.testing import capture_logs
 
+from auth.core.sender import TryLater
 from auth.core.settings import SettingsError
 from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import TryLater
 from auth.delivery.senders.smtp_tokens import SmtpTokens
 from auth.ops.processes.start_checks import check_files
 from tests.support.cases import cases

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from auth.delivery.senders.sender import RefusedByServer, TryLater
+from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery.senders.sms import TwilioSender
 from tests.support.cases import cases
 from tests.support.deliverers import deliver_due

@@ -10,8 +10,8 @@ import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
+from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders.sender import RefusedByServer, TryLater
 from auth.extensions.webhooks.events import EventSender, as_message
 from sql import queries
 from tests.support.answers import A_TIMESTAMP

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from auth.core.sender import Sender
 from auth.delivery.deliverer import Deliverer
-from auth.delivery.senders.sender import Sender
 from tests.support.processes import wait_until
 from tests.support.smtp_server import MailServer
 

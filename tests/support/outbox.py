@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from auth.delivery.senders.sender import RenderedMessage, Sender
+from auth.core.sender import RenderedMessage, Sender
 
 # The secrets of most messages in tests.
 TOKEN, CODE = "T" * 43, "123456"

@@ -1,18 +1,29 @@
-"""The senders that the settings choose."""
+"""The senders that the settings choose, with the one that needs no server."""
 
 from collections.abc import Callable
 from email.headerregistry import Address
 from urllib.parse import urlsplit
 
 from auth import extensions
+from auth.core.sender import RenderedMessage, Sender
 from auth.core.settings import Settings
 from auth.core.settings.values import urls
 from auth.core.tokens.derived_keys import Sealer
-from auth.delivery.senders.sender import ConsoleSender, Sender
 from auth.delivery.senders.sms import TwilioSender
 from auth.delivery.senders.smtp import REPLY_TIMEOUT, SmtpSender, hostname_for
 from auth.delivery.senders.smtp_tokens import SmtpTokens
 from sql import Database
+
+
+class ConsoleSender(Sender):
+    """Prints messages on standard output, for development. The log, which is kept and shipped, gets none."""
+
+    def send(self, recipient: str, message: RenderedMessage) -> str:
+        # The rule separates it from the lines of the log.
+        rule = "=" * 72
+        subject = f"Subject: {message.subject}\n" if message.subject else ""
+        print(f"\n{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n\n", end="", flush=True)
+        return "standard output"
 
 
 def senders(

@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 
 from auth.core import promises
 from auth.core.net.sockets import Deadline, why
-from auth.delivery.senders.sender import TryLater
+from auth.core.sender import TryLater
 
 if TYPE_CHECKING:
     import requests

@@ -3,9 +3,9 @@
 from urllib.parse import urlencode
 
 from auth.core import promises
+from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 from auth.core.settings import Settings
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 
 # Statuses that blame the message, not the account.
 _REFUSALS = {400, 422}

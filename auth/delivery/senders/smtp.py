@@ -18,8 +18,8 @@ from email.utils import format_datetime
 
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import Deadline, tls, why
+from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.core.settings.values.urls import SmtpServer
-from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.delivery.senders.smtp_tokens import SmtpTokens
 
 # Seconds. The reply timeout applies to connecting too.

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from auth.core.providers import said
+from auth.core.sender import TryLater
 from auth.core.settings import Settings
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import TryLater
 
 _MARGIN = 60  # seconds; a token is not used this shortly before its end
 _ASSERTION_LIFETIME = 240

@@ -7,8 +7,8 @@ from urllib.parse import urlencode, urlsplit
 
 from auth.core.logs import ThrottledLog
 from auth.core.net import webhook_urls
+from auth.core.sender import TryLater
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import TryLater
 from auth.web import g
 from auth.web.application import FORM
 from auth.web.context import latchkey

@@ -4,10 +4,10 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response
 
+from auth.core.sender import RenderedMessage
 from auth.core.text.catalogues import DEFAULT
 from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import RenderedMessage
 from auth.flows.history import timeline
 from auth.web import fields, schemas
 from auth.web.context import latchkey

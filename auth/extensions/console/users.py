@@ -7,7 +7,7 @@ from flask import Blueprint, Response
 from psycopg2.errors import QueryCanceled
 
 from auth.core.text.labels import counted
-from auth.flows import counts
+from auth.flows import failure_counts
 from auth.flows.admin import searches
 from auth.web import fields
 from auth.web.context import latchkey
@@ -115,7 +115,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         rows, is_last = _page(order, wanted, among, query.get("after"))
         if rows:
             break
-    locks = counts.locks(latchkey.settings)
+    locks = failure_counts.locks(latchkey.settings)
     users = queries.describe_users(latchkey.db, ids=[row.id for row in rows], locks=locks)
     address = whole_address(text) if is_first else None
     count = None if among is None else len(among)
@@ -148,7 +148,7 @@ def _chosen_readings(query: dict[str, str]) -> dict[str, Filters]:
 def _filters(query: dict[str, str]) -> Filters:
     filters: Filters = {name: query[name] for name in ("status", "provider") if query.get(name)}
     if query.get("status") == "locked":
-        filters["locks"] = counts.locks(latchkey.settings)
+        filters["locks"] = failure_counts.locks(latchkey.settings)
     if "factor" in query:
         filters["has_factor"] = query["factor"] == "yes"
     return filters | _SIGNED_IN[query.get("signed_in", "")][1]

@@ -8,8 +8,8 @@ from auth.extensions import AdmissionHook, Extension, TokenHook
 
 if TYPE_CHECKING:
     from auth.core.checks import Check
+    from auth.core.sender import Sender
     from auth.core.tokens.derived_keys import Sealer
-    from auth.delivery.senders.sender import Sender
     from sql import Database
 
 

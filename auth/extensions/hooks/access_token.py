@@ -13,10 +13,10 @@ import psycopg2
 
 from auth.core.settings.values.hooks import Hook
 from auth.core.tokens.access_tokens import SERVICE_ROLES
+from auth.extensions import HookContext
 from auth.extensions.hooks import http_hooks, turns
 from auth.extensions.hooks.http_hooks import HookFailed
 from auth.flows.sessions.issuing import OWN_CLAIMS
-from auth.web.asked import Asked
 from sql import Transaction, queries
 
 # A hook returns these unchanged, or omits them for a small token.
@@ -27,24 +27,23 @@ _TYPES = dict.fromkeys(_NEEDED, str) | {"app_metadata": dict, "user_metadata": d
 MOST_BYTES = 23 * 1024
 
 
-def ask(hook: Hook, asked: Asked, claims: Mapping[str, object], method: str) -> dict[str, Any]:
+def ask(hook: Hook, context: HookContext, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
 
     Refuse if the hook refuses or fails. Call it outside any transaction.
     """
-    user_id, event = str(claims["sub"]), event_of(asked, hook, claims, method)
-    asked.noted.note(user_id=user_id)
-    with turns.asking(asked, hook, user_id):
+    user_id, event = str(claims["sub"]), event_of(context, hook, claims, method)
+    with turns.asking(context, hook, user_id):
         if hook.function:
-            with asked.db.transaction() as tx:
+            with context.db.transaction() as tx:
                 return checked(hook.name, claims, call_function(tx, hook.name, hook.function, event))
         return checked(hook.name, claims, http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event))
 
 
-def event_of(asked: Asked, hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
+def event_of(context: HookContext, hook: Hook, claims: Mapping[str, object], method: str) -> dict[str, Any]:
     """Return the request to the hook."""
     members = {"user_id": claims["sub"], "claims": claims, "authentication_method": method}
-    return {"metadata": turns.metadata(asked, hook), **members}
+    return {"metadata": turns.metadata(context, hook), **members}
 
 
 def call_function(

@@ -4,25 +4,24 @@ import uuid
 from typing import Any
 
 from auth.core.settings.values.hooks import Hook
-from auth.extensions import Candidate
+from auth.extensions import Candidate, HookContext
 from auth.extensions.hooks import http_hooks, turns
-from auth.web.asked import Asked
 
 
-def ask(hook: Hook, asked: Asked, candidate: Candidate) -> None:
+def ask(hook: Hook, context: HookContext, candidate: Candidate) -> None:
     """Ask the hook about a user. Refuse if it refuses or fails."""
-    with turns.asking(asked, hook, asked.client["network"] or ""):
-        http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event_of(asked, hook, candidate))
+    with turns.asking(context, hook, context.client["network"] or ""):
+        http_hooks.ask(hook, f"msg_{uuid.uuid4()}", event_of(context, hook, candidate))
 
 
-def event_of(asked: Asked, hook: Hook, candidate: Candidate) -> dict[str, Any]:
+def event_of(context: HookContext, hook: Hook, candidate: Candidate) -> dict[str, Any]:
     """Return the request to the hook."""
     email, phone = candidate.email, candidate.phone
     provider = candidate.provider or ("email" if email else "phone" if phone else None)
-    metadata = turns.metadata(asked, hook)
+    metadata = turns.metadata(context, hook)
     user = {
         "id": candidate.id,
-        "aud": asked.settings.jwt_audience,
+        "aud": context.settings.jwt_audience,
         "role": "authenticated",
         "email": email or "",
         "phone": (phone or "").removeprefix("+"),

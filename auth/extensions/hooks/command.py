@@ -14,8 +14,8 @@ import click
 from auth.cli import Unusable, acting, found_user, json_option, show
 from auth.core import promises
 from auth.core.net.webhook_urls import new_secret
+from auth.core.sender import RenderedMessage
 from auth.core.settings.values.hooks import NAMES, Hook
-from auth.delivery.senders.sender import RenderedMessage
 from auth.extensions import Candidate
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused

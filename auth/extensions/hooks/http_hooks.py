@@ -7,9 +7,9 @@ from typing import Any
 from auth.core import json_bodies
 from auth.core.net import webhook_urls
 from auth.core.promises import HOOK_TIMEOUT
+from auth.core.sender import TryLater, one_line
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import TryLater, one_line
 
 # Statuses of servers that are down or overloaded.
 _DOWN = {429, 502, 503, 504}

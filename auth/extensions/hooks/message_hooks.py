@@ -9,9 +9,9 @@ from typing import Any
 import psycopg2
 
 from auth.core import promises
+from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 from auth.core.settings import Settings
 from auth.core.settings.values.hooks import Hook
-from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 from auth.extensions.hooks import http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from sql import Database, queries

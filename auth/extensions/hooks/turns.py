@@ -12,10 +12,10 @@ import structlog
 
 from auth.core import promises
 from auth.core.net.sockets import wait_for
+from auth.core.sender import one_line
 from auth.core.settings.values.hooks import Hook
-from auth.delivery.senders.sender import one_line
+from auth.extensions import HookContext
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
-from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
@@ -27,7 +27,7 @@ _semaphores: "WeakValueDictionary[tuple[Hook, str | None], BoundedSemaphore]" = 
 
 
 @contextmanager
-def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
+def asking(context: HookContext, hook: Hook, subject: str) -> Iterator[None]:
     """Wait until no other call for the same subject, a user or else a network, is in progress.
 
     This also limits the calls of a slow hook, and of one that causes calls of itself. A hook never fails
@@ -43,21 +43,20 @@ def asking(asked: Asked, hook: Hook, subject: str) -> Iterator[None]:
         try:
             yield
         except HookFailed as failure:
-            _log_answer(asked, "hook_failed", hook.name, one_line(failure.reason))
+            _log_answer(context, "hook_failed", hook.name, one_line(failure.reason))
             raise unavailable("hook_failed") from failure
         except HookRefused as refusal:
             message = one_line(refusal.message)
-            _log_answer(asked, "hook_refused", hook.name, f"{refusal.status} {message}")
+            _log_answer(context, "hook_refused", hook.name, f"{refusal.status} {message}")
             raise ApiError("hook_refused", status=refusal.status, message=message) from refusal
 
 
-def metadata(asked: Asked, hook: Hook) -> dict[str, str]:
+def metadata(context: HookContext, hook: Hook) -> dict[str, str]:
     """Return the `metadata` of each request."""
-    now, ip = datetime.now(UTC).isoformat(), asked.client["ip"] or ""
+    now, ip = datetime.now(UTC).isoformat(), context.client["ip"] or ""
     return {"uuid": str(uuid.uuid4()), "time": now, "name": hook.name, "ip_address": ip}
 
 
-def _log_answer(asked: Asked, event: str, hook: str, said: str) -> None:
+def _log_answer(context: HookContext, event: str, hook: str, said: str) -> None:
     log.warning(event, hook=hook, said=said)
-    known = asked.noted.subject or asked.noted.note(user_id=asked.user.user_id if asked.user else None)
-    known["details"] |= {"hook": hook, "said": said}
+    context.note_details(hook=hook, said=said)

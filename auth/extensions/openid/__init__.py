@@ -8,8 +8,8 @@ from auth.extensions import Extension, Waiting
 if TYPE_CHECKING:
     from flask import Flask
 
+    from auth.core.sender import Sender
     from auth.core.tokens.derived_keys import Sealer
-    from auth.delivery.senders.sender import Sender
     from sql import Database, queries
 
 

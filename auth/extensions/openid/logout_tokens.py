@@ -10,11 +10,11 @@ from auth.core.keys.key_ring import KeyRing
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net import webhook_urls
 from auth.core.promises import HTTP_TIMEOUT
+from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.client_tokens import ClientTokens, sid_of
 from auth.core.tokens.derived_keys import Sealer
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from sql import Database, queries
 
 CHANNEL = "logout"

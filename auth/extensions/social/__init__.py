@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Social(Extension):
-    api = ("oauth", "identities")
+    api = ("oauth", "linking")
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
         from auth.extensions.social import id_token_grant

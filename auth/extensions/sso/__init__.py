@@ -15,14 +15,14 @@ class Sso(Extension):
     command = "providers"
 
     def find_provider(self, name: str) -> "Provider | None":
-        from auth.extensions.sso import finding
+        from auth.extensions.sso import lookup
 
-        return finding.find(name)
+        return lookup.find(name)
 
     def provider_of(self, email: str) -> str | None:
-        from auth.extensions.sso import finding
+        from auth.extensions.sso import lookup
 
-        return finding.provider_of(email)
+        return lookup.provider_of(email)
 
 
 EXTENSION = Sso

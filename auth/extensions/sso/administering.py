@@ -13,7 +13,7 @@ from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError, customers
 from auth.core.text.names import PREFIX
-from auth.extensions.sso import finding
+from auth.extensions.sso import lookup
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
@@ -52,7 +52,7 @@ class KnownProvider(NamedTuple):
 
 
 def found_provider(asked: Asked, name: str) -> "queries.SelectIdentityProvider":
-    return found(finding.select(asked.db, name), "custom_provider_not_found")
+    return found(lookup.select(asked.db, name), "custom_provider_not_found")
 
 
 def described(

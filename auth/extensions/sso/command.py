@@ -8,7 +8,7 @@ import click
 from auth.cli import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
 from auth.core.addresses import canonical_typed_email
 from auth.extensions.sso import administering
-from auth.extensions.sso.finding import IDENTIFIER
+from auth.extensions.sso.lookup import IDENTIFIER
 from auth.extensions.sso.routes import PROVIDER_CHANGE, NewProvider
 from auth.web.input import check
 

@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 
 from auth.core.text.labels import counted
 from auth.extensions.sso import administering
-from auth.extensions.sso.finding import IDENTIFIER
+from auth.extensions.sso.lookup import IDENTIFIER
 from auth.extensions.sso.routes import PROVIDER_CHANGE, NewProvider
 from auth.web import fields
 from auth.web.asked import current_asked

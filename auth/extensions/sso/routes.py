@@ -6,7 +6,7 @@ from typing import TypeAlias
 from flask import Blueprint, Response, jsonify
 from marshmallow import ValidationError, validates_schema
 
-from auth.extensions.sso import administering, finding
+from auth.extensions.sso import administering, lookup
 from auth.flows.messages.outgoing import own_url
 from auth.web import fields, guard, schemas
 from auth.web.application import redirect
@@ -79,9 +79,9 @@ def sso() -> Response:
     if "provider_id" in body:
         if not is_uuid(body["provider_id"]):
             raise ApiError("validation_failed", "provider_id: must be a UUID")
-        row = found(finding.select(latchkey.db, body["provider_id"]), "id.sso_provider_not_found")
+        row = found(lookup.select(latchkey.db, body["provider_id"]), "id.sso_provider_not_found")
     elif "domain" in body:
-        row = found(finding.of_domain(body["domain"]), "sso_provider_not_found")
+        row = found(lookup.of_domain(body["domain"]), "sso_provider_not_found")
     else:
         raise ApiError("none.validation_failed")
     if not row.enabled:

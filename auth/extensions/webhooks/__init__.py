@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from auth.extensions import Extension
 
 if TYPE_CHECKING:
+    from auth.core.sender import Sender
     from auth.core.tokens.derived_keys import Sealer
-    from auth.delivery.senders.sender import Sender
     from sql import Database
 
 
@@ -17,7 +17,7 @@ class Webhooks(Extension):
 
     def senders(self, db: "Database | None", sealer: "Sealer | None") -> "Mapping[str, Sender]":
         """Return the sender of events, which needs the database."""
-        from auth.delivery.senders.sender import EVENT_CHANNEL
+        from auth.core.sender import EVENT_CHANNEL
         from auth.extensions.webhooks.events import EventSender
 
         if db is None or sealer is None:

@@ -14,12 +14,12 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from auth.cli import acting, ask, json_option, open_parts, prints_json, show, yes_option
 from auth.core import promises
 from auth.core.net import webhook_urls
+from auth.core.sender import TryLater
 from auth.core.settings.values import urls
 from auth.core.settings.values.validators import sentence
 from auth.core.text.labels import label
 from auth.core.text.moments import clock
 from auth.delivery.senders import http_post
-from auth.delivery.senders.sender import TryLater
 from auth.flows.admin import webhooks
 from auth.web.errors import ApiError
 from sql import queries

@@ -8,7 +8,7 @@ from itertools import chain
 
 from auth.core import addresses, typed
 from auth.core.text import labels
-from auth.flows import counts
+from auth.flows import failure_counts
 from auth.flows.admin import targets
 from auth.flows.admin.searches import Filters
 from auth.web.asked import Asked
@@ -50,7 +50,7 @@ def pages(asked: Asked, filters: Filters) -> Iterator[list["queries.DescribeUser
         with targets.act(asked) as act:
             queries.bound_search(act, seconds=_LONGEST, in_order=False)
             ids = [row.id for row in queries.list_user_ids(act, filters=filters, after=after, most=_PAGE)]
-            rows = queries.describe_users(act, ids=ids, locks=counts.locks(asked.settings))
+            rows = queries.describe_users(act, ids=ids, locks=failure_counts.locks(asked.settings))
         if not ids:
             return
         yield rows

@@ -8,7 +8,7 @@ from marshmallow.fields import Nested
 
 from auth.core import json_bodies
 from auth.core.json_bodies import JsonObject
-from auth.flows import counts
+from auth.flows import failure_counts
 from auth.flows.account import removal
 from auth.flows.admin import links, messages, searches, users
 from auth.flows.admin.schemas import AnyUser, AnyUserChange
@@ -210,5 +210,6 @@ def get_timeline(user_id: str) -> Response:
     is_within = place["page_offset"] < known.total
     rows = queries.list_timeline(latchkey.db, user_id=user_id, **place) if is_within else []
     items = json.dumps([timeline.item(row) for row in rows])
-    limits = json.dumps(counts.against(latchkey.settings, latchkey.db, [user_id, *(known.addresses or [])]))
+    subjects = [user_id, *(known.addresses or [])]
+    limits = json.dumps(failure_counts.against(latchkey.settings, latchkey.db, subjects))
     return paginated(items, known.total, query, limits=limits)

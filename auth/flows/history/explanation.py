@@ -10,7 +10,7 @@ from auth.core.text import names
 from auth.core.text.labels import quoted
 from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
-from auth.flows import counts
+from auth.flows import failure_counts
 from auth.flows.history import timeline
 from sql import Database, queries
 
@@ -47,14 +47,14 @@ _NO_WAY = SignInObstacle("no address, provider or passkey that is turned on", "A
 
 @dataclass(frozen=True)
 class Explanation:
-    """`ways` are the sign-in methods that work, even during a lock; `limits` those of auth/flows/counts.py.
+    """`ways` are the sign-in methods that work, even during a lock; `limits` those of failure_counts.py.
 
     `claims` are the claims of `AUTH_TOKEN_CLAIMS` in the next access token, without those of its session.
     """
 
     ways: list[str]
     obstacles: list[SignInObstacle]
-    limits: list[counts.Count]
+    limits: list[failure_counts.Count]
     claims: dict[str, Any]
     claims_problem: str | None
     is_locked: bool
@@ -63,7 +63,7 @@ class Explanation:
 def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> Explanation:
     """Explain a row of `select_summary`."""
     known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
-    limits = counts.against(settings, db, [user.id, *known])
+    limits = failure_counts.against(settings, db, [user.id, *known])
     by_customer, of_customer = _customers(settings, db, user)
     ways = [] if user.banned_until else [*_ways(settings, user), *by_customer]
     locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
@@ -161,7 +161,7 @@ def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Si
             yield SignInObstacle(text, "They can add one in their account after they sign in.")
 
 
-def _locks(limits: list[counts.Count], ways: list[str]) -> Iterator[SignInObstacle]:
+def _locks(limits: list[failure_counts.Count], ways: list[str]) -> Iterator[SignInObstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
             left = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)

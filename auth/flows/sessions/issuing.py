@@ -173,6 +173,7 @@ def _about_user(
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
     )
+    asked.noted.note(user_id=issue.user_id)
     answer = hook(asked, compose(asked.parts, token), reason or amr[-1]["method"])
     return replace(issue, decides=told, answer=answer)
 
@@ -186,6 +187,7 @@ def about_key(
     row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
     if row is None:
         return issue
+    asked.noted.note(user_id=user_id)
     answer = hook(asked, compose_with(row.user_object), "api_key")
     return replace(issue, decides=told, answer=answer)
 

@@ -11,7 +11,7 @@ from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
 from auth.core.text.moments import clock
-from auth.flows import counts
+from auth.flows import failure_counts
 from auth.flows.admin.user_actions import ACTIONS, name_of
 from auth.flows.history import explanation, timeline
 from auth.flows.history.explanation import SignInObstacle
@@ -83,7 +83,7 @@ def _about_user(latchkey: Latchkey, user: "queries.SelectSummary") -> dict[str, 
 def _about_address(latchkey: Latchkey, address: str) -> dict[str, Any]:
     pending = queries.list_pending_users(latchkey.db, address=address)
     messages = queries.list_messages_to(latchkey.db, recipient=address, most=_MAX_LINES)
-    limits = counts.against(latchkey.key_ring.settings, latchkey.db, [address])
+    limits = failure_counts.against(latchkey.key_ring.settings, latchkey.db, [address])
     if not (pending or limits or messages):
         raise Unusable(
             f"Nothing is known about {address}: no user has it, and it got no messages in 30 days."

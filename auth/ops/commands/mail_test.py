@@ -6,9 +6,9 @@ import click
 
 from auth.cli import Unusable, json_option, load_service_settings, load_settings, show
 from auth.core import addresses
+from auth.core.sender import DeliveryFailure, RenderedMessage
 from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import ConsoleSender, DeliveryFailure, RenderedMessage
 from auth.ops.doctor import mail_steps
 
 _SET_IT = "  Set the server: AUTH_SMTP_URL=smtp://user:password@host:587"
@@ -58,6 +58,6 @@ def command(address: str, sends_all: bool, unit: str | None, language: str) -> N
         raise click.ClickException(f"{problem}\n  {remedy}") from None
     finally:
         sender.close()
-    if isinstance(sender, ConsoleSender) and settings.smtp_url is None:
+    if isinstance(sender, channels.ConsoleSender) and settings.smtp_url is None:
         raise Unusable(f"There is no mail server, so the email was printed, not sent.\n{_SET_IT}")
     show({"to": address, "response": response}, f"Sent to {address}: {response}")

@@ -10,7 +10,7 @@ import click
 from marshmallow import ValidationError
 
 from auth.cli import Unusable, acting, ask, found_user, json_option, printable, prints_json, show, yes_option
-from auth.flows import counts
+from auth.flows import failure_counts
 from auth.flows.admin import lists, messages, searches
 from auth.flows.admin.user_actions import ACTIONS, UserAction, name_of
 from auth.flows.passkeys import passkeys
@@ -83,7 +83,7 @@ def find(text: str) -> None:
                     f"More than {_MOST_FOUND} users match {text}. Add a word, or the whole address."
                 )
             raise Unusable(f"No users match {text}. Try the start of a name or an address.")
-        rows = queries.describe_users(asked.db, ids=ids, locks=counts.locks(asked.settings))
+        rows = queries.describe_users(asked.db, ids=ids, locks=failure_counts.locks(asked.settings))
         for user in sorted(rows, key=name_of):
             _show_line(user)
 

@@ -6,9 +6,9 @@ import dns.resolver
 from auth.core.checks import NOT_PUBLIC, Context, Failure, NotChecked, check
 from auth.core.net.networks import is_loopback
 from auth.core.net.sockets import NO_ANSWER
+from auth.core.sender import TryLater
 from auth.core.settings.values import urls
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import TryLater
 from auth.ops.doctor import mail_steps
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from auth.delivery.senders.sender import DeliveryFailure
+from auth.core.sender import DeliveryFailure
 
 _REMEDY_OF_PASSWORDS = (
     "Correct the user and password, percent-encoded: AUTH_SMTP_URL=smtp://user:password@host:587"

@@ -16,10 +16,10 @@ from psycopg2.extras import Json
 
 from auth.core.factors import totp
 from auth.core.net.webhook_urls import EVENTS, new_secret
+from auth.core.sender import EVENT_CHANNEL, RenderedMessage, Sender
 from auth.core.tokens import one_time
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
-from auth.delivery.senders.sender import EVENT_CHANNEL, RenderedMessage, Sender
 from auth.extensions import TokenHook
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events

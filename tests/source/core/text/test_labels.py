@@ -6,7 +6,7 @@ import pytest
 
 from auth.core.net import webhook_urls as webhooks
 from auth.core.text import labels
-from auth.flows import counts
+from auth.flows import failure_counts
 from sql import schema
 from tests.delivery.test_mail_templates import TEMPLATES
 
@@ -46,8 +46,8 @@ def reasons_of_deletions() -> set[str]:
         ("actors", allowed("audit_log_actor_check") - {"user", "anonymous"}),
         ("messages", KINDS | allowed("one_time_tokens_purpose_check")),
         ("because", reasons_of_deletions()),
-        ("counts", set(counts.KINDS)),
-        ("used_up", {*counts.KINDS.values(), "strangers"}),
+        ("counts", set(failure_counts.KINDS)),
+        ("used_up", {*failure_counts.KINDS.values(), "strangers"}),
         (("acts", "refused"), documented_actions()),
     ],
 )

@@ -1,4 +1,4 @@
-"""The interface of senders, and the senders that need no server."""
+"""The interface of what sends the messages of a channel, and the messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,17 +80,6 @@ class Sender:
 
     def close(self) -> None:
         """Close all connections."""
-
-
-class ConsoleSender(Sender):
-    """Prints messages on standard output, for development. The log, which is kept and shipped, gets none."""
-
-    def send(self, recipient: str, message: RenderedMessage) -> str:
-        # The rule separates it from the lines of the log.
-        rule = "=" * 72
-        subject = f"Subject: {message.subject}\n" if message.subject else ""
-        print(f"\n{rule}\nTo: {recipient}\n{subject}\n{message.text}{rule}\n\n", end="", flush=True)
-        return "standard output"
 
 
 def one_line(text: str, *secrets: str | None) -> str:
