@@ -7,7 +7,8 @@ All acts lock in this order, so that they never wait for each other in a circle:
 2. providers of customers, then applications
 3. users, by id: FOR UPDATE, because a new email would deadlock with a weaker lock
 4. the administrators
-5. rows of a locked user: links, codes, sessions, requests
+5. organisations, by id: they guard their owners and requirements. A membership is a row of its user
+6. rows of a locked user: links, codes, sessions, requests
 
 A refresh locks its session alone: what ends a user ends the rows of the sessions, too. A session that it
 must end is ended by another act, which locks the user first.
@@ -56,7 +57,7 @@ Find = Callable[[Runner], Iterable[str | None]]
 _TRIES = 3
 # An act has nothing slow to do between two statements.
 _BEGIN = f"{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = '3s'"
-_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _REST = range(6)
+_COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _ORGANIZATIONS, _REST = range(7)
 
 
 class _Moved(psycopg2.DatabaseError):
@@ -142,6 +143,11 @@ class Act(Transaction):
         self._follow(_ADMINISTRATORS)
         queries.lock_administrators(self)
 
+    def lock_organizations(self, ids: Iterable[str]) -> None:
+        """Lock organisations, to change what decides about their members."""
+        self._follow(_ORGANIZATIONS)
+        queries.lock_organizations(self, ids=sorted(ids))
+
     def lock_request(self, id: str | None) -> None:
         """Lock an authorization request, of a browser or device, which may have no user yet."""
         self._follow(_REST)
@@ -153,7 +159,7 @@ class Act(Transaction):
         return self.read(lock, *args, **given)
 
     def _follow(self, place: int) -> None:
-        if place < self._last or (place == self._last == _USERS):
+        if place < self._last or (place == self._last and place in (_USERS, _ORGANIZATIONS)):
             raise RuntimeError("an act must lock in the order of sql/acts.py")
         self._last = place
 

@@ -27,8 +27,8 @@ WITH created AS (
 )
 SELECT (users).id FROM created;
 
--- name: select_any_user(id uuid, audience text) -> row?
-SELECT shown.user_object FROM users AS u CROSS JOIN user_object_for(u, :audience) AS shown WHERE u.id = :id;
+-- name: select_any_user(id uuid, audience text, with_organizations boolean) -> row?
+SELECT shown.user_object FROM users AS u CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown WHERE u.id = :id;
 
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
@@ -70,7 +70,7 @@ SELECT count(*) AS found
  WHERE is_listed(u, NULL, NULL, :q);
 
 -- name: list_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
---                  page_size integer, page_offset bigint, most integer, audience text) -> row
+--                  page_size integer, page_offset bigint, most integer, audience text, with_organizations boolean) -> row
 -- Reads users in their order until the page is full, and others until it has counted `most`. Of `coalesce`,
 -- Postgres expects that it finds many users, and uses no index.
 WITH page AS (
@@ -96,7 +96,7 @@ WITH page AS (
 SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
           FROM page
           JOIN users AS u ON u.id = page.id
-         CROSS JOIN user_object_for(u, :audience) AS shown) AS users,
+         CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown) AS users,
        (SELECT count(*)
           FROM (SELECT
                   FROM users
@@ -105,7 +105,7 @@ SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '
                  LIMIT :most) AS counted) AS total;
 
 -- name: find_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
---                  page_size integer, page_offset bigint, audience text) -> row
+--                  page_size integer, page_offset bigint, audience text, with_organizations boolean) -> row
 -- Collects all users that the index of words finds, and sorts them.
 WITH found AS MATERIALIZED (
   SELECT id, created_at, updated_at, last_sign_in_at, email
@@ -133,5 +133,5 @@ WITH found AS MATERIALIZED (
 SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
           FROM page
           JOIN users AS u ON u.id = page.id
-         CROSS JOIN user_object_for(u, :audience) AS shown) AS users,
+         CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown) AS users,
        (SELECT count(*) FROM found) AS total;

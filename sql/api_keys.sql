@@ -20,7 +20,7 @@ SELECT count(*) AS total, count(*) FILTER (WHERE is_live(k)) AS live FROM api_ke
 -- name: remove_api_keys(user_id uuid, ids text[]) -> rows
 DELETE FROM api_keys WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING id::text, name;
 
--- name: select_api_key_to_use(id uuid, key_macs bytea[], audience text)
+-- name: select_api_key_to_use(id uuid, key_macs bytea[], audience text, with_organizations boolean)
 --   -> row? (converted_at?, banned_until?, oldest_factor_at?, key_expires_at?)
 -- The key with the secret. Run it with the owner locked, or it may be removed meanwhile.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
@@ -31,7 +31,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        shown.user_object, clock_timestamp() AS now
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
- CROSS JOIN user_object_for(u, :audience) AS shown
+ CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
  CROSS JOIN factors_of(u.id) AS verified
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
@@ -58,11 +58,11 @@ SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
  CROSS JOIN user_facts(k.user_id) AS owner
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
--- name: select_user_of_api_key(user_id uuid, api_key_id uuid, audience text)
+-- name: select_user_of_api_key(user_id uuid, api_key_id uuid, audience text, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_aal?, key_expires_at?)
 SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
        shown.user_object
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id
- CROSS JOIN user_object_for(u, :audience) AS shown
+ CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
   LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = :user_id;

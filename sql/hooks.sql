@@ -1,4 +1,4 @@
--- name: select_token(user_id uuid, session_id uuid, audience text)
+-- name: select_token(user_id uuid, session_id uuid, audience text, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, aal?)
 -- What the hook is told about a user's next token. The session exists, opens the token's, or is null.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
@@ -8,7 +8,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        clock_timestamp() AS now
   FROM users AS u
  CROSS JOIN factors_of(u.id) AS own
- CROSS JOIN user_object_for(u, :audience) AS shown
+ CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
  WHERE u.id = :user_id;
 
@@ -25,6 +25,9 @@ SELECT u.id, u.role, u.email, u.email_confirmed_at, u.phone, u.phone_confirmed_a
                  'is_verified', f.verified_at IS NOT NULL, 'created_at', f.created_at,
                  'updated_at', f.updated_at) ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f WHERE f.user_id = u.id AND f.factor_type <> 'passkey') AS factors,
+       (SELECT coalesce(jsonb_object_agg(o.id, jsonb_build_array(m.role, o.level)), '{}')
+          FROM memberships AS m JOIN organizations AS o ON o.id = m.organization_id
+         WHERE m.user_id = u.id AND o.ended_at IS NULL) AS memberships,
        s.id AS session_id, s.aal, s.ended_at, s.factor_id, s.amr, clock_timestamp() AS now
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id

@@ -19,7 +19,10 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 -- name: lock_administrators() -> row
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
 
--- name: lock_session(session_id uuid, ip inet, user_agent text, audience text)
+-- name: lock_organizations(ids text[])
+SELECT FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
+
+-- name: lock_session(session_id uuid, ip inet, user_agent text, audience text, with_organizations boolean)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?)
 -- A session, to refresh it, as the previous holder of its lock left it.
@@ -30,12 +33,13 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
        methods_of(s) AS amr,
        u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step,
-       user_object_with(u, linked.objects, linked.providers, own.member, :audience) AS user_object,
+       user_object_with(u, linked.objects, linked.providers, held.member || own.member, :audience) AS user_object,
        clock_timestamp() AS now
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
  CROSS JOIN linked_to(u.id) AS linked
  CROSS JOIN factors_of(u.id) AS own
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS held
  WHERE s.id = :session_id
    FOR NO KEY UPDATE OF s;
 

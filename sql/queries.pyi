@@ -791,6 +791,7 @@ class SelectDeciding(NamedTuple):
     created_at: datetime
     providers: list[str]
     factors: Any
+    memberships: Any
     session_id: str | None
     aal: str | None
     ended_at: datetime | None
@@ -1050,6 +1051,8 @@ class LockAdministrators(NamedTuple):
     locked: bool
 
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
+
+def lock_organizations(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
 
 class LockSession(NamedTuple):
     session_id: str
@@ -1701,6 +1704,181 @@ class SelectClientSession(NamedTuple):
     now: datetime
 
 def select_client_session(on: Runner, /, *, session_id: str | None) -> SelectClientSession | None: ...
+
+class SelectOrganization(NamedTuple):
+    id: str
+    slug: str
+    name: str
+    level: str
+    organization_object: str
+    app_metadata: Any
+
+def select_organization(on: Runner, /, *, id: str | None, slug: str | None) -> SelectOrganization | None: ...
+
+class SelectMember(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    id: str | None
+    slug: str | None
+    name: str | None
+    level: str | None
+    membership: str | None
+    organization_object: str | None
+
+def select_member(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None, id: str | None, slug: str | None) -> SelectMember | None: ...
+
+class SelectOwnOrganizations(NamedTuple):
+    role: str
+    made_by: str
+    converted_at: datetime | None
+    banned_until: datetime | None
+    oldest_factor_at: datetime | None
+    has_second_step: bool
+    now: datetime
+    method: str | None
+    aal: str | None
+    session_created_at: datetime | None
+    refreshed_at: datetime | None
+    ended_at: datetime | None
+    first_passkey_at: datetime | None
+    email: str | None
+    memberships: str
+    invitations: str
+
+def select_own_organizations(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectOwnOrganizations | None: ...
+
+class ListOrganizations(NamedTuple):
+    total: int
+    organizations: str
+
+def list_organizations(on: Runner, /, *, search: str | None, page_size: int | None, page_offset: int | None) -> ListOrganizations: ...
+
+class ListMembers(NamedTuple):
+    total: int
+    members: str
+
+def list_members(on: Runner, /, *, organization_id: str | None, with_addresses: bool | None, page_size: int | None, page_offset: int | None) -> ListMembers: ...
+
+class ListInvitations(NamedTuple):
+    invitations: str
+
+def list_invitations(on: Runner, /, *, organization_id: str | None) -> ListInvitations: ...
+
+class ListAuditOfOrganization(NamedTuple):
+    total: int
+    entries: str
+
+def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, page_size: int | None, page_offset: int | None) -> ListAuditOfOrganization: ...
+
+class ListMemberships(NamedTuple):
+    id: str
+    slug: str
+    level: str
+    role: str
+    added_by: str
+
+def list_memberships(on: Runner, /, *, user_id: str | None) -> list[ListMemberships]: ...
+
+class SelectOrganizationFacts(NamedTuple):
+    id: str
+    slug: str
+    name: str
+    level: str
+    email: str | None
+    role: str | None
+    actor_role: str | None
+    members: int
+    other_owners: int
+    invitations: int
+    now: datetime
+
+def select_organization_facts(on: Runner, /, *, id: str | None, user_id: str | None, actor_id: str | None) -> SelectOrganizationFacts | None: ...
+
+class CountMemberships(NamedTuple):
+    total: int
+    founded: int
+
+def count_memberships(on: Runner, /, *, user_id: str | None) -> CountMemberships: ...
+
+class SelectInvitation(NamedTuple):
+    id: str
+    email: str
+    role: str
+    invited_by: str | None
+    expires_at: datetime
+    organization_id: str
+    slug: str
+    name: str
+    level: str
+    ended_at: datetime | None
+    membership: str | None
+    now: datetime
+
+def select_invitation(on: Runner, /, *, id: str | None, user_id: str | None) -> SelectInvitation | None: ...
+
+class SelectInvitationOfAddress(NamedTuple):
+    id: str
+    role: str
+    invited_by: str | None
+    expires_at: datetime
+
+def select_invitation_of_address(on: Runner, /, *, organization_id: str | None, email: str | None) -> SelectInvitationOfAddress | None: ...
+
+class ListOwners(NamedTuple):
+    id: str
+
+def list_owners(on: Runner, /, *, organization_id: str | None) -> list[ListOwners]: ...
+
+def insert_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, app_metadata: Any | None) -> int: ...
+
+def update_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, level: str | None, app_metadata: Any | None) -> int: ...
+
+def end_organization(on: Runner, /, *, id: str | None) -> int: ...
+
+def write_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, role: str | None, added_by: str | None) -> int: ...
+
+class JoinOrganization(NamedTuple):
+    role: str
+
+def join_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None, role: str | None) -> JoinOrganization | None: ...
+
+def remove_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+
+class WriteInvitation(NamedTuple):
+    id: str
+    invitation_object: str
+
+def write_invitation(on: Runner, /, *, id: str | None, organization_id: str | None, email: str | None, role: str | None, invited_by: str | None, lifetime: int | None) -> WriteInvitation: ...
+
+class TakeInvitation(NamedTuple):
+    role: str
+
+def take_invitation(on: Runner, /, *, id: str | None) -> TakeInvitation | None: ...
+
+class WithdrawInvitation(NamedTuple):
+    email: str
+    role: str
+
+def withdraw_invitation(on: Runner, /, *, id: str | None, organization_id: str | None) -> WithdrawInvitation | None: ...
+
+def withdraw_invitations_by(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+
+def end_members_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_expired_invitations(on: Runner, /, *, batch: int | None) -> int: ...
 
 class ClaimMessage(NamedTuple):
     id: str

@@ -65,7 +65,7 @@ SELECT iso_8601(admin_since) AS admin_since FROM users WHERE id = :id;
 
 -- name: insert_session(session_id uuid, user_id uuid, method text, aal text, amr jsonb, factor_id uuid,
 --                      opened_by uuid, reauthenticated_at timestamptz, factor_proved_at timestamptz, ip inet,
---                      user_agent text, audience text, acted_at timestamptz) -> row
+--                      user_agent text, audience text, with_organizations boolean, acted_at timestamptz) -> row
 INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
                       factor_proved_at, ip, user_agent, created_at, refreshed_at, counted_until)
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
@@ -73,10 +73,10 @@ VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :rea
 RETURNING counter,
           (SELECT shown.user_object
              FROM users AS u
-            CROSS JOIN user_object_for(u, :audience) AS shown
+            CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
             WHERE u.id = :user_id) AS user_object;
 
--- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text,
+-- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text, with_organizations boolean,
 --                     acted_at timestamptz) -> row
 -- Skips a counter, which voids all earlier refresh tokens: a thief may have them.
 WITH known AS (
@@ -95,7 +95,7 @@ UPDATE sessions AS s
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
-          (SELECT shown.user_object FROM user_object_for(u, :audience) AS shown) AS user_object;
+          (SELECT shown.user_object FROM user_object_for(u, :audience, :with_organizations) AS shown) AS user_object;
 
 -- name: record_reauthentication(session_id uuid, is_by_code boolean, is_by_factor boolean,
 --                               acted_at timestamptz)

@@ -180,6 +180,7 @@ EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "hooks": lambda settings: any(settings.hook(name) for name in NAMES),
     "captcha": lambda settings: settings.captcha != "off",
     "sso": lambda settings: settings.sso,
+    "organizations": lambda settings: settings.organizations != "off",
     "docs": lambda _settings: True,
     "pages": lambda settings: settings.pages,
     "console": lambda settings: settings.console,
@@ -190,6 +191,7 @@ _WHILE_OFF = [
     ("api_keys", ("/user/api_keys/",), "api_keys_disabled"),
     ("sso", ("/sso/",), "saml_provider_disabled"),
     ("sso", ("/admin/custom-providers/",), "sso.feature_disabled"),
+    ("organizations", ("/organizations/", "/user/invitations/"), "organizations.feature_disabled"),
 ]
 
 

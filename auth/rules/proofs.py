@@ -25,6 +25,7 @@ Kind = Literal[
     "grant",
     "api_key",
     "device",
+    "organization",
 ]
 # What the request itself brought: the code of an app, one from the user's mailbox, another proof, or `begun`
 # if an earlier request of the change brought the proof.

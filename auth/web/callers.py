@@ -23,6 +23,7 @@ _REFUSALS = {
 CallerFacts: TypeAlias = (
     "queries.SelectUser | queries.SelectPerson | queries.SelectSessions | queries.SelectGrants"
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
+    " | queries.SelectMember | queries.SelectOwnOrganizations"
 )
 # Those with the columns of `user_facts`, and the level and the end of an API key.
 KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"

@@ -188,6 +188,14 @@ Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
     "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)),
 )
+# The constraints of the tables, too.
+MemberRole = _matching(
+    r"[a-z][a-z0-9_-]{0,31}", "must be a lower-case word of at most 32 letters, digits, _ and -"
+)
+Slug = _matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "must be 1 to 63 lower-case letters, digits and -")
+OrganizationName = _checked(
+    lambda value: len(_text(value, 100).strip()) > 0 and value.isprintable(), "must be printable text"
+)
 # Invisible characters could hide a part of the name.
 ClientName = _checked(lambda value: _text(value, 1024).isprintable(), "must be printable text")
 # RFC 6749, section 3.3.

@@ -66,6 +66,11 @@ def access_token_or_api_key(level: Level) -> Callable[[View], View]:
     return guarded("access_token_or_api_key", level, _admit_user_or_key)
 
 
+def access_token_or_service_role(level: Level) -> Callable[[View], View]:
+    """Accept access tokens of sessions, and the service role key."""
+    return guarded("access_token_or_service_role", level, _admit_user_or_service_role)
+
+
 def client_token(level: Level) -> Callable[[View], View]:
     """Accept access tokens of OAuth clients. The view passes `g.client_caller` to its statement."""
     return guarded("client_token", level, _admit_client)
@@ -77,6 +82,11 @@ def _admit_user() -> None:
         g.admit(latchkey.access_tokens.verify(token))
     except InvalidAccessToken:
         raise _refusal_of_token(token) from None
+
+
+def _admit_user_or_service_role() -> None:
+    if not _admits_service_role():
+        _admit_user()
 
 
 def _admit_user_or_key() -> None:
@@ -205,6 +215,10 @@ def caller_id() -> str:
 def caller_on_network() -> str:
     """Return the key of limits that a thief of the password must not use up from another network."""
     return f"{g.caller.user_id} {g.client['network']}"
+
+
+def is_service_role() -> bool:
+    return g.actor == "service_role"
 
 
 def live_caller(level: Level | None = None) -> "queries.SelectPerson":

@@ -12,7 +12,7 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
--- The user object from what belongs to the user; it is inlined. `member` is that of `factors_of`. `user_object`, for
+-- The user object from what belongs to the user; it is inlined. `member` are those of `memberships_of` and `factors_of`. `user_object`, for
 -- the triggers of older nodes, builds the same.
 CREATE OR REPLACE FUNCTION user_object_with(
   u users, identities jsonb, providers text[], member text, audience text
@@ -47,12 +47,14 @@ $$;
 
 -- The user object for a response or the claims of a token. A table, so that a statement is planned together with
 -- it: as a value it would be planned at each call.
-CREATE OR REPLACE FUNCTION user_object_for(u users, audience text) RETURNS TABLE (user_object text)
+CREATE OR REPLACE FUNCTION user_object_for(u users, audience text, with_organizations boolean)
+  RETURNS TABLE (user_object text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT user_object_with(u, linked.objects, linked.providers, own.member, audience)
+  SELECT user_object_with(u, linked.objects, linked.providers, held.member || own.member, audience)
     FROM linked_to(u.id) AS linked
    CROSS JOIN factors_of(u.id) AS own
+   CROSS JOIN memberships_of(u.id, with_organizations) AS held
 $$;
 
 CREATE OR REPLACE FUNCTION merge_metadata(metadata jsonb, change jsonb) RETURNS jsonb

@@ -323,6 +323,7 @@ TOLD = Deciding(
     created_at=NOW,
     providers=("email",),
     factors=(),
+    memberships={},
     session_id="a",
     aal="aal1",
     ended_at=None,

@@ -25,7 +25,7 @@ _WAITING = """
 _STALE_OBJECTS = """
 SELECT u.email, copy.object, shown.user_object
   FROM users AS u
- CROSS JOIN user_object_for(u, NULL) AS shown
+ CROSS JOIN user_object_for(u, NULL, false) AS shown
   LEFT JOIN user_objects AS copy ON copy.user_id = u.id
  WHERE copy.object IS DISTINCT FROM user_object(u)::text
     OR copy.object::jsonb || '{"aud": null}' <> shown.user_object::jsonb

@@ -9,7 +9,11 @@ from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback, reach
 
-EVENTS = ("user.created", "user.updated", "user.deleted", "auth.login", "auth.logout")
+EVENTS = (
+    "user.created", "user.updated", "user.deleted", "auth.login", "auth.logout",
+    "organization.created", "organization.updated", "organization.deleted",
+    "membership.created", "membership.updated", "membership.deleted",
+)  # fmt: skip
 VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
 _SECRET_BYTES = 32
 # Printable ASCII without the backslash, which URL parsers disagree about.

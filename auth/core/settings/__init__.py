@@ -110,6 +110,7 @@ class Settings:
     api_keys: bool = kinds.flag(False)
     sso: bool = kinds.flag(False)
     sso_public_domains: frozenset[str] = kinds.domains()
+    organizations: str = kinds.choice("off", "off", "admins", "users")
     captcha: str = kinds.secret_url(kinds.text("off", validators.captcha))
     captcha_secret: str = kinds.secret(kinds.text(""))
     captcha_site_key: str = kinds.text("", validators.site_key)

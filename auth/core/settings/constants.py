@@ -31,4 +31,5 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "notices_total": config.rate_limit_notices_sms_total.amount if config.rate_limits_enabled else None,
         "notices_seconds": config.rate_limit_notices_sms_total.get_expiry(),
         "mfa_required": config.mfa_required,
+        "with_organizations": config.organizations != "off",
     }

@@ -28,7 +28,7 @@ TYPE = "JWT"
 _NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
 # Claims of the token and its sign-in, not of the user.
 _OF_TOKENS = {"iss", "sub", "aud", "exp", "iat", "jti"}
-_NOT_OF_USERS = _OF_TOKENS | {"session_id", "aal", "next_aal", "amr", "api_key_id", "scope"}
+_NOT_OF_USERS = _OF_TOKENS | {"session_id", "aal", "next_aal", "amr", "api_key_id", "scope", "organizations"}
 LACKS_STEP = "aal0"  # the level of tokens of the audience `second_step`, also used by `lacks_level`
 # Roles that no user can have.
 SERVICE_ROLES = ("service_role", "supabase_admin")

@@ -1,5 +1,6 @@
 from flask import Blueprint, Response, jsonify
 
+from auth.flows import organizations
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user, delete_caller
 from auth.flows.factors import factor_schemas
@@ -36,9 +37,11 @@ def get_user() -> Response:
     if known := g.key_caller:
         ids = {"user_id": known.user_id, "api_key_id": known.api_key_id}
         of_key = queries.select_user_of_api_key(latchkey.db, **ids)
-        return JsonResponse(callers.admit_key(of_key, known, latchkey.policy).user_object)
-    row = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
-    return JsonResponse(callers.admit_reader(row, g.caller, g.level, latchkey.policy).user_object)
+        row = callers.admit_key(of_key, known, latchkey.policy)
+        return JsonResponse(organizations.shown(row.user_object, row.key_aal or "aal1"))
+    of_session = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
+    found = callers.admit_reader(of_session, g.caller, g.level, latchkey.policy)
+    return JsonResponse(organizations.shown(found.user_object, g.caller.aal))
 
 
 @blueprint.get("/user/recent_changes")
@@ -64,7 +67,7 @@ def update_user() -> Response:
     body = read_body(_UserChange)
     target, code_challenge = checked_redirect(asked, body), body.get("code_challenge")
     link = TokenColumns(redirect_to=target, code_challenge=code_challenge)
-    return JsonResponse(change_user(asked, body, link).user_object)
+    return JsonResponse(organizations.shown(change_user(asked, body, link).user_object, asked.caller.aal))
 
 
 @blueprint.delete("/user")

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from psycopg2.errors import UniqueViolation
 
-from auth.flows import ends
+from auth.flows import ends, organizations
 from auth.flows.messages.outgoing import Message
 from auth.web import audit
 from auth.web.asked import Asked
@@ -40,6 +40,7 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
         act.read(queries.select_holders, addresses=[email])
         known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
         if known and not known.email_proved and password_hash:
+            organizations.leave_all(asked, act, known.id)
             queries.delete_user(act, user_id=known.id, because="created_again")
             known = None
         if known is None:

@@ -7,7 +7,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.passwords import legacy
 from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
-from auth.flows import ends
+from auth.flows import ends, organizations
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import targets
 from auth.flows.admin.targets import make_way
@@ -121,6 +121,7 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
 def delete_user(asked: Asked, user_id: str) -> None:
     with targets.on(asked, user_id) as (act, user):
+        organizations.leave_all(asked, act, user.id)
         queries.delete_user(act, user_id=user.id, because=None)
 
 

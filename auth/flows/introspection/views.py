@@ -4,6 +4,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import LACKS_STEP
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import SECOND_STEP
+from auth.flows import organizations
 from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
 from auth.web.context import latchkey
 from auth.web.input import read_body
@@ -46,4 +47,6 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
     if row is None or row.aal is None or callers.refusal_of(row, caller, level, latchkey.policy):
         return None
     # A session loses the level that came from a removed factor.
-    return latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": min(caller.aal, row.aal)}
+    aal = min(caller.aal, row.aal)
+    claims = latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": aal}
+    return organizations.still_said(claims, row.user_object, aal)

@@ -16,6 +16,7 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.extensions import TokenHook
+from auth.flows import organizations
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
 from auth.rules.users import is_anonymous, is_banned
@@ -111,6 +112,7 @@ def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Decidi
         created_at=row.created_at,
         providers=row.providers,
         factors=row.factors,
+        memberships=row.memberships,
         session_id=row.session_id,
         aal=row.aal,
         ended_at=row.ended_at,
@@ -194,7 +196,8 @@ def about_key(
 
 def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
+    user = json.loads(token.user_object)
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
-    claims = parts.access_tokens.compose(json.loads(token.user_object), token.issued_at, own)
+    claims = parts.access_tokens.compose(user, token.issued_at, own | organizations.claim(user, token.aal))
     is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

@@ -12,7 +12,7 @@ from auth.core import json_bodies, promises
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
-from auth.flows import ends, facts
+from auth.flows import ends, facts, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.sessions import carriers
@@ -210,7 +210,8 @@ def raise_session(
 
 def token_response(parts: Latchkey, session: IssuedSession, **members: object) -> str:
     """Return the body of the response, as JSON."""
-    return json_bodies.encode_with(members | tokens(parts, session), user=session.user_object)
+    user = organizations.shown(session.user_object, session.aal)
+    return json_bodies.encode_with(members | tokens(parts, session), user=user)
 
 
 def tokens(parts: Latchkey, session: IssuedSession) -> JsonObject:

@@ -7,6 +7,7 @@ from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
+from auth.flows import organizations
 from auth.flows.sessions.issuing import about_key, answered
 from auth.rules.counts import Limit
 from auth.rules.refreshing import counted
@@ -96,7 +97,10 @@ def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> JsonObject:
         "api_key_id": row.api_key_id,
         "scope": " ".join(row.scopes),
     }
-    return asked.parts.access_tokens.compose(json.loads(row.user_object), now, own)
+    user = json.loads(row.user_object)
+    return asked.parts.access_tokens.compose(
+        user, now, own | organizations.claim(user, row.key_aal or "aal1")
+    )
 
 
 def introspect(asked: Asked, key: str) -> JsonObject | None:
@@ -124,4 +128,5 @@ def introspect_token(asked: Asked, token: str) -> JsonObject | None:
     row = queries.select_user_of_api_key(asked.db, **ids)
     if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
-    return asked.parts.access_tokens.claims_now(token, row.user_object)
+    claims = asked.parts.access_tokens.claims_now(token, row.user_object)
+    return organizations.still_said(claims, row.user_object, row.key_aal or "aal1")

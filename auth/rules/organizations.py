@@ -1,0 +1,124 @@
+"""Who belongs to an organisation, and who may say so (rules 46 to 49)."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from auth.rules.levels import Aal
+from auth.rules.refusals import Refusal
+from auth.rules.users import Person
+
+# A token says all memberships that count: with roles of 32 characters, the claim is shorter than 4 KiB.
+MOST_MEMBERSHIPS = 50
+# Organisations that a user founds, and open invitations of an organisation.
+MOST_FOUNDED = 5
+MOST_INVITATIONS = 100
+OWNER, ADMIN = "owner", "admin"
+# None is no member.
+Role = str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A role in an organisation, which requires a level of the session, and one of `providers`, if any."""
+
+    id: str
+    role: str
+    level: Aal = "aal1"
+    providers: Sequence[str] = ()
+
+
+class Invitation(Protocol):
+    """A row with an invitation of an address, and of its organisation."""
+
+    @property
+    def email(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def expires_at(self) -> datetime: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+
+
+def counts(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> bool:
+    """Rule 47: a membership counts in a session of the level, and that one of the providers opened, which the
+    organisation requires.
+    """
+    if aal < membership.level:
+        return False
+    return not membership.providers or not set(membership.providers).isdisjoint(providers)
+
+
+def roles_in_token(
+    memberships: Iterable[Membership], aal: Aal, providers: Collection[str] = ()
+) -> dict[str, str]:
+    """Rule 47: the roles that a token says, by organisation: all that count."""
+    return {each.id: each.role for each in memberships if counts(each, aal, providers)}
+
+
+def may_manage(actor: Role, before: Role, after: Role) -> bool:
+    """Rule 48: owners manage all, admins those below them."""
+    if actor == OWNER:
+        return True
+    return actor == ADMIN and {before, after}.isdisjoint((OWNER, ADMIN))
+
+
+def refusal_of_change(
+    actor: Role, before: Role, after: Role, other_owners: int, *, is_self: bool
+) -> Refusal | None:
+    """Refuse to change a role, of a member `before`, `after` the change.
+
+    Everybody may leave, and an organisation keeps an owner (rule 48). `actor` is the role of the user who
+    asks. Without a user, the service role key asks, and may do all of it.
+    """
+    if not (is_self and after is None) and not may_manage(actor, before, after):
+        return "organization.insufficient_permissions"
+    return "last_owner" if before == OWNER and after != OWNER and not other_owners else None
+
+
+def loses_invitations(before: Role, after: Role) -> bool:
+    """Rule 49: a membership that is lost or lowered takes the invitations that its user sent."""
+    return before in (OWNER, ADMIN) and _rank(after) < _rank(before)
+
+
+def refusal_of_acceptance(
+    person: Person, invitation: Invitation | None, memberships: int, *, is_member: bool
+) -> Refusal | None:
+    """Refuse an invitation for another address than the user's proved one (rule 46), as if there were none.
+
+    `memberships` is the number of the user's.
+    """
+    if invitation is None or not person.email_proved or person.email != invitation.email:
+        return "invitation_not_found"
+    if invitation.expires_at <= person.now or invitation.ended_at is not None:
+        return "invitation_not_found"
+    if not is_member and memberships >= MOST_MEMBERSHIPS:
+        return "too_many_memberships"
+    return None
+
+
+def refusal_of_founder(person: Person, founded: int, memberships: int) -> Refusal | None:
+    """Refuse a founder without a proved email, or with too many organisations."""
+    if not person.email_proved:
+        return "email_not_confirmed"
+    if founded >= MOST_FOUNDED:
+        return "too_many_organizations"
+    return "too_many_memberships" if memberships >= MOST_MEMBERSHIPS else None
+
+
+def may_be_added(person: Person) -> bool:
+    """Whether an administrator may add a user: nobody asks before one whom a stranger has made is deleted."""
+    return person.email_proved or person.made_by not in ("signup", "message", "anonymous")
+
+
+def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["refuse", "end", "leave"]:
+    """Rule 48: the last owner of others may not be deleted. An organisation without other members ends."""
+    if role == OWNER and not other_owners:
+        return "refuse" if members > 1 else "end"
+    return "leave"
+
+
+def _rank(role: Role) -> int:
+    return {None: 0, ADMIN: 2, OWNER: 3}.get(role, 1)

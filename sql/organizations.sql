@@ -1,0 +1,211 @@
+-- name: select_organization(id uuid, slug text) -> row?
+SELECT o.id, o.slug, o.name, o.level, organization_object(o)::text AS organization_object, o.app_metadata::jsonb
+  FROM organizations AS o
+ WHERE (o.id = :id OR o.slug = :slug) AND o.ended_at IS NULL;
+
+-- name: select_member(caller_id uuid, caller_session_id uuid, id uuid, slug text)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
+--            ended_at?, first_passkey_at?, id?, slug?, name?, level?, membership?, organization_object?)
+-- What each route about an organisation reads: the caller, and the organisation if the caller is a member.
+SELECT caller.*, held.*
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller
+  LEFT JOIN (SELECT o.id, o.slug, o.name, o.level, m.role AS membership,
+                    organization_object(o)::text AS organization_object
+               FROM organizations AS o
+               JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :caller_id
+              WHERE (o.id = :id OR o.slug = :slug) AND o.ended_at IS NULL) AS held ON true;
+
+-- name: select_own_organizations(caller_id uuid, caller_session_id uuid)
+--   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
+--            ended_at?, first_passkey_at?, email?)
+-- The caller's memberships, as the user object has them, and the open invitations of the proved address.
+SELECT caller.*, u.email,
+       held.member AS memberships,
+       (SELECT coalesce(jsonb_agg(invitation_object(i) || jsonb_build_object(
+                          'organization', jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name))
+                          ORDER BY i.created_at DESC, i.id), '[]')::text
+          FROM organization_invitations AS i
+          JOIN organizations AS o ON o.id = i.organization_id AND o.ended_at IS NULL
+         WHERE u.email_proved AND i.email = u.email AND i.expires_at > now()) AS invitations
+  FROM caller_facts(:caller_id, :caller_session_id) AS caller
+  JOIN users AS u ON u.id = :caller_id
+ CROSS JOIN memberships_of(:caller_id, true) AS held;
+
+-- name: list_organizations(search text, page_size integer, page_offset bigint) -> row
+SELECT (SELECT count(*)
+          FROM organizations AS o
+         WHERE o.ended_at IS NULL
+           AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
+                OR strpos(lower(o.name), lower(:search)) > 0)) AS total,
+       (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_object(
+                          'members', (SELECT count(*) FROM memberships AS m WHERE m.organization_id = (page.o).id))
+                          ORDER BY (page.o).created_at DESC, (page.o).id DESC), '[]')::text
+          FROM (SELECT o
+                  FROM organizations AS o
+                 WHERE o.ended_at IS NULL
+                   AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
+                        OR strpos(lower(o.name), lower(:search)) > 0)
+                 ORDER BY o.created_at DESC, o.id DESC
+                 LIMIT :page_size OFFSET :page_offset) AS page) AS organizations;
+
+-- name: list_members(organization_id uuid, with_addresses boolean, page_size integer, page_offset bigint) -> row
+SELECT (SELECT count(*) FROM memberships AS m WHERE m.organization_id = :organization_id) AS total,
+       (SELECT coalesce(jsonb_agg(
+                 jsonb_build_object('user_id', m.user_id, 'name', name_of(u.user_metadata), 'role', m.role)
+                 || CASE WHEN :with_addresses THEN jsonb_build_object(
+                      'email', u.email, 'added_by', m.added_by, 'created_at', iso_8601(m.created_at),
+                      'has_second_factor', own.oldest IS NOT NULL) ELSE '{}' END
+                 ORDER BY m.created_at, m.user_id), '[]')::text
+          FROM (SELECT * FROM memberships
+                 WHERE organization_id = :organization_id
+                 ORDER BY created_at, user_id
+                 LIMIT :page_size OFFSET :page_offset) AS m
+          JOIN users AS u ON u.id = m.user_id
+         CROSS JOIN factors_of(u.id) AS own) AS members;
+
+-- name: list_invitations(organization_id uuid) -> row
+SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id), '[]')::text AS invitations
+  FROM organization_invitations AS i
+ WHERE i.organization_id = :organization_id AND i.expires_at > now();
+
+-- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint) -> row
+SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
+       (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
+                                  ORDER BY a.at DESC, a.id DESC), '[]')::text
+          FROM (SELECT *
+                  FROM audit_log AS listed
+                 WHERE listed.details ? 'organization' AND listed.details #>> '{organization,id}' = :organization_id::text
+                 ORDER BY listed.at DESC, listed.id DESC
+                 LIMIT :page_size OFFSET :page_offset) AS a) AS entries;
+
+-- Facts of acts. The organisations are locked.
+
+-- name: list_memberships(user_id uuid) -> rows
+SELECT m.organization_id AS id, o.slug, o.level, m.role, m.added_by
+  FROM memberships AS m
+  JOIN organizations AS o ON o.id = m.organization_id
+ WHERE m.user_id = :user_id AND o.ended_at IS NULL
+ ORDER BY o.slug;
+
+-- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (email?, role?, actor_role?)
+-- `role` is that of a user, and `other_owners` are those who can sign in besides.
+SELECT o.id, o.slug, o.name, o.level, u.email, m.role, actor.role AS actor_role,
+       (SELECT count(*) FROM memberships AS each WHERE each.organization_id = o.id) AS members,
+       (SELECT count(*)
+          FROM memberships AS other
+          JOIN users AS owner ON owner.id = other.user_id
+         WHERE other.organization_id = o.id AND other.role = 'owner' AND other.user_id IS DISTINCT FROM :user_id
+           AND NOT is_banned(owner)) AS other_owners,
+       (SELECT count(*)
+          FROM organization_invitations AS i
+         WHERE i.organization_id = o.id AND i.expires_at > clock_timestamp()) AS invitations,
+       clock_timestamp() AS now
+  FROM organizations AS o
+  LEFT JOIN users AS u ON u.id = :user_id
+  LEFT JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :user_id
+  LEFT JOIN memberships AS actor ON actor.organization_id = o.id AND actor.user_id = :actor_id
+ WHERE o.id = :id AND o.ended_at IS NULL;
+
+-- name: count_memberships(user_id uuid) -> row
+SELECT count(*) AS total, count(*) FILTER (WHERE m.added_by = 'founder' AND m.role = 'owner') AS founded
+  FROM memberships AS m
+  JOIN organizations AS o ON o.id = m.organization_id
+ WHERE m.user_id = :user_id AND o.ended_at IS NULL;
+
+-- name: select_invitation(id uuid, user_id uuid) -> row? (invited_by?, ended_at?, membership?)
+-- An invitation, with the role that a user has already. The foreign key keeps the organisation.
+SELECT i.id, i.email, i.role, i.invited_by, i.expires_at, i.organization_id, o.slug, o.name, o.level, o.ended_at,
+       m.role AS membership, clock_timestamp() AS now
+  FROM organization_invitations AS i
+  JOIN organizations AS o ON o.id = i.organization_id
+  LEFT JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :user_id
+ WHERE i.id = :id;
+
+-- name: select_invitation_of_address(organization_id uuid, email text) -> row? (invited_by?)
+SELECT i.id, i.role, i.invited_by, i.expires_at
+  FROM organization_invitations AS i
+ WHERE i.organization_id = :organization_id AND i.email = :email;
+
+-- name: list_owners(organization_id uuid) -> rows
+SELECT m.user_id AS id FROM memberships AS m WHERE m.organization_id = :organization_id AND m.role = 'owner'
+ ORDER BY m.user_id;
+
+-- Effects.
+
+-- name: insert_organization(id uuid, slug text, name text, app_metadata jsonb, acted_at timestamptz)
+-- A short name that is taken violates a constraint.
+INSERT INTO organizations (id, slug, name, app_metadata, created_at, updated_at)
+VALUES (:id, :slug, :name, :app_metadata, :acted_at, :acted_at);
+
+-- name: update_organization(id uuid, slug text, name text, level text, app_metadata jsonb, acted_at timestamptz)
+UPDATE organizations
+   SET slug = coalesce(:slug, slug), name = coalesce(:name, name), level = coalesce(:level, level),
+       app_metadata = coalesce(:app_metadata, app_metadata), updated_at = :acted_at
+ WHERE id = :id;
+
+-- name: end_organization(id uuid, acted_at timestamptz)
+-- From now on, nothing says it.
+UPDATE organizations SET ended_at = :acted_at, updated_at = :acted_at WHERE id = :id AND ended_at IS NULL;
+
+-- name: write_membership(user_id uuid, organization_id uuid, role text, added_by text, acted_at timestamptz)
+INSERT INTO memberships AS m (user_id, organization_id, role, added_by, created_at, updated_at)
+VALUES (:user_id, :organization_id, :role, :added_by, :acted_at, :acted_at)
+ON CONFLICT (user_id, organization_id) DO UPDATE SET role = excluded.role, updated_at = :acted_at;
+
+-- name: join_organization(user_id uuid, organization_id uuid, role text, acted_at timestamptz) -> row?
+-- A member keeps the role.
+INSERT INTO memberships (user_id, organization_id, role, added_by, created_at, updated_at)
+VALUES (:user_id, :organization_id, :role, 'invitation', :acted_at, :acted_at)
+ON CONFLICT DO NOTHING
+RETURNING role;
+
+-- name: remove_membership(user_id uuid, organization_id uuid)
+DELETE FROM memberships WHERE user_id = :user_id AND organization_id = :organization_id;
+
+-- name: write_invitation(id uuid, organization_id uuid, email text, role text, invited_by uuid, lifetime integer,
+--                        acted_at timestamptz) -> row
+-- An open invitation gets the role and another seven days; who invited first stays.
+INSERT INTO organization_invitations AS i (id, organization_id, email, role, invited_by, created_at, expires_at)
+VALUES (:id, :organization_id, :email, :role, :invited_by, :acted_at, :acted_at + make_interval(secs => :lifetime))
+ON CONFLICT (organization_id, email) DO UPDATE
+   SET role = excluded.role, expires_at = excluded.expires_at,
+       invited_by = CASE WHEN i.expires_at > :acted_at THEN i.invited_by ELSE excluded.invited_by END
+RETURNING i.id, invitation_object(i)::text AS invitation_object;
+
+-- name: take_invitation(id uuid, acted_at timestamptz) -> row?
+-- Says who was first, and which role the invitation has by now.
+DELETE FROM organization_invitations WHERE id = :id AND expires_at > :acted_at RETURNING role;
+
+-- name: withdraw_invitation(id uuid, organization_id uuid) -> row?
+DELETE FROM organization_invitations
+ WHERE id = :id AND organization_id = :organization_id
+RETURNING email, role;
+
+-- name: withdraw_invitations_by(user_id uuid, organization_id uuid)
+DELETE FROM organization_invitations WHERE invited_by = :user_id AND organization_id = :organization_id;
+
+-- For the janitor.
+
+-- name: end_members_of_ended_organizations(batch integer)
+DELETE FROM memberships AS m
+ WHERE (m.user_id, m.organization_id) = ANY (ARRAY(
+         SELECT (gone.user_id, gone.organization_id)
+           FROM memberships AS gone
+           JOIN organizations AS o ON o.id = gone.organization_id AND o.ended_at IS NOT NULL
+          LIMIT :batch FOR UPDATE OF gone SKIP LOCKED));
+
+-- name: delete_ended_organizations(batch integer)
+-- Only then the short name is free.
+DELETE FROM organizations AS o
+ WHERE o.id = ANY (ARRAY(
+         SELECT ended.id
+           FROM organizations AS ended
+          WHERE ended.ended_at IS NOT NULL
+            AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = ended.id)
+          LIMIT :batch FOR UPDATE OF ended SKIP LOCKED));
+
+-- name: delete_expired_invitations(batch integer)
+DELETE FROM organization_invitations AS i
+ WHERE i.id = ANY (ARRAY(
+         SELECT expired.id FROM organization_invitations AS expired WHERE expired.expires_at <= now()
+          LIMIT :batch FOR UPDATE OF expired SKIP LOCKED));

@@ -1,0 +1,198 @@
+"""Organisations and their members: /organizations, and what tokens and GET /user say of them."""
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
+from tests.support.factors import set_up
+
+OBJECT = {"id": A_UUID, "slug": "acme", "name": "Acme", "requires": {"aal": "aal1"}} | {
+    "created_at": A_TIMESTAMP,
+    "updated_at": A_TIMESTAMP,
+}
+
+
+def membership(path, role="owner", **changes):
+    return {"id": path.rpartition("/")[2], "slug": "acme", "name": "Acme", "role": role} | changes
+
+
+def test_founder_owns_the_organisation_and_the_next_token_says_so(owner, acme, database):
+    assert "organizations" not in owner.claims
+    assert_ok(owner.get(acme), OBJECT)
+    assert owner.get("/user").json["organizations"] == [membership(acme)]
+    id = acme.rpartition("/")[2]
+    assert owner.refreshed().claims["organizations"] == {id: "owner"}
+    assert owner.refreshed().user["organizations"] == [membership(acme)]
+    assert owner.get("/organizations").json["data"] == [membership(acme)]
+    entries = database.all(
+        "SELECT action FROM audit_log WHERE details ? 'organization' ORDER BY at, action DESC"
+    )
+    assert [entry.action for entry in entries] == ["organization_created", "membership_added"]
+
+
+def test_organisation_is_found_by_its_short_name_too(owner, acme):
+    assert owner.get("/organizations/acme").json["id"] == acme.rpartition("/")[2]
+
+
+@pytest.mark.parametrize("path", ["", "/members", "/invitations", "/audit"])
+def test_stranger_and_nobody_see_the_same_404(owner, acme, bob, client, path):
+    stranger = bob.open_session(client)
+    unknown = "/organizations/3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01"
+    for place in (acme, "/organizations/acme", unknown, "/organizations/nothing"):
+        assert_error(stranger.get(place + path), 404, "organization_not_found")
+
+
+def test_member_reads_and_may_change_nothing(acme, owner, join, bob, database):
+    session = join(bob, acme)
+    assert_ok(session.get(acme), OBJECT)
+    listed = session.get(f"{acme}/members").json["data"]
+    assert [sorted(each) for each in listed] == [["name", "role", "user_id"]] * 2
+    before = database.everything("organizations", "memberships", "organization_invitations")
+    refused = [
+        session.put(acme, json={"name": "Evil"}),
+        session.delete(acme, json={}),
+        session.get(f"{acme}/audit"),
+        session.get(f"{acme}/invitations"),
+        session.post(f"{acme}/invitations", json={"email": "x@example.com", "role": "member"}),
+        session.put(f"{acme}/members/{bob.id}", json={"role": "staff"}),
+        session.delete(f"{acme}/members/{owner.user['id']}"),
+    ]
+    for response in refused:
+        assert_error(response, 403, "insufficient_permissions")
+    assert database.everything("organizations", "memberships", "organization_invitations") == before
+
+
+def test_owners_and_admins_see_addresses(acme, owner, join, bob):
+    session = join(bob, acme, "admin")
+    for each in (owner, session):
+        assert {member["email"] for member in each.get(f"{acme}/members").json["data"]} == {
+            "alice@example.com",
+            "bob@example.com",
+        }
+
+
+def test_admin_manages_those_below(acme, owner, join, bob, mallory):
+    session = join(bob, acme, "admin")
+    join(mallory, acme)
+    changed = session.put(f"{acme}/members/{mallory.id}", json={"role": "billing"})
+    assert_ok(changed, {"user_id": mallory.id, "role": "billing"})
+    for role in ("admin", "owner"):
+        assert_error(
+            session.put(f"{acme}/members/{mallory.id}", json={"role": role}), 403, "insufficient_permissions"
+        )
+        assert_error(
+            session.post(f"{acme}/invitations", json={"email": "x@example.com", "role": role}),
+            403,
+            "insufficient_permissions",
+        )
+    assert_error(session.delete(f"{acme}/members/{owner.user['id']}"), 403, "insufficient_permissions")
+    assert session.delete(f"{acme}/members/{mallory.id}").status_code == 204
+
+
+def test_removed_member_keeps_the_account_and_loses_the_membership(acme, owner, join, bob, outbox):
+    session = join(bob, acme)
+    assert owner.delete(f"{acme}/members/{bob.id}").status_code == 204
+    assert_error(session.get(acme), 404, "organization_not_found")
+    renewed = session.refreshed()
+    assert "organizations" not in renewed.claims
+    assert "organizations" not in renewed.get("/user").json
+    assert outbox.last(to=bob.email).kind == "membership_removed"
+
+
+def test_last_owner_neither_leaves_nor_is_lowered_nor_deleted(acme, owner, join, bob, database):
+    join(bob, acme)
+    own = f"{acme}/members/{owner.user['id']}"
+    before = database.everything("memberships", "users")
+    for response in (
+        owner.delete(own),
+        owner.put(own, json={"role": "member"}),
+        owner.delete("/user", json={}),
+    ):
+        assert_error(response, 409, "last_owner")
+    assert database.everything("memberships", "users") == before
+
+
+def test_organisation_without_other_members_ends_with_its_owner(acme, owner, database, service_role):
+    assert owner.delete("/user", json={}).status_code == 200
+    assert database.count("organizations", "ended_at IS NULL") == 0
+    assert_error(owner.client.get(acme, headers=service_role), 404, "organization_not_found")
+
+
+def test_ended_organisation_is_said_nowhere(acme, owner, join, bob):
+    session = join(bob, acme)
+    assert owner.delete(acme, json={}).status_code == 204
+    for each in (owner, session):
+        assert_error(each.get(acme), 404, "organization_not_found")
+        assert "organizations" not in each.refreshed().claims
+    assert_error(owner.post("/organizations", json={"name": "Acme", "slug": "acme"}), 409, "slug_exists")
+
+
+class TestRequirement:
+    def test_session_without_the_second_factor_is_no_members(self, acme, owner, join, bob):
+        session = join(bob, acme)
+        _, raised = set_up(owner)
+        assert_ok(
+            raised.put(acme, json={"requires": {"aal": "aal2"}}), OBJECT | {"requires": {"aal": "aal2"}}
+        )
+        assert_error(session.get(acme), 403, "insufficient_aal")
+        seen = membership(acme, requires={"aal": "aal2"})
+        del seen["role"]
+        assert session.get("/user").json["organizations"] == [seen]
+        renewed = session.refreshed()
+        assert "organizations" not in renewed.claims
+        assert renewed.user["organizations"] == [seen]
+        assert raised.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "owner"}
+        assert raised.get("/user").json["organizations"] == [membership(acme)]
+        # The account is usable, and everybody may leave.
+        assert session.delete(f"{acme}/members/{bob.id}").status_code == 204
+
+    def test_session_that_does_not_meet_it_cannot_demand_it(self, acme, owner, database):
+        assert_error(owner.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")
+        assert database.value("SELECT level FROM organizations") == "aal1"
+
+
+def test_off_both_doors_say_nothing(acme, owner, make_app):
+    off = owner.on(make_app().test_client())
+    assert "organizations" not in off.get("/user").json
+    assert "organizations" not in off.refreshed().claims
+    for path in ("/organizations", acme, "/user/invitations"):
+        assert_error(off.get(path), 404, "feature_disabled")
+
+
+def test_operator_alone_creates_where_users_may_not(alice, make_app, service_role):
+    client = make_app(AUTH_ORGANIZATIONS="admins").test_client()
+    session = alice.open_session(client)
+    assert_error(session.post("/organizations", json={"name": "Acme"}), 403, "insufficient_permissions")
+    body = {"name": "Acme", "owner": alice.id, "app_metadata": {"plan": "team"}}
+    response = client.post("/organizations", json=body, headers=service_role)
+    assert response.status_code == 201
+    assert session.get("/user").json["organizations"][0]["role"] == "owner"
+
+
+def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
+    for number in range(2, 6):
+        assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
+    assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
+    database.run("UPDATE users SET email_proved = false")
+    assert_error(owner.post("/organizations", json={"name": "Team 7"}), 403, "email_not_confirmed")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": " "}, "name"),
+        ({"name": "Acme\u202e"}, "name"),
+        ({"name": "Acme", "slug": "Acme!"}, "slug"),
+        ({"name": "Acme", "slug": "-acme"}, "slug"),
+    ],
+)
+def test_bad_body_names_its_field_and_changes_nothing(owner, database, body, field):
+    response = owner.post("/organizations", json=body)
+    assert_error(response, 400, "validation_failed", details=ANYTHING)
+    assert response.json["details"].startswith(f"{field}: ")
+    assert database.count("organizations") == 0
+
+
+@pytest.mark.parametrize("slug", ["new", "3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01"])
+def test_short_name_is_no_route_and_no_id(owner, slug):
+    assert_error(owner.post("/organizations", json={"name": "Acme", "slug": slug}), 409, "slug_exists")
