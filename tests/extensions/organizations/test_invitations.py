@@ -1,0 +1,157 @@
+"""Invitations of organisations: for an address, whoever has proved it. The id opens nothing."""
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.server import at_once
+
+TABLES = ("memberships", "organization_invitations")
+DAVE = "dave@example.com"
+
+
+def invite(session, acme, email, role="member"):
+    response = session.post(f"{acme}/invitations", json={"email": email, "role": role})
+    assert response.status_code == 201, response.text
+    return f"/user/invitations/{response.json['id']}"
+
+
+def test_invited_address_gets_a_mail_without_a_secret_and_joins_by_a_press(owner, acme, bob, client, outbox):
+    path, session = invite(owner, acme, bob.email), bob.open_session(client)
+    sent = outbox.last(to=bob.email)
+    assert (sent.kind, sent.token, sent.code) == ("organization_invitation", None, None)
+    listed = {"id": path.rpartition("/")[2], "email": bob.email, "role": "member"}
+    listed |= {"created_at": A_TIMESTAMP, "expires_at": A_TIMESTAMP}
+    assert_ok(owner.get(f"{acme}/invitations"), {"invitations": [listed]})
+    organization = {"id": A_UUID, "slug": "acme", "name": "Acme"}
+    assert_ok(session.get("/user/invitations"), {"invitations": [listed | {"organization": organization}]})
+    assert_ok(session.post(path), organization | {"role": "member"})
+    assert session.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "member"}
+    assert_ok(owner.get(f"{acme}/invitations"), {"invitations": []})
+    assert_error(session.post(path), 404, "invitation_not_found")
+
+
+def test_stranger_with_the_id_joins_nothing(owner, acme, bob, mallory, client, database):
+    path, before = invite(owner, acme, bob.email), database.everything(*TABLES)
+    session = mallory.open_session(client)
+    assert session.get("/user/invitations").json == {"invitations": []}
+    for response in (session.post(path), session.delete(path), session.post("/user/invitations/nothing")):
+        assert_error(response, 404, "invitation_not_found")
+    assert database.everything(*TABLES) == before
+
+
+def test_address_that_is_not_proved_joins_nothing(owner, acme, bob, client, database):
+    path, session = invite(owner, acme, bob.email), bob.open_session(client)
+    database.run("UPDATE users SET email_proved = false WHERE id = %(id)s", id=bob.id)
+    assert session.get("/user/invitations").json == {"invitations": []}
+    assert_error(session.post(path), 404, "invitation_not_found")
+
+
+def test_expired_invitation_is_none(owner, acme, bob, client, database):
+    path, session = invite(owner, acme, bob.email), bob.open_session(client)
+    database.run("UPDATE organization_invitations SET expires_at = now()")
+    for response in (session.post(path), session.delete(path)):
+        assert_error(response, 404, "invitation_not_found")
+    assert session.get("/user/invitations").json == owner.get(f"{acme}/invitations").json == {"invitations": []}
+
+
+def test_invitation_is_declined(owner, acme, bob, client, database):
+    path, session = invite(owner, acme, bob.email), bob.open_session(client)
+    assert session.delete(path).status_code == 204
+    assert_error(session.post(path), 404, "invitation_not_found")
+    assert database.count("memberships") == 1
+
+
+def test_withdrawn_invitation_joins_nobody(owner, acme, bob, client):
+    path, session = invite(owner, acme, bob.email), bob.open_session(client)
+    assert owner.delete(f"{acme}/invitations/{path.rpartition('/')[2]}").status_code == 204
+    assert_error(session.post(path), 404, "invitation_not_found")
+
+
+def test_invitation_that_is_sent_again_has_the_new_role_and_another_week(owner, acme, bob, client, database):
+    first = invite(owner, acme, bob.email, "admin")
+    database.run("UPDATE organization_invitations SET expires_at = now() + interval '1 hour'")
+    assert invite(owner, acme, bob.email, "billing") == first
+    assert database.value("SELECT expires_at > now() + interval '6 days' FROM organization_invitations")
+    assert bob.open_session(client).post(first).json["role"] == "billing"
+
+
+def test_admin_cannot_replace_the_invitation_of_an_owner(owner, acme, join, bob, database):
+    session = join(bob, acme, "admin")
+    invite(owner, acme, DAVE, "owner")
+    before = database.everything(*TABLES)
+    again = session.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
+    assert_error(again, 403, "insufficient_permissions")
+    assert database.everything(*TABLES) == before
+
+
+@pytest.mark.parametrize("act", ["remove", "lower", "leave"])
+def test_invitations_go_with_the_membership_of_who_sent_them(owner, acme, join, bob, mallory, client, act):
+    session = join(bob, acme, "admin")
+    path = invite(session, acme, mallory.email)
+    own = f"{acme}/members/{bob.id}"
+    done = {
+        "remove": lambda: owner.delete(own),
+        "lower": lambda: owner.put(own, json={"role": "member"}),
+        "leave": lambda: session.delete(own),
+    }[act]()
+    assert done.status_code in (200, 204)
+    assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
+
+
+def test_member_who_joins_again_keeps_the_role(owner, acme, join, bob):
+    session = join(bob, acme, "admin")
+    path = invite(owner, acme, bob.email, "billing")
+    assert session.post(path).json["role"] == "admin"
+
+
+def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, join, bob, database):
+    session = join(bob, acme, "admin")
+    refused = session.post(f"{acme}/invitations", json={"email": bob.email, "role": "owner"})
+    assert_error(refused, 403, "insufficient_permissions")
+    assert owner.put(f"{acme}/members/{bob.id}", json={"role": "member"}).status_code == 200
+    assert database.count("organization_invitations") == 0
+
+
+def test_known_and_unknown_addresses_cost_the_same(owner, acme, bob, database, outbox):
+    """Rule 12: rows, messages and answers are equal whether the address has an account or not."""
+    answers = [
+        owner.post(f"{acme}/invitations", json={"email": email, "role": "member"}).json | {"id": "", "email": ""}
+        for email in (bob.email, DAVE)
+    ]
+    assert [sorted(each) for each in answers][0] == [sorted(each) for each in answers][1]
+    rows = database.all("SELECT kind, channel, user_id, secret, is_notice FROM outbox WHERE channel = 'email'")
+    assert len(rows) == 2 and rows[0] == rows[1]
+
+
+def test_hundred_open_invitations_are_the_limit(owner, acme, database):
+    database.run(
+        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT gen_random_uuid(), o.id, n || '@example.com', 'member', now() + interval '1 day'
+             FROM organizations AS o, generate_series(1, 100) AS n"""
+    )
+    beyond = owner.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
+    assert_error(beyond, 422, "too_many_invitations")
+    assert owner.post(f"{acme}/invitations", json={"email": "1@example.com", "role": "admin"}).status_code == 201
+
+
+def test_fifty_memberships_are_the_limit_also_at_once(owner, acme, bob, client, database):
+    session = bob.open_session(client)
+    database.run(
+        """WITH made AS (INSERT INTO organizations (id, slug, name)
+                         SELECT gen_random_uuid(), 'team-' || n, 'Team' FROM generate_series(1, 49) AS n
+                         RETURNING id)
+           INSERT INTO memberships (user_id, organization_id, role, added_by)
+           SELECT %(id)s, id, 'member', 'administrator' FROM made""",
+        id=bob.id,
+    )
+    database.run("INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'other', 'Other')")
+    database.run(
+        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT gen_random_uuid(), id, %(email)s, 'member', now() + interval '1 day' FROM organizations
+            WHERE slug IN ('acme', 'other')""",
+        email=bob.email,
+    )
+    paths = [f"/user/invitations/{row.id}" for row in database.all("SELECT id FROM organization_invitations")]
+    answers = at_once(2, lambda number: session.post(paths[number]).status_code)
+    assert sorted(answers) == [200, 422]
+    assert len(session.refreshed().claims["organizations"]) == 50
