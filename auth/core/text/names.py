@@ -17,7 +17,8 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
 # The prefix of customers' providers.
 PREFIX = "sso:"
 _PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
-_LONGEST_NAME = 80
+_LONGEST_NAME, _LONGEST_ORGANIZATION = 80, 100
+_LIKE_A_LINK = re.compile(r"[@/:]|\w\.\w")
 # The members of metadata that contain the name of a user.
 MEMBERS = ("name", "full_name", "given_name", "family_name")
 
@@ -46,7 +47,15 @@ def _text(metadata: Mapping[str, object], name: str) -> str:
 def person(name: object) -> str | None:
     """Return a user's name, unless it is long or looks like an address or a link."""
     text = application(name)
-    return None if text is None or re.search(r"[@/:]|\w\.\w", text) else text
+    return None if text is None or _LIKE_A_LINK.search(text) else text
+
+
+def organization(name: object) -> str | None:
+    """Return the name of an organisation, which its owners choose, unless it looks like an address or a
+    link.
+    """
+    text = _printable(name, _LONGEST_ORGANIZATION)
+    return None if text is None or _LIKE_A_LINK.search(text) else text
 
 
 def in_one_line(name: str) -> str:
@@ -57,5 +66,9 @@ def in_one_line(name: str) -> str:
 
 def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
+    return _printable(name, _LONGEST_NAME)
+
+
+def _printable(name: object, longest: int) -> str | None:
     text = name.strip() if isinstance(name, str) else ""
-    return text if 0 < len(text) <= _LONGEST_NAME and text.isprintable() else None
+    return text if 0 < len(text) <= longest and text.isprintable() else None
