@@ -6,6 +6,7 @@ EVERY_EXTENSION = {
     "AUTH_CONSOLE": "true",
     "AUTH_API_KEYS": "true",
     "AUTH_SSO": "true",
+    "AUTH_ORGANIZATIONS": "users",
     # The extension is on, but no act needs a captcha.
     "AUTH_CAPTCHA": "altcha",
     "AUTH_CAPTCHA_ROUTES": "",

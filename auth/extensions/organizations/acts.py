@@ -32,7 +32,7 @@ from sql.acts import Act
 
 Facts: TypeAlias = "queries.SelectOrganizationFacts"
 
-_CHANGE = WantedChange("change", "organization")
+CHANGE = WantedChange("change", "organization")
 # Of the routes of pages.
 _RESERVED = {"new", "join", "invitations"}
 _LONGEST_FOUND = 40
@@ -195,7 +195,7 @@ def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject)
 def remove(asked: Asked, name: str, user_id: str) -> None:
     """Remove a member. Members may leave, also while the membership does not count."""
     is_leaving = not is_operator(asked) and user_id == asked.caller.user_id
-    seen = _see_own(asked, name) if is_leaving else see(asked, name)
+    seen = see_own(asked, name) if is_leaving else see(asked, name)
     with _on(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
         member = act_person(act, user_id)
         if known.role is None:
@@ -335,8 +335,8 @@ def _on(
     """Run an act on an organisation, which is locked after its caller and a user. With a `body`, the caller
     needs a proof of the last 15 minutes.
     """
-    wanted = [] if body is None or is_operator(asked) else [_CHANGE]
-    given = give_proof(asked, body, _CHANGE) if wanted and body else None
+    wanted = [] if body is None or is_operator(asked) else [CHANGE]
+    given = give_proof(asked, body, CHANGE) if wanted and body else None
     if is_operator(asked):
         with targets.act(asked) as act:
             act.lock_users([user_id])
@@ -376,7 +376,7 @@ def _demand(asked: Asked, known: Facts, role: str) -> None:
         raise ApiError("organization.insufficient_permissions")
 
 
-def _see_own(asked: Asked, name: str) -> Seen:
+def see_own(asked: Asked, name: str) -> Seen:
     row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")
