@@ -112,8 +112,7 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` refuses every user. Nodes of 0.6.0 read
--- `gate_origin`, which is null.
+-- document is current until `fetched_until`. One that `is_blocked` refuses every user.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -142,7 +141,6 @@ CREATE TABLE oauth_clients (
   metadata_url                text,
   fetched_until               timestamptz,
   is_blocked                  boolean NOT NULL DEFAULT false,
-  gate_origin                 text CONSTRAINT oauth_clients_gate_origin_key UNIQUE,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (
