@@ -30,7 +30,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
 -- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
--- or an import set for this address; nodes of 0.5.1 leave it null.
+-- or an import set for this address; 0.5.1 left it null.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
