@@ -176,12 +176,12 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `counter` is that of the newest refresh token; for `used_counter`, `successor_counter` and `echoes` see
 -- auth/rules/refreshing.py. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
--- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of
--- 0.3.0 use `identity_id`; `code_given_at` is when a code from the user's mailbox was last given in it,
--- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
--- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
--- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
--- (see auth/rules/levels.py).
+-- `opened_by` is the session that gave an application this one, on our pages or by its consent;
+-- `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at` when a factor
+-- was last used in it. The columns from grant_id on are of a session that an application has by
+-- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
+-- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see
+-- auth/rules/levels.py).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -201,7 +201,6 @@ CREATE TABLE sessions (
   amr           jsonb,
   factor_id     uuid,
   opened_by     uuid,
-  identity_id   uuid,
   code_given_at timestamptz,
   factor_proved_at timestamptz,
   grant_id      uuid CONSTRAINT sessions_grant_id_fkey REFERENCES oauth_grants ON DELETE CASCADE,
@@ -317,9 +316,8 @@ CREATE TABLE browser_sessions (
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
 -- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
--- a removed factor that the links of notices ask for; nodes of 0.4.0 write `asks_for_factor`, which nothing
--- reads. Links of purpose `email_restore` are from 0.1.0. Those of a sign-up carry its password and data,
--- because several people may sign up with one address.
+-- a removed factor that the links of notices ask for. Links of purpose `email_restore` are from 0.1.0. Those
+-- of a sign-up carry its password and data, because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -339,7 +337,6 @@ CREATE TABLE one_time_tokens (
   restores         jsonb,
   user_metadata    user_metadata,
   user_agent       text,
-  asks_for_factor  boolean NOT NULL DEFAULT false,
   browser_hash     bytea,
   ip               inet,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
