@@ -30,7 +30,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
 -- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
--- or an import set for this address; nodes of 0.5.1 leave it null.
+-- or an import set for this address; 0.5.1 left it null.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -112,8 +112,7 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` refuses every user. Nodes of 0.6.0 read
--- `gate_origin`, which is null.
+-- document is current until `fetched_until`. One that `is_blocked` refuses every user.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -142,7 +141,6 @@ CREATE TABLE oauth_clients (
   metadata_url                text,
   fetched_until               timestamptz,
   is_blocked                  boolean NOT NULL DEFAULT false,
-  gate_origin                 text CONSTRAINT oauth_clients_gate_origin_key UNIQUE,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (
@@ -178,12 +176,12 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `counter` is that of the newest refresh token; for `used_counter`, `successor_counter` and `echoes` see
 -- auth/rules/refreshing.py. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
--- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of
--- 0.3.0 use `identity_id`; `code_given_at` is when a code from the user's mailbox was last given in it,
--- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
--- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
--- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
--- (see auth/rules/levels.py).
+-- `opened_by` is the session that gave an application this one, on our pages or by its consent;
+-- `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at` when a factor
+-- was last used in it. The columns from grant_id on are of a session that an application has by
+-- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
+-- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see
+-- auth/rules/levels.py).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -203,7 +201,6 @@ CREATE TABLE sessions (
   amr           jsonb,
   factor_id     uuid,
   opened_by     uuid,
-  identity_id   uuid,
   code_given_at timestamptz,
   factor_proved_at timestamptz,
   grant_id      uuid CONSTRAINT sessions_grant_id_fkey REFERENCES oauth_grants ON DELETE CASCADE,
@@ -319,9 +316,8 @@ CREATE TABLE browser_sessions (
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
 -- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
--- a removed factor that the links of notices ask for; nodes of 0.4.0 write `asks_for_factor`, which nothing
--- reads. Links of purpose `email_restore` are from 0.1.0. Those of a sign-up carry its password and data,
--- because several people may sign up with one address.
+-- a removed factor that the links of notices ask for. Links of purpose `email_restore` are from 0.1.0. Those
+-- of a sign-up carry its password and data, because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -341,7 +337,6 @@ CREATE TABLE one_time_tokens (
   restores         jsonb,
   user_metadata    user_metadata,
   user_agent       text,
-  asks_for_factor  boolean NOT NULL DEFAULT false,
   browser_hash     bytea,
   ip               inet,
   CONSTRAINT one_time_tokens_purpose_check CHECK (

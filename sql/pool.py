@@ -71,7 +71,7 @@ _CASTERS = (
 # For other machines, the settings add sslmode=verify-full.
 _UNVERIFIED = """
 Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed it
-Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
+Or add sslmode=prefer, which verifies nothing
 """
 # Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
 SIZE = 6

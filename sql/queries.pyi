@@ -759,7 +759,6 @@ class SelectRecoveryCodes(NamedTuple):
     first_passkey_at: datetime | None
     total: int
     remaining: int
-    created_at: str | None
 
 def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectRecoveryCodes | None: ...
 

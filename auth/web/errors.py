@@ -70,10 +70,6 @@ ERRORS = {
     "target.insufficient_permissions": (403, "Only the service role key can change an administrator"),
     "role.insufficient_permissions": (403, "Only the service role key can set a role"),
     "origin_not_allowed": (403, "This request came from a page of another site"),
-    "gate.insufficient_permissions": (
-        403,
-        "Gates are removed: the administrator has to put oauth2-proxy in front of this tool",
-    ),
     "form.insufficient_permissions": (403, "This form was sent from another site"),
     "cookie.insufficient_permissions": (403, "This form was sent without the cookie of its page"),
     "reauthentication_needed": (400, "This needs reauthentication"),

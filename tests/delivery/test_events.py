@@ -50,7 +50,7 @@ def by_alice_with_an_app(scenario):
 
 def by_alice_with_recovery_codes(scenario):
     app, session = set_up(scenario.session())
-    assert session.post("/recovery_codes", json={}).status_code == 200
+    assert session.post("/factors/recovery-codes", json={}).status_code == 200
     return session.authorization, {"factor_id": app.id}
 
 
@@ -163,7 +163,6 @@ requests(
     by_alice_with_an_app,
     ("post /factors/{factor_id}/challenge", {}, "", ""),
     ("delete /factors/{factor_id}", None, "user.updated", "factor_removed"),
-    ("post /recovery_codes", {}, "", "recovery_codes_created"),
     ("post /factors/recovery-codes", {}, "", "recovery_codes_created"),
 )
 requests(
@@ -467,17 +466,10 @@ def verifying_a_factor_again(scenario):
     return lambda: session.post(f"/factors/{app.id}/verify", json=body)
 
 
-@effect("post /recovery_codes/verify", "", "recovery_code_used")
+@effect("post /factors/recovery-codes/verify", "", "recovery_code_used")
 def using_a_recovery_code(scenario):
     _, session = set_up(scenario.session())
-    code = session.post("/recovery_codes", json={}).json["codes"][0]
-    return lambda: session.post("/recovery_codes/verify", json={"code": code})
-
-
-@effect("post /factors/recovery-codes/verify", "", "recovery_code_used")
-def using_a_recovery_code_as_a_factor(scenario):
-    _, session = set_up(scenario.session())
-    code = session.post("/recovery_codes", json={}).json["codes"][0]
+    code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
     return lambda: session.post("/factors/recovery-codes/verify", json={"code": code})
 
 

@@ -143,7 +143,6 @@ CHANGING_NO_WAY = {
     "confirm_reauthentication": "is the proof",
     "challenge_factor": "begins a second step",
     "verify_factor": "is a second step, or completes what POST /factors began",
-    "verify_recovery_code": "is a second step",
     "redeem_recovery_code": "is a second step",
     "finish_passkey_registration": "completes what the options began",
     "rename_passkey": "changes its name",

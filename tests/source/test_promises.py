@@ -23,8 +23,8 @@ def number_in(name: str, pattern: str) -> int:
 
 
 CODES_A_DAY = promises.WRONG_CODES_A_DAY
-# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: nodes of
-# 0.3.0 call the function, or many functions do, which would have to hand it on.
+# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: many
+# functions call these, and would have to hand it on.
 PROMISES: list[tuple[str, str, float]] = [
     (
         "security.md",

@@ -399,7 +399,7 @@ def two_step(page_client: PageClient) -> None:
 def second_step(page_client: PageClient) -> None:
     """Every kind of second factor, which the API has set up before the browser signs in."""
     app, session = factors.set_up(page_client.person().sign_in(client=page_client.client), "Phone")
-    recovery = session.post("/recovery_codes", json={}).json["codes"]
+    recovery = session.post("/factors/recovery-codes", json={}).json["codes"]
     response = passkeys.register_response(session, Authenticator(), origin=page_client.here)
     assert response.status_code == 200, response.text
     page_client.sign_in()

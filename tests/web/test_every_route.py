@@ -32,8 +32,7 @@ DOORS = {
     "change_address": "/user /account/email /account/phone",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
     "connect_identity": "/user/identities/authorize /account/connect",
-    "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /recovery_codes"
-    " /account/recovery-codes",
+    "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /account/recovery-codes",
     "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",
     "delete_user": "/user /account/delete",
     "end_session": "/sessions/<session_id> /account/sessions/end",
@@ -56,7 +55,7 @@ DOORS = {
     "verify": "/verify /account/email/verify /account/phone/verify /forgot-password/verify /sign-in/verify"
     " /sign-up/verify",
     "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
-    "verify_recovery_code": "/factors/recovery-codes/verify /recovery_codes/verify /second-step/recovery",
+    "verify_recovery_code": "/factors/recovery-codes/verify /second-step/recovery",
 }
 # Statements count these, or a function of a view without its own act.
 COUNTED_ELSEWHERE = {"refresh", "invite"}

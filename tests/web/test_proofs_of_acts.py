@@ -285,7 +285,6 @@ PATHS = [
     ("add identity", None, by_body("get", "/user/identities/authorize?provider=github", {})),
     ("add factor", None, by_body("post", "/factors", {"factor_type": "totp"})),
     ("add passkey", None, by_body("post", "/passkeys/registration/options", {})),
-    (RECOVERY_CODES, None, by_body("post", "/recovery_codes", {})),
     (RECOVERY_CODES, None, by_body("post", "/factors/recovery-codes", {})),
     (RECOVERY_CODES, "codes", by_body("post", "/factors/recovery-codes/regenerate", {})),
     (RECOVERY_CODES, "codes", by_body("delete", "/factors/recovery-codes", {})),

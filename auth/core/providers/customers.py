@@ -113,7 +113,7 @@ class CustomerProvider(Provider):
         domain = (identity.email or "").rpartition("@")[2]
         if domain not in self.domains:
             raise ProviderError("its email is not of the domains of this provider")
-        # Nodes of 0.5.1 store any spelling.
+        # 0.5.1 stored any spelling.
         if in_one_spelling(self._preset.issuer) == _GOOGLE and info.get("hd") != domain:
             raise ProviderError("its hd is not the domain of the email")
         data = {**identity.row["identity_data"], "provider_name": self.title}

@@ -130,34 +130,11 @@ def remove_recovery_codes() -> Response:
 @audited("factor_refused", sign_in="recovery_code")
 def redeem_recovery_code() -> Response:
     """Raise the session to `aal2`."""
-    return _verify_code()
-
-
-# The names of 0.3, until 1.0.
-@blueprint.post("/recovery_codes")
-@guard.access_token(Level.SECOND_FACTOR)
-@limited("create_recovery_codes", key=guard.caller_on_network)
-@audited("change_refused")
-def create_recovery_codes() -> Response:
-    """Create ten recovery codes, shown once, and void older ones."""
+    asked = current_asked()
     guard.live_caller()
-    made = recovery_codes.create(current_asked(), read_body(schemas.Reauthentication))
-    return jsonify(codes=made.codes, created_at=made.created_at)
-
-
-@blueprint.get("/recovery_codes")
-@guard.access_token(Level.SESSION)
-def get_recovery_codes() -> Response:
-    status = recovery_codes.status(current_asked())
-    return jsonify(remaining=status.remaining, created_at=status.created_at)
-
-
-@blueprint.post("/recovery_codes/verify")
-@guard.access_token(Level.SESSION)
-@limited("verify_recovery_code", key=guard.caller_on_network)
-@audited("factor_refused", sign_in="recovery_code")
-def verify_recovery_code() -> Response:
-    return _verify_code()
+    code = read_body(factor_schemas.RecoveryCode)["code"]
+    session = recovery_codes.verify(asked, code, asked.parts.token_hook)
+    return JsonResponse(token_response(asked.parts, session))
 
 
 def _new_codes(refusals: Mapping[bool, str]) -> Response:
@@ -167,14 +144,6 @@ def _new_codes(refusals: Mapping[bool, str]) -> Response:
     )
     new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
     return jsonify(_own_codes() | new)
-
-
-def _verify_code() -> Response:
-    asked = current_asked()
-    guard.live_caller()
-    code = read_body(factor_schemas.RecoveryCode)["code"]
-    session = recovery_codes.verify(asked, code, asked.parts.token_hook)
-    return JsonResponse(token_response(asked.parts, session))
 
 
 def _own_codes() -> JsonObject:

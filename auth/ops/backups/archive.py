@@ -131,7 +131,7 @@ def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
         for piece in pieces:
-            # Deflate expands up to 1032 times, and a file with a passphrase comes in one piece.
+            # Deflate expands up to 1032 times.
             for start in range(0, len(piece), _SLICE):
                 yield decompressor.decompress(piece[start : start + _SLICE])
                 if decompressor.unused_data:

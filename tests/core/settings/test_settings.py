@@ -235,11 +235,6 @@ class TestUnknownNames:
         warnings = load(**{name: "a value that is not printed"}).warnings
         assert warnings == (f"{name} is not a setting. Did you mean {nearest}?",)
 
-    def test_gates_that_are_on_get_a_warning_that_names_the_guide(self, load):
-        (warning,) = load(AUTH_GATE="true").warnings
-        assert "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says." in warning
-        assert load(AUTH_GATE="false").warnings == ()
-
     @cases(
         "name",
         [

@@ -140,7 +140,7 @@ class TestRegistration:
     def test_token_that_lacks_the_second_step_gains_nothing_by_the_first_passkey(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="all").test_client())
         register(session)
-        assert_error(session.post("/recovery_codes"), *LOW)
+        assert_error(session.post("/factors/recovery-codes"), *LOW)
         assert_error(session.get("/sessions"), *LOW)
 
     def test_challenge_is_of_one_session_and_for_one_use(self, client, alice, mallory, laptop, database):

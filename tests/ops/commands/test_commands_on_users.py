@@ -126,7 +126,7 @@ def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_ap
 def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_told(run, alice, database):
     _app, session = set_up(alice.open_session(), "Pho\x1b[2Jne")
     register(session)
-    session.post("/recovery_codes")
+    session.post("/factors/recovery-codes")
     asked = run("remove-factors", alice.email, status=1, input="n\n")
     assert ("Nothing was changed" in asked, "\x1b" in asked + run("show", alice.email)) == (True, False)
     assert database.count("factors") == 2

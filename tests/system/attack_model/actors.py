@@ -328,7 +328,7 @@ class Actor:
 
     def _verify_recovery_code(self, session: Session) -> Any:
         def use(code: str) -> Any:
-            response = session.post("/recovery_codes/verify", json={"code": code})
+            response = session.post("/factors/recovery-codes/verify", json={"code": code})
             if response.status_code == 200:
                 self.codes.remove(code)
             return response
@@ -441,9 +441,11 @@ class Actor:
             self.passkeys.append((response.json["id"], authenticator))
 
     def make_codes(self, session: Session) -> None:
-        response = self.send(session, "POST", "/recovery_codes")
-        if response.status_code == 200:
-            self.codes = response.json["codes"]
+        for path in ("/factors/recovery-codes", "/factors/recovery-codes/regenerate"):
+            response = self.send(session, "POST", path)
+            if response.status_code == 200:
+                self.codes = response.json["codes"]
+                return
 
     def link(self, session: Session, provider: str) -> None:
         self.prove(session)

@@ -4,7 +4,7 @@ import pytest
 
 from auth.web.context import EXTENSION
 from sql import schema
-from tests.sql.test_schema import ALICE, ROWS_OF_0_2_0, SESSION, TOKEN_OF_0_2_0, execute
+from tests.sql.test_schema import ROWS_OF_0_2_0, TOKEN_OF_0_2_0, execute
 from tests.support import catalog, oldest_release
 from tests.support.apps import new_app
 from tests.support.databases import new_databases
@@ -60,41 +60,3 @@ class TestUpgrade:
             session = session_of(client_of_upgraded, response)
             assert session.get("/user").json["email"] == "alice@example.com"
             assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
-
-
-GATE, WIKI = "3d6c9b0e-5a0f-4a53-9f0d-0f6a1c7c1a01", "3d6c9b0e-5a0f-4a53-9f0d-0f6a1c7c1a02"
-CLIENTS_OF_0_5_1 = f"""
-INSERT INTO oauth_clients (id, name, token_endpoint_auth_method, secret_hash, redirect_uris, grant_types, gate_origin)
-VALUES ('{GATE}', 'Docs', 'client_secret_basic', '', '{{https://docs.example.com/.latchkey/callback}}',
-        '{{authorization_code}}', 'https://docs.example.com'),
-       ('{WIKI}', 'Wiki', 'client_secret_basic', '', '{{https://wiki.example.com/callback}}',
-        '{{authorization_code}}', NULL);
-INSERT INTO oauth_grants (id, user_id, client_id, scopes)
-SELECT gen_random_uuid(), '{ALICE}', id, '{{profile}}' FROM oauth_clients;
-INSERT INTO sessions (user_id, method, grant_id, scopes, auth_time, opened_by)
-SELECT '{ALICE}', 'oauth_client', id, '{{profile}}', now(), '{SESSION}' FROM oauth_grants;
-INSERT INTO gate_sessions (token_hash, user_id, session_id, client_id)
-SELECT sha256('cookie'), s.user_id, s.id, g.client_id
-  FROM sessions AS s JOIN oauth_grants AS g ON g.id = s.grant_id WHERE g.client_id = '{GATE}';
-INSERT INTO oauth_requests (client_id, id_hash, browser_hash, redirect_uri, scopes, expires_at)
-SELECT id, sha256(id::text::bytea), '', redirect_uris[1], '{{}}', now() + interval '1 hour' FROM oauth_clients;
-"""
-
-
-class TestGatesOf0_5_1:
-    @pytest.fixture
-    def files(self, tmp_path):
-        return oldest_release.unpack(tmp_path / "0.5.1", "b0736173")
-
-    @pytest.fixture
-    def url(self, make_database, files):
-        url = make_database(oldest_release.script(files) + ROWS_OF_0_2_0 + CLIENTS_OF_0_5_1)
-        assert schema.apply(url)[0] == "0048_without_gates"
-        return url
-
-    def test_sessions_end_and_clients_go_but_not_those_of_other_applications(self, url):
-        assert execute(url, "SELECT name, is_blocked FROM oauth_clients") == [("Wiki", False)]
-        for table in ("oauth_grants", "oauth_requests"):
-            assert execute(url, f"SELECT client_id::text FROM {table}") == [(WIKI,)]
-        kept = "SELECT g.client_id::text FROM sessions AS s LEFT JOIN oauth_grants AS g ON g.id = s.grant_id ORDER BY 1"
-        assert execute(url, kept) == [(WIKI,), (None,), (None,)]

@@ -131,10 +131,12 @@ def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):
     begun = factors.challenge(session, app)
     verified = factors.verify(move(session, nodes.other), app, app.code(-1), begun)
     session = session_of(nodes.other, verified)
-    codes = session.post("/recovery_codes").json["codes"]
+    codes = session.post("/factors/recovery-codes").json["codes"]
     for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
         session = move(person.sign_in(client=begins), ends)
-        recovered = session_of(ends, session.post("/recovery_codes/verify", json={"code": codes.pop()}))
+        recovered = session_of(
+            ends, session.post("/factors/recovery-codes/verify", json={"code": codes.pop()})
+        )
         assert recovered.claims["aal"] == move(recovered, begins).claims["aal"] == "aal2"
     session = person.sign_in(client=nodes.other)
     begun = factors.challenge(session, app)
