@@ -63,9 +63,12 @@ PUBLIC = [
     Route("post", "/token", "?grant_type=refresh_token"),
 ]
 # Access tokens of users; the service role key, and access tokens of administrators; the key alone.
-USER, ADMIN, SERVICE = open_to("access_token"), open_to("admin"), open_to("service_role")
+USER, SERVICE = open_to("access_token"), open_to("service_role")
+# The service role key, and access tokens of all users, who need a role there.
+MEMBERS = [route for route in open_to("access_token_or_service_role") if route.path.startswith("/organizations")]
+ADMIN = [route for route in open_to("admin") if route not in MEMBERS]
 
-each_guarded = cases("route", USER + ADMIN + SERVICE)
+each_guarded = cases("route", USER + MEMBERS + ADMIN + SERVICE)
 
 
 Refusal = tuple[int, str] | None
@@ -82,6 +85,8 @@ class Credential(NamedTuple):
     def refusal(self, route: Route) -> Refusal:
         if route in USER:
             return self.by_user_routes
+        if route in MEMBERS:
+            return self.by_admin_routes and self.by_user_routes
         return self.by_admin_routes if route in ADMIN else self.by_service_routes
 
 
