@@ -52,7 +52,7 @@ def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
         for name, body in sql_bodies()
         if name in STATEMENTS and re.search(r"(user|caller)_facts\(|user_object_with\(", body)
     } - {"insert_sign_up"}  # shows a draft, which no token can read
-    assert len(reads) == 10
+    assert len(reads) == 12
     askers = {"admit_reader", "refusal_of", "admit_key", "refusal_of_key"}
     readers = {
         f"{source}:{node.name}": called_in(node)
@@ -147,6 +147,8 @@ CHANGING_NO_WAY = {
     "finish_passkey_registration": "completes what the options began",
     "rename_passkey": "changes its name",
     "decide_authorization": "by_consent",
+    "accept_invitation": "a membership signs nobody in",
+    "decline_invitation": "nor does its invitation",
 }
 
 

@@ -65,7 +65,9 @@ PUBLIC = [
 # Access tokens of users; the service role key, and access tokens of administrators; the key alone.
 USER, SERVICE = open_to("access_token"), open_to("service_role")
 # The service role key, and access tokens of all users, who need a role there.
-MEMBERS = [route for route in open_to("access_token_or_service_role") if route.path.startswith("/organizations")]
+MEMBERS = [
+    route for route in open_to("access_token_or_service_role") if route.path.startswith("/organizations")
+]
 ADMIN = [route for route in open_to("admin") if route not in MEMBERS]
 
 each_guarded = cases("route", USER + MEMBERS + ADMIN + SERVICE)

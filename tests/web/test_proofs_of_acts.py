@@ -335,7 +335,9 @@ PATHS = [
 def default_app(environment) -> Iterator[Any]:
     """An application with providers, whose identities count as ways to sign in."""
     clients = [f"AUTH_PROVIDER_{name}_CLIENT" for name in ("GITHUB", "GOOGLE")]
-    ids = {"AUTH_API_KEYS": "true", "AUTH_ORGANIZATIONS": "users"} | {f"{client}_ID": "latchkey" for client in clients}
+    ids = {"AUTH_API_KEYS": "true", "AUTH_ORGANIZATIONS": "users"} | {
+        f"{client}_ID": "latchkey" for client in clients
+    }
     app = new_app(environment | ids | {f"{client}_SECRET": "a secret" for client in clients})
     yield app
     app.extensions[EXTENSION].db.close()

@@ -233,10 +233,9 @@ def invite(asked: Asked, name: str, email: str, role: str) -> str:
     with _on(asked, seen) as (act, known, caller):
         again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)
         open_role = again.role if again and again.expires_at > known.now else None
-        if not is_operator(asked) and not organizations.may_manage(known.actor_role, open_role, role):
-            raise ApiError("organization.insufficient_permissions")
-        if open_role is None and known.invitations >= organizations.MOST_INVITATIONS:
-            raise ApiError("too_many_invitations")
+        actor = None if is_operator(asked) else known.actor_role or ""
+        if refusal := organizations.refusal_of_invitation(actor, open_role, role, known.invitations):
+            raise ApiError(refusal)
         written = queries.write_invitation(
             act,
             id=str(uuid.uuid4()),
