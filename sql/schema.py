@@ -21,8 +21,6 @@ from sql.pool import connect_patiently, reason
 
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
-# What only nodes of the previous release use. It calls the others, and fills a table with them.
-PREVIOUS = "previous.sql"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 # The steps that each release may take.
@@ -186,8 +184,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
 
 def _functions() -> str:
     """Return the statements that replace the functions. Those that run as the owner keep the search path."""
-    paths = sorted(FUNCTIONS.glob("*.sql"), key=lambda path: (path.name == PREVIOUS, path.name))
-    texts = [path.read_text() for path in paths]
+    texts = [path.read_text() for path in sorted(FUNCTIONS.glob("*.sql"))]
     return "\n".join([_SEARCH_PATH, *texts])
 
 

@@ -146,9 +146,3 @@ class TestMigrations:
     def test_schema_of_another_release_is_refused(self, url, statement, message):
         execute(url, statement)
         assert_refused(url, f"^the schema has version {message}")
-
-
-def test_user_object_reads_one_snapshot(database):
-    """Else the copies that an upgrade writes could join old columns with identities of a moment later."""
-    volatility = "SELECT provolatile FROM pg_proc WHERE proname = 'user_object' AND pronargs = 1"
-    assert database.value(volatility) == "s"

@@ -194,7 +194,7 @@ def test_release_before_goes_on_with_its_backup_after_an_upgrade(place, files_of
     files.write(key, IDENTITY)
 
     def run_old(*arguments: object) -> None:
-        command = [sys.executable, "-m", "auth.operator.commands", *map(str, arguments)]
+        command = [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)]
         environment = {**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)}
         done = subprocess.run(
             command, cwd=files_of_the_release_before, env=environment, capture_output=True, text=True
