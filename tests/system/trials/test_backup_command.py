@@ -226,6 +226,10 @@ class TestUnusableFile:
             lambda head, whole, plaintext: manifested(head, plaintext, schema_version=9999),
             "its schema has version 9999",
         ),
+        "older release": (
+            lambda head, whole, plaintext: manifested(head, plaintext, release="0.5.2", schema_version=52),
+            "its schema has version 52, from before 0.6.0. Restore it with Latchkey 0.6.1, then upgrade.",
+        ),
     }
 
     @pytest.mark.parametrize("case", CASES)
