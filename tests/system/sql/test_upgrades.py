@@ -82,6 +82,6 @@ class TestOlderDatabase:
             f"from before 0.6.0. Upgrade it with release 0.6.1 (commit {schema.BRIDGE_COMMIT}) first"
             in migrated.output
         )
-        with pytest.raises(psycopg2.ProgrammingError, match="from before 0.6.0"):
+        with pytest.raises(psycopg2.ProgrammingError, match=r"from before 0\.6\.0"):
             schema.pending(url)
         assert catalog.lines(url) == before
