@@ -100,13 +100,12 @@ CREATE TABLE identities (
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 
--- Only nodes of 0.5.2 read `object`, a copy of the user object that triggers write; it goes with 0.7.0.
--- `last_sign_in_at`, which is -infinity for never, has its index here: see users_unproved.
+-- The order of users by their last sign-in, -infinity for never, has its index here: see users_unproved. A trigger
+-- of `users` writes it. It has held the user objects, too, and nodes of 0.6.1 read it by that name.
 CREATE TABLE user_objects (
   user_id          uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
-  object           text NOT NULL,
   last_sign_in_at  timestamptz NOT NULL DEFAULT '-infinity'
-) WITH (fillfactor = 80);
+);
 CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user_id);
 
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`

@@ -62,6 +62,11 @@ class Manifest:
                 f"its schema has version {manifest.schema_version}, but this release supports"
                 f" {schema.NEWEST}. Install Latchkey {manifest.release} or newer."
             )
+        if manifest.schema_version < schema.OLDEST:
+            raise UnusableFile(
+                f"its schema has version {manifest.schema_version}, from before {schema.OLDEST_RELEASE}."
+                f" Restore it with Latchkey {schema.BRIDGE_RELEASE}, then upgrade."
+            )
         return manifest
 
     @property

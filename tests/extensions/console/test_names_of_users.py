@@ -28,8 +28,8 @@ def test_every_face_shows_the_same_name(operator, app, alice, database, metadata
     assert f'<p class="quiet">{name}</p>' in operator.visit(f"/console/users/{alice.id}").text
     assert f">{name}<" in Visitor(app).with_session_of(alice).visit("/account").text
     row = database.one(
-        "SELECT object AS user_object, false AS email_proved, false AS phone_proved"
-        " FROM user_objects WHERE user_id = %(id)s",
+        "SELECT shown.user_object, u.email_proved, u.phone_proved"
+        " FROM users AS u CROSS JOIN user_object_of(u, NULL, false) AS shown WHERE u.id = %(id)s",
         id=alice.id,
     )
     with app.test_request_context():

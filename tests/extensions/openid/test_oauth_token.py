@@ -196,7 +196,10 @@ class TestCode:
             ("UPDATE oauth_requests SET code_expires_at = now()", "invalid_grant"),
             ("DELETE FROM oauth_grants", "invalid_grant"),
             ("UPDATE sessions SET ended_at = now(), end_reason = 'logout'", "invalid_grant"),
-            ("SELECT end_access(id, NULL, 'password_changed') FROM users", "invalid_grant"),
+            (
+                "SELECT end_holdings(id, NULL, 'password_changed', 'all', NULL, false, now()) FROM users",
+                "invalid_grant",
+            ),
             ("DELETE FROM users", "invalid_grant"),
             ("DELETE FROM oauth_clients", "invalid_client"),
             ("UPDATE users SET banned_until = 'infinity'", "access_denied"),

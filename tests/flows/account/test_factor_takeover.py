@@ -104,7 +104,10 @@ class TestLinkOfANotice:
         _app, session = set_up(alice.open_session())
         change_email(client, session, outbox)
         token = outbox.last(alice.email, "email_changed").token
-        aged = "UPDATE factors SET verified_at = now() - interval '8 days' WHERE user_id = %s"
+        aged = (
+            "WITH owner AS (SELECT id FROM users WHERE id = %s FOR UPDATE)"
+            "UPDATE factors SET verified_at = now() - interval '8 days' FROM owner WHERE user_id = owner.id"
+        )
         with database.locked("users", alice.id, aged) as lock:
             taken = lock.start(lambda: press(app.test_client(), "undo", token))
         assert (taken.result().status_code, 'name="factor_code"' in taken.result().text) == (403, True)

@@ -52,6 +52,15 @@ UPDATE sessions
                    FROM jsonb_each(echoes) AS newest (counter, tokens))
  WHERE echoes IS NOT NULL
 """
+_IS_RECENT = """
+SELECT EXISTS (SELECT
+                 FROM identities AS i
+                 JOIN users AS u ON u.id = i.user_id
+                WHERE u.id = %(id)s AND i.provider IN ('email', 'phone')
+                  AND i.identity_data ->> i.provider = %(address)s
+                  AND i.updated_at >= now() - interval '7 days'
+                  AND i.updated_at > u.created_at + interval '1 microsecond')
+"""
 _STATE = """
 SELECT u.email, u.phone, u.password_hash,
        ARRAY(SELECT provider || ' ' || subject FROM identities WHERE user_id = u.id ORDER BY 1) AS identities,
@@ -116,9 +125,7 @@ class Environment:
 
     def is_recent(self, address: str) -> bool:
         """Whether an address was added in the last seven days, so that a recovery to it removes nothing."""
-        return self.rows.value(
-            "SELECT is_recent_address(%(id)s, %(address)s)", id=self.user_id, address=address
-        )
+        return self.rows.value(_IS_RECENT, id=self.user_id, address=address)
 
     def links(self) -> list[Any]:
         """Return the links of notices that work."""
