@@ -49,6 +49,8 @@ def refuse_body() -> None:
     # in chunks.
     if route.guard and not length and not request.stream.read(1):
         return
+    if route.accepts_forms:
+        raise ApiError("form.unsupported_media_type", f"Content-Type: must be {FORM} or application/json")
     raise ApiError("unsupported_media_type", "Content-Type: must be application/json")
 
 
