@@ -17,6 +17,7 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.client import OAuth2Client
 from joserfc import jwk, jwt
 
+from auth.core import typed
 from auth.core.addresses import InvalidAddress, canonical_email
 from auth.core.logs import ThrottledLog
 from auth.core.net import sockets
@@ -259,10 +260,7 @@ class Provider:
         metadata = {
             key: value
             for key, (path, limit) in texts.items()
-            if isinstance(value := _find(info, path), str)
-            and value.isprintable()
-            and len(value) <= limit
-            and size_in_json(value) <= _LONGEST_URL
+            if (value := typed.name(_find(info, path), limit)) and size_in_json(value) <= _LONGEST_URL
         }
         data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}
         moment = _find(info, "auth_time")

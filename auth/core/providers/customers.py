@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-from auth.core import json_bodies
+from auth.core import json_bodies, typed
 from auth.core.net import sockets
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
@@ -120,8 +120,7 @@ class CustomerProvider(Provider):
         mapped: dict[str, Any] = {
             name: value
             for name, claim in self._mapping.items()
-            if isinstance(value := info.get(claim), str)
-            and value.isprintable()
+            if (value := typed.name(info.get(claim), _LONGEST_ATTRIBUTE))
             and size_in_json(value) <= _LONGEST_ATTRIBUTE
         }
         kept = {name: info[name] for name in self._claims_kept if name in info}

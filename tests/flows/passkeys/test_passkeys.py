@@ -290,9 +290,9 @@ class TestManagement:
         renamed = known | {"friendly_name": "Work laptop"}
         assert_ok(passkey.patch(path, json={"friendly_name": "Work laptop"}), renamed)
         assert passkey.get("/passkeys").json == [renamed]
-        for name in ("", "x" * 121):
+        for name in ("", " ", "\u200d", "\u3164", "a\u202eb", "a\nb", "x" * 121):
             refused = passkey.patch(path, json={"friendly_name": name})
-            limits = "friendly_name: must be 1 to 120 characters"
+            limits = "friendly_name: must be 1 to 120 visible characters"
             assert_error(refused, 400, "validation_failed", details=limits)
 
     def test_user_removes_a_passkey(self, client, alice, authenticator, passkey, known, outbox):
