@@ -32,6 +32,7 @@ from auth.core.settings.providers import ProviderSettings
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
 _LONGEST_URL = 1000
+_LONGEST_HANDLE = 100
 # Per provider and worker: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
 _PATIENCE = 1.0
@@ -256,11 +257,15 @@ class Provider:
         is_verified = canonical is not None and (preset.gives_verified_only or says_yes)
         is_verified = is_verified and (not preset.email_valid or _find(info, preset.email_valid) is True)
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
-        texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}
         metadata = {
-            key: value
-            for key, (path, limit) in texts.items()
+            member: value
+            for members, path, limit in (
+                (("name", "full_name"), preset.name, _LONGEST_NAME),
+                (("avatar_url", "picture"), preset.avatar, _LONGEST_URL),
+                (("user_name", "preferred_username"), preset.handle, _LONGEST_HANDLE),
+            )
             if (value := typed.name(_find(info, path), limit)) and size_in_json(value) <= _LONGEST_URL
+            for member in members
         }
         data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}
         moment = _find(info, "auth_time")

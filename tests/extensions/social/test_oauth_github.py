@@ -7,10 +7,10 @@ import pytest
 
 from tests.support.cases import cases
 from tests.support.links import hand_in
-from tests.support.oauth import FAILED, assert_failed, new_user
+from tests.support.oauth import FAILED, assert_failed, new_user, told
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-OCTOCAT: dict[str, Any] = {"name": "The Octocat", "avatar_url": "https://avatars.example/u/1"}
+OCTOCAT: dict[str, Any] = told(name="The Octocat", picture="https://avatars.example/u/1", handle="octocat")
 ALICES = {"email": "alice@example.com", "primary": True, "verified": True}
 
 
@@ -75,7 +75,7 @@ class TestTwitter:
 
     def test_twitter_user_has_no_address_and_can_add_one(self, service, twitter, outbox):
         session = service.signed_in("twitter")
-        data: dict[str, Any] = {"name": "X Dev", "avatar_url": "https://pbs.example/1.jpg"}
+        data: dict[str, Any] = told(name="X Dev", picture="https://pbs.example/1.jpg", handle="XDevelopers")
         assert session.get("/user").json == new_user("twitter", "2244994945", None, **data)
         assert (session.claims["email"], session.refresh().status_code) == ("", 200)
         (exchange,) = [asked for asked in twitter.asked if asked.path == twitter.TOKEN]
