@@ -148,7 +148,7 @@ def assert_turned_back(page: Page) -> None:
     assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
 
 
-def told(*, name: str = "", picture: str = "", handle: str = "") -> dict[str, str]:
+def told(*, name: str = "", picture: str = "", handle: str = "") -> dict[str, Any]:
     """Return the members of metadata for what a provider tells of a user, by the names that clients read."""
     members = dict.fromkeys(("name", "full_name"), name) | dict.fromkeys(("avatar_url", "picture"), picture)
     members |= dict.fromkeys(("user_name", "preferred_username"), handle)

@@ -140,11 +140,13 @@ class Provider:
             claims = self._claims(session, str(token.get("id_token", "")), nonce)
             return self._identity(_name_of(response["user"]) | claims if "user" in response else claims)
 
+    @property
+    def has_id_tokens(self) -> bool:
+        return bool(self._preset.issuer)
+
     def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
         """Return the identity of an id_token, and its `exp` in Unix seconds. Raises `ProviderError`."""
         with self._asking():
-            if not self._preset.issuer:
-                raise ProviderError("it is not set up for OpenID Connect")
             nonces = [] if nonce == "" else [nonce]
             if nonce:
                 # Native applications send its SHA-256 in hex to the provider.
@@ -220,7 +222,10 @@ class Provider:
     def _userinfo(self, session: _ProviderSession) -> dict[str, Any]:
         userinfo = self._get(session, self._preset.userinfo_url)
         if self._preset.emails_url:
-            email, verified = self._primary_email(self._get(session, self._preset.emails_url))
+            listed = self._get(
+                session, self._preset.emails_url, "the list of emails: let the app read emails"
+            )
+            email, verified = self._primary_email(listed)
             userinfo |= {self._preset.email: email, self._preset.email_verified: verified}
         return userinfo
 
@@ -232,13 +237,13 @@ class Provider:
                 return entry.get(address), entry.get(is_verified)
         return None, None
 
-    def _get(self, session: _ProviderSession, url: str) -> Any:
+    def _get(self, session: _ProviderSession, url: str, where: str = "the userinfo endpoint") -> Any:
         headers = {"Accept": "application/json", **dict(self._preset.headers)}
         if self._preset.client_id_header:
             headers[self._preset.client_id_header] = self._settings.client_ids[0]
         response = session.get(url, headers=headers)
         if response.status_code != 200:
-            raise ProviderError(f"{response.status_code} from the userinfo endpoint")
+            raise ProviderError(f"{response.status_code} from {where}")
         return response.json()
 
     def _identity(self, info: Any) -> ExternalIdentity:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cases import cases
+from tests.support.fake_provider import Answer
 from tests.support.links import hand_in
 from tests.support.oauth import FAILED, assert_failed, new_user, told
 
@@ -49,6 +50,22 @@ def test_list_without_a_verified_primary_address_gives_none(service, github, ali
     assert (user["id"] != alice.id, user["email"]) == (True, None)
     assert user["app_metadata"]["providers"] == ["github"]
     assert database.count("identities", "user_id = %(id)s", id=alice.id) == 1
+
+
+@cases(
+    ("path", "status", "said"),
+    [
+        ("/user/emails", 404, "404 from the list of emails: let the app read emails"),
+        ("/user/emails", 403, "403 from the list of emails: let the app read emails"),
+        ("/user", 401, "401 from the userinfo endpoint"),
+    ],
+)
+def test_log_names_the_endpoint_that_refused(service, github, database, capfd, path, status, said):
+    github.instead = {path: Answer(status, b"{}")}
+    assert_failed(service.sign_in("github"), *FAILED)
+    github.instead = {}
+    assert f'"reason": "{said}"' in capfd.readouterr().err
+    assert database.count("users") == 0
 
 
 def test_secondary_address_and_public_address_of_the_profile_are_not_used(service, github, alice):

@@ -184,7 +184,7 @@ class TestSignIn:
         "changes",
         [
             *({"origin": "https://evil.example"}, {"is_verified": False}, {"key": Key(ES256)}),
-            *({"user_handle": None}, {"user_handle": bytes(16)}),
+            {"user_handle": bytes(16)},
         ],
     )
     def test_assertion_with_a_foreign_part_is_refused(self, client, authenticator, database, changes):
@@ -193,6 +193,17 @@ class TestSignIn:
         assert_error(response, *FAILED, details=A_SENTENCE)
         assert (database.count("sessions"), database.count("outbox", "kind = 'auth.login'")) == (sessions, 0)
         assert sign_in(client, authenticator)
+
+    def test_passkey_without_its_user_is_named_as_such_whether_or_not_it_is_known(
+        self, client, authenticator, database
+    ):
+        details = "credential: it has no userHandle: ask the browser without allowCredentials"
+        sessions = database.count("sessions")
+        for _ in range(2):
+            response = sign_in_response(client, authenticator, user_handle=None)
+            assert_error(response, *FAILED, details=details)
+            database.run("DELETE FROM factors")
+        assert database.count("sessions") == sessions
 
     def test_unknown_passkey_looks_like_a_wrong_one(
         self, client, authenticator, mallory, database, service_role
