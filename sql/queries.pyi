@@ -559,7 +559,7 @@ def list_groups(on: Runner, /, *, most_users: int | None, most: int | None) -> L
 class SelectServer(NamedTuple):
     encoding: str
     is_read_only: bool
-    connections: int
+    free_connections: int
     clock: float
     address: str | None
 
