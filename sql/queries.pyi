@@ -218,6 +218,7 @@ class ExportSnapshot(NamedTuple):
     snapshot: str
     created_at: str
     schema_version: int
+    schema: str
     postgres: int
 
 def export_snapshot(on: Runner, /) -> ExportSnapshot: ...
@@ -234,6 +235,13 @@ class SelectRestoreTarget(NamedTuple):
     clients: int
 
 def select_restore_target(on: Runner, /) -> SelectRestoreTarget: ...
+
+class SelectPlace(NamedTuple):
+    schema: str | None
+    role: str
+    expected: str
+
+def select_place(on: Runner, /, *, expected: str | None) -> SelectPlace: ...
 
 class SelectDatabase(NamedTuple):
     exists: bool
@@ -559,7 +567,7 @@ def list_groups(on: Runner, /, *, most_users: int | None, most: int | None) -> L
 class SelectServer(NamedTuple):
     encoding: str
     is_read_only: bool
-    connections: int
+    free_connections: int
     clock: float
     address: str | None
 

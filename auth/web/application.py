@@ -91,6 +91,8 @@ class RequestContext(Noted):
     session_cookie: str | None = None
     in_dialect: bool = False
     json_body: dict[str, Any] | None = None
+    # Whether the log gets a line for this request.
+    is_logged: bool = True
     # For the audit log: the error_code of a refusal.
     refused_because: str | None = None
     # For the rate-limit headers: the rows of Flask-Limiter by key, what `limits.count` has counted, and

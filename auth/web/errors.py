@@ -9,6 +9,8 @@ from auth.web import g
 from auth.web.application import JsonResponse
 
 T = TypeVar("T")
+# Of challenges in WWW-Authenticate (RFC 9110, section 11.5).
+REALM = 'realm="latchkey"'
 _WRONG_CODES = "Too many wrong codes; sign in with an emailed link, try another way or network, or wait"
 # HTTP status and message by error_code. A prefix marks a context with another status or message:
 # `refresh.user_banned` has error_code `user_banned`.
@@ -49,6 +51,7 @@ ERRORS = {
     "headers.request_entity_too_large": (431, "The headers are too large"),
     "http.validation_failed": (400, "The request is not valid HTTP"),
     "unsupported_media_type": (415, "The body must be JSON"),
+    "form.unsupported_media_type": (415, "The body must be a form or JSON"),
     "no_authorization": (401, "This endpoint requires a valid Bearer token"),
     "bad_jwt": (401, "invalid JWT: unable to parse or verify signature"),
     "expired.bad_jwt": (401, "invalid JWT: unable to parse or verify signature: it has expired"),
@@ -239,5 +242,13 @@ def envelope(error: ApiError) -> Response:
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)
     if error.status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
+        response.headers["WWW-Authenticate"] = bearer_challenge(error)
     return response
+
+
+def bearer_challenge(error: ApiError) -> str:
+    """Return how to authenticate (RFC 6750, section 3), with an `error` only about a token that was sent."""
+    if error.error_code in ("no_authorization", "invalid_credentials"):
+        return f"Bearer {REALM}"
+    name = "insufficient_scope" if error.status == 403 else "invalid_token"
+    return f'Bearer {REALM}, error="{name}"'

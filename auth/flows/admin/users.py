@@ -179,7 +179,7 @@ def _update(
     # A first proof removes other data, so it comes before the changes of the body.
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
-        _set_address(act, user_id, each, body)
+        _set_address(asked, act, user_id, each, body)
     if removed or factor_ids:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
@@ -224,7 +224,7 @@ def _remove(
     return providers, factor_ids
 
 
-def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:
+def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
     person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
     old = person.email if kind == "email" else person.phone
@@ -234,6 +234,10 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) ->
         prove_address(act, person, kind, address, "administrator")
     elif address != old:
         queries.set_address(act, **owner, address=address, is_confirmed=False, is_proved=False)
+        if asked.in_dialect:
+            # Its clients expect a confirmed address to stay so. Nobody has proved it.
+            before = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
+            queries.set_confirmed_at(act, **owner, confirmed_at=before)
     if address and f"{kind}_confirmed_at" in body:
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 

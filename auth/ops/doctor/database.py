@@ -18,11 +18,9 @@ from auth.core.settings.state import NotRunningError
 from auth.ops.doctor.public_url import fetch
 from auth.ops.processes import start_checks
 from sql import Database, queries, schema
-from sql.pool import SIZE, NotInTime, reason
+from sql.pool import NotInTime, reason
 
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
-# Connections of the delivery process, the master and a command.
-_OTHER_CONNECTIONS = 6
 _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 _REFUSED_WITHIN = 0.5  # seconds within which a working machine refuses a connection
 _LOCK_SECONDS = 0.7  # seconds after which a lock counts as a problem
@@ -158,20 +156,12 @@ def _pooler(context: Context) -> Failure | None:
     )
 
 
-@check("connections", "Postgres allows enough connections")
+@check("connections", "Postgres has enough free connections")
 def _connections(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    available = queries.select_server(context.db).connections
-    needed = context.settings.workers * SIZE + _OTHER_CONNECTIONS
-    if needed <= available:
-        return None
-    workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
-    return Failure(
-        f"This node may open {needed} connections, but Postgres allows {available}: under load, requests"
-        " wait.",
-        f"Set AUTH_WORKERS={workers}, or raise the limit of Postgres, of the role or of the database.",
-    )
+    problem = start_checks.connections_problem(context.settings, context.db)
+    return Failure(*problem) if problem else None
 
 
 @check("clock", "The clocks agree")

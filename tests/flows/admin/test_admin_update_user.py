@@ -1,6 +1,7 @@
 """PUT /admin/users/{id}: changing, confirming, banning and promoting any user."""
 
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 import bcrypt
 import pytest
@@ -120,6 +121,44 @@ class TestFirstProof:
         assert confirmation.result().status_code == 200
         assert session_of(client, proof.result()).get("/user").status_code == 200
         assert sign_in(client, "dave@example.com").status_code == 200
+
+
+class TestAddressesInTheDialect:
+    """As GoTrue, and without a proof (rules 7, 10 and 46)."""
+
+    NEW: ClassVar = {"email": "new@example.com", "phone": "+4915112345678"}
+
+    @pytest.mark.parametrize("kind", NEW)
+    def test_new_address_of_a_confirmed_one_is_confirmed_and_never_proved(
+        self, client, service_role, alice, database, kind
+    ):
+        client.put(
+            f"/admin/users/{alice.id}", json={"phone": PHONE, "phone_confirm": True}, headers=service_role
+        )
+        columns = f"{kind}_confirmed_at, {kind}_proved"
+        before = database.one(f"SELECT {columns} FROM users WHERE id = %(id)s", id=alice.id)
+        assert before[1] is True
+        body = {kind: self.NEW[kind]}
+        changed = client.put(f"/auth/v1/admin/users/{alice.id}", json=body, headers=service_role)
+        assert (changed.status_code, changed.json[kind].lstrip("+")) == (200, self.NEW[kind].lstrip("+"))
+        after = database.one(f"SELECT {columns} FROM users WHERE id = %(id)s", id=alice.id)
+        assert after == (before[0], False)
+        by_new = {kind: self.NEW[kind], "password": PASSWORD}
+        assert client.post("/token?grant_type=password", json=by_new).status_code == 200
+
+    @pytest.mark.parametrize("path", ["/admin/users", "/auth/v1/admin/users"])
+    def test_new_address_is_not_confirmed_natively_nor_where_the_old_one_was_not(
+        self, client, service_role, alice, database, path
+    ):
+        if path != "/admin/users":
+            database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false")
+        body = {"email": self.NEW["email"]}
+        changed = client.put(f"{path}/{alice.id}", json=body, headers=service_role)
+        assert (changed.status_code, changed.json.get("email_confirmed_at")) == (200, None)
+        body = {"phone": self.NEW["phone"]}
+        changed = client.put(f"{path}/{alice.id}", json=body, headers=service_role)
+        assert (changed.status_code, changed.json.get("phone_confirmed_at")) == (200, None)
+        assert not database.value("SELECT email_proved OR phone_proved FROM users")
 
 
 @pytest.mark.parametrize("name", ["user_metadata", "app_metadata"])

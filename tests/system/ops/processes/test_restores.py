@@ -184,9 +184,9 @@ def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
 def test_commands_of_the_shell_in_a_dump_are_not_run(url, backup, tmp_path, beginning, reason):
     manifest = archive.verify(backup, IDENTITY, lambda _: None)
     dump = f"{beginning}\\! touch {tmp_path}/ran\n"
-    plaintext = archive.plaintext(manifest, [dump.encode()], lambda _: None)
+    plain = archive.plaintext(manifest, [dump.encode()], lambda _: None)
     with pytest.raises(BackupError, match=reason):
-        restores.fill(url, plaintext, restores.Options())
+        restores.fill(url, *archive.parse(plain), restores.Options())
     assert not (tmp_path / "ran").exists()
 
 
