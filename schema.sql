@@ -306,6 +306,19 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
+-- Keys of programs for administrative operations. `created_by` is an administrator, null for a command. The key
+-- outlives the user.
+CREATE TABLE admin_keys (
+  id            uuid PRIMARY KEY,
+  name          text NOT NULL CONSTRAINT admin_keys_name_key UNIQUE,
+  key_mac       bytea NOT NULL,
+  scopes        text[] NOT NULL CHECK (cardinality(scopes) > 0),
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  created_by    uuid,
+  expires_at    timestamptz,
+  last_used_on  date
+);
+
 -- Browsers that are signed in on our pages, identified by the hash of their cookie. The application may sign
 -- the user in once without a question until `site_expected_until`: a flow of ours has led the browser there.
 CREATE TABLE browser_sessions (

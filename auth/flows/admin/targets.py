@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from auth.flows.facts import PersonFacts
 from auth.rules.proofs import refusal_of_target
+from auth.rules.tokens import refusal_of_admin_key
 from auth.rules.users import is_replaced
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -78,10 +79,14 @@ def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
 
 
 def check_actor(asked: Asked, act: Act) -> None:
-    """Refuse an administrator who has been demoted or signed out. It comes last in an act, because its
-    statements may have waited for locks since the guard's check.
+    """Refuse an administrator who has been demoted or signed out, and an administrative key that has ended.
+
+    It comes last in an act, because its statements may have waited for locks since the guard's check.
     """
-    if asked.actor != "service_role" and asked.live_caller(on=act).role != "admin":
+    if key := asked.admin_key:
+        if why := refusal_of_admin_key(queries.select_admin_key(act, id=key.id), key.scope):
+            raise ApiError(why)
+    elif asked.actor != "service_role" and asked.live_caller(on=act).role != "admin":
         raise ApiError("not_admin")
 
 
