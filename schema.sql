@@ -23,7 +23,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
             'email_changed', 'banned', 'address_proved', 'email_restored',
             'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone',
             'factor_added', 'others_signed_out', 'phone_changed', 'identity_linked', 'recovered',
-            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled')
+            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled', 'promoted')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.

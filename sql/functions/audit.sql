@@ -74,8 +74,6 @@ CREATE OR REPLACE FUNCTION record_refusal(
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
 AS $$
 DECLARE
-  told CONSTANT jsonb := details
-                      || jsonb_strip_nulls(jsonb_build_object('administrator', origin -> 'administrator'));
   same CONSTANT text := concat_ws('|', date_trunc('minute', now()), subject, refused_act, error_code,
                                   origin ->> 'network', origin ->> 'actor', origin ->> 'actor_id');
 BEGIN
@@ -85,7 +83,7 @@ BEGIN
   VALUES (
     encode(substr(sha256(convert_to(same, 'UTF8')), 1, 16), 'hex')::uuid, now(), refused_act, error_code,
     subject, origin ->> 'actor', (origin ->> 'actor_id')::uuid, (origin ->> 'ip')::inet, origin ->> 'network',
-    origin ->> 'user_agent', origin ->> 'request_id', told
+    origin ->> 'user_agent', origin ->> 'request_id', record_refusal.details
   )
   ON CONFLICT (id) DO UPDATE
      SET count = refusal.count + 1, user_agent = excluded.user_agent, request_id = excluded.request_id,

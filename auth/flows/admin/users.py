@@ -9,7 +9,7 @@ from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
 from auth.flows import ends
 from auth.flows.account import api_keys, grants, removal
-from auth.flows.admin import targets
+from auth.flows.admin import administrators, targets
 from auth.flows.admin.targets import make_way
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
@@ -73,7 +73,9 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
 
 
 def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
-    """Apply an `AnyUserChange` body, and return the user object as JSON."""
+    """Apply an `AnyUserChange` body, and return the user object as JSON, that of a new administrator with
+    `recent_changes`.
+    """
     targets.check_role(asked, body, user_id)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses, user_id) as (act, holders):
@@ -192,7 +194,11 @@ def _update(
     for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
-    return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
+    recent = None
+    if after.role == "admin" != before.role:
+        recent = administrators.begin_anew(act, user_id)
+    user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
+    return user if recent is None else json.dumps(json.loads(user) | {"recent_changes": recent})
 
 
 def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
