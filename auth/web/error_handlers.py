@@ -27,7 +27,6 @@ _queue_full = ThrottledLog("hashing_queue_full")
 _CONSTRAINTS = {
     "users_email_key": "email_exists",
     "users_phone_key": "phone_exists",
-    "admin_keys_name_key": "admin_key.conflict",
     "users_pkey": "id.user_already_exists",
     "factors_credential_id_key": "webauthn_credential_exists",
     "factors_friendly_name_key": "mfa_factor_name_conflict",

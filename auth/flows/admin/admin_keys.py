@@ -1,7 +1,10 @@
 """Administrative keys: creating, listing and ending them. The guard admits them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import get_args
+
+from psycopg2.errors import UniqueViolation
 
 from auth.core import promises
 from auth.core.tokens import api_keys
@@ -18,7 +21,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 def create(asked: Asked, name: str, scopes: Sequence[str], lifetime: int | None) -> tuple[str, str]:
     """Create a key with a lifetime in seconds, or without an end. Return its id and the key."""
     id, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
-    with targets.act(asked) as act:
+    with _unique_name(), targets.act(asked) as act:
         act.later(queries.lock_admin_keys)
         if queries.count_admin_keys(act).total >= promises.MOST_ADMIN_KEYS:
             raise ApiError("admin_keys.validation_failed")
@@ -34,6 +37,14 @@ def create(asked: Asked, name: str, scopes: Sequence[str], lifetime: int | None)
         details = {"admin_key": name, "admin_key_id": id, "scopes": " ".join(scopes)}
         audit.record(act, None, None, ["admin_key_added"], [], **details)
     return id, key
+
+
+@contextmanager
+def _unique_name() -> Iterator[None]:
+    try:
+        yield
+    except UniqueViolation:
+        raise ApiError("admin_key.conflict", rule="admin_key", field="name") from None
 
 
 def listed(asked: Asked) -> "list[queries.ListAdminKeys]":

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
+from auth.core.text.labels import label
 from auth.web.declarations import Scope, route_of
 from sql import queries
 from tests.source.test_contract import OPERATIONS, views
@@ -44,8 +45,11 @@ def test_scopes_of_routes_are_those_of_the_contract_the_code_and_the_page(whole_
     assert set(filter(None, said.values())) == set(SCOPES)
     assert {name for name in administrative(whole_app) if said[name] is None} == WITHOUT_SCOPE
     page = (OPENAPI.parent / "docs" / "api-keys.md").read_text()
-    rows = re.findall(r"^\| `([\w:]+)` \| (.+?) \|", page, re.MULTILINE)
-    listed = {scope: set(re.findall(r"[A-Z]+ /[^,;]+", text)) for scope, text in rows}
+    rows = re.findall(r"^\| `([\w:]+)` \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    assert {scope: reach for scope, _, reach in rows} == {
+        scope: label("key_scopes", scope) for scope in SCOPES
+    }
+    listed = {scope: set(text.split(", ")) for scope, text, _ in rows}
     expected: dict[str, set[str]] = {scope: set() for scope in SCOPES}
     for name, scope in said.items():
         if scope:
