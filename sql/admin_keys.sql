@@ -38,3 +38,11 @@ VALUES (:id, :name, :key_mac, :scopes, :acted_at, :created_by, :acted_at + make_
 
 -- name: delete_admin_key(id uuid) -> row?
 DELETE FROM admin_keys WHERE id = :id RETURNING name;
+
+-- name: select_last_password(user_id uuid) -> row?
+-- Whether an administrative key has set the password of a user, by the audit log.
+SELECT a.actor = 'service_role' AND a.actor_id IS NOT NULL AS is_of_key
+  FROM audit_log AS a
+ WHERE a.user_id = :user_id AND a.action IN ('user_created', 'password_changed') AND a.reason IS NULL
+ ORDER BY a.at DESC, a.action
+ LIMIT 1;

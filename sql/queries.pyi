@@ -95,6 +95,11 @@ class DeleteAdminKey(NamedTuple):
 
 def delete_admin_key(on: Runner, /, *, id: str | None) -> DeleteAdminKey | None: ...
 
+class SelectLastPassword(NamedTuple):
+    is_of_key: bool
+
+def select_last_password(on: Runner, /, *, user_id: str | None) -> SelectLastPassword | None: ...
+
 class SelectApiKeys(NamedTuple):
     role: str
     made_by: str

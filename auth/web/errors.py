@@ -30,7 +30,7 @@ ERRORS = {
     ),
     "client.validation_failed": (400, "{problem}"),
     "webhooks.validation_failed": (400, "Webhook limit reached"),
-    "admin_keys.validation_failed": (400, "The limit of 50 administrative keys is reached"),
+    "admin_keys.validation_failed": (400, "The limit of {most} administrative keys is reached"),
     "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
     "undue.validation_failed": (
         409,

@@ -67,9 +67,9 @@ def _create(asked: Asked, _keys: Subject, body: dict[str, Any]) -> Response:
 
 
 def _all_keys() -> Subject:
-    reach = {box: (scope, label("key_scopes", scope)) for box, scope in _BOXES.items()}
+    boxes = {box: (scope, label("key_scopes", scope)) for box, scope in _BOXES.items()}
     total = len(admin_keys.listed(current_asked()))
-    return Subject("Keys", _PATH, SimpleNamespace(boxes=reach, days=_DAYS, total=total))
+    return Subject("Keys", _PATH, SimpleNamespace(boxes=boxes, days=_DAYS, total=total))
 
 
 _act = partial(Action, needs_factor=True, is_spared_here=True)
@@ -90,7 +90,7 @@ _MAKING = {
 }
 _KEY_ACTS = {
     "end": Action(
-        title="End",
+        title="End the key",
         effects=lambda subject: [
             f"Ends 1 key: {quoted(subject.row.name)}, with {', '.join(subject.row.scopes)}.",
             "Programs that use it lose their access at once.",

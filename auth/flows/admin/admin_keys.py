@@ -24,7 +24,7 @@ def create(asked: Asked, name: str, scopes: Sequence[str], lifetime: int | None)
     with _unique_name(), targets.act(asked) as act:
         act.later(queries.lock_admin_keys)
         if queries.count_admin_keys(act).total >= promises.MOST_ADMIN_KEYS:
-            raise ApiError("admin_keys.validation_failed")
+            raise ApiError("admin_keys.validation_failed", most=str(promises.MOST_ADMIN_KEYS))
         queries.insert_admin_key(
             act,
             id=id,

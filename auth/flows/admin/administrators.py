@@ -24,9 +24,13 @@ def needs_password(asked: Asked, email: str) -> bool:
 def begin_anew(act: Act, user_id: str) -> list[JsonObject]:
     """End what a new administrator has from before (rule 20). Return what was added to the user recently.
 
-    A thief or a program may have begun it, with less to gain then.
+    A thief or a program may have begun it, with less to gain then. So a password that an administrative key
+    has set ends, too: its holder would be an administrator.
     """
     ends.end_and_void(act, user_id, None, "promoted")
+    password = queries.select_last_password(act, user_id=user_id)
+    if password and password.is_of_key:
+        queries.set_password(act, user_id=user_id, password_hash=None)
     return removal.list_recent(act, user_id)
 
 

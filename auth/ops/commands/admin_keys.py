@@ -35,7 +35,7 @@ _NewKey = Input.of(name=fields.KeyName(required=True))
 def create(name: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Create a key that opens the administrative operations of its scopes, for the program NAME.
 
-    docs/api-keys.md lists what each scope reaches. The audit log names the key.
+    docs/api-keys.md lists the operations of each scope. The audit log names the key.
 
     \b
     Example: latchkey keys create billing --scope users:read --days 90

@@ -42,10 +42,10 @@ def test_key_is_created_with_its_scopes_and_shown_once(create, armed, client, ca
     assert tuple(entry) == ("user", carol.id, details | {"administrator": carol.email})
 
 
-def test_each_scope_says_what_it_reaches(armed):
+def test_each_scope_says_what_it_opens(armed):
     text = words(armed.visit("/console/keys/new"))
-    assert "links it can sign in as every user below administrators" in text
-    assert "users:read all users, administrators too" in text
+    assert "links Create links and codes, which sign in as any user below administrators." in text
+    assert "users:read Read all users, also administrators." in text
 
 
 @pytest.mark.parametrize(

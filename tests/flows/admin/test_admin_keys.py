@@ -46,10 +46,8 @@ def test_scopes_of_routes_are_those_of_the_contract_the_code_and_the_page(whole_
     assert {name for name in administrative(whole_app) if said[name] is None} == WITHOUT_SCOPE
     page = (OPENAPI.parent / "docs" / "api-keys.md").read_text()
     rows = re.findall(r"^\| `([\w:]+)` \| (.+) \| (.+) \|$", page, re.MULTILINE)
-    assert {scope: reach for scope, _, reach in rows} == {
-        scope: label("key_scopes", scope) for scope in SCOPES
-    }
-    listed = {scope: set(text.split(", ")) for scope, text, _ in rows}
+    assert {scope: text for scope, _, text in rows} == {scope: label("key_scopes", scope) for scope in SCOPES}
+    listed = {scope: set(operations.split(", ")) for scope, operations, _ in rows}
     expected: dict[str, set[str]] = {scope: set() for scope in SCOPES}
     for name, scope in said.items():
         if scope:
