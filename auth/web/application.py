@@ -33,7 +33,7 @@ Actor = Literal["anonymous", "service_role", "admin_key", "user"]
 
 
 @dataclass(frozen=True)
-class AdminKey:
+class AdminKeyCaller:
     """The administrative key of a request, and the scope that its route demands."""
 
     id: str
@@ -90,7 +90,7 @@ class RequestContext(Noted):
     client_caller: ClientCaller
     key_caller: KeyCaller | None = None
     # If the actor is an administrative key.
-    admin_key: AdminKey | None = None
+    admin_key: AdminKeyCaller | None = None
     user_id: str | None = None
     actor: Actor = "anonymous"
     level: Level = Level.SESSION

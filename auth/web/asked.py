@@ -11,7 +11,7 @@ from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.rules.policy import Policy, on_pages
 from auth.web import callers, cookies
-from auth.web.application import Actor, AdminKey, Noted, current_g, current_request
+from auth.web.application import Actor, AdminKeyCaller, Noted, current_g, current_request
 from auth.web.callers import CallerIds
 from auth.web.context import EXTENSION, Latchkey
 from auth.web.declarations import Level
@@ -35,7 +35,7 @@ class Asked:
     actor: Actor
     # If the actor is a user.
     user: Caller | None = None
-    admin_key: AdminKey | None = None
+    admin_key: AdminKeyCaller | None = None
     # That of the route.
     level: Level = Level.SESSION
     # The `BrowserSession`, in the console.

@@ -17,7 +17,7 @@ from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.rules.tokens import refusal_of_admin_key
 from auth.web import Level, View, audit, audited, callers, cookies, current_request, g
-from auth.web.application import FORM, AdminKey
+from auth.web.application import FORM, AdminKeyCaller
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import Scope, says
@@ -171,7 +171,7 @@ def _admits_admin_key() -> bool:
         id = api_keys.read_id(key, api_keys.ADMINISTRATIVE)
         row = queries.use_admin_key(latchkey.db, id=id, key_macs=latchkey.api_keys.macs(key))
     if row:
-        g.actor, g.admin_key = "admin_key", AdminKey(id, row.name, scope)
+        g.actor, g.admin_key = "admin_key", AdminKeyCaller(id, row.name, scope)
     refusal = refusal_of_admin_key(row, scope)
     if refusal == "admin_key.insufficient_scope":
         raise ApiError(refusal, f"scope: must have {scope}" if scope else "no scope opens this")

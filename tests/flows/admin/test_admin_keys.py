@@ -7,12 +7,14 @@ import pytest
 
 from auth.core.text.labels import label
 from auth.web.declarations import Scope, route_of
-from sql import queries
 from tests.source.test_contract import OPERATIONS, views
 from tests.support.admin_keys import AdminKey, make_admin_key
 from tests.support.answers import NO_ID, assert_error
+from tests.support.checked_rows import CheckedCursor
 from tests.support.contract import OPENAPI
 from tests.support.environment import SERVICE_ROLE_KEY
+from tests.support.extensions import EVERY_EXTENSION
+from tests.web.test_access_matrix import PUBLIC, USER
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 # Administrative operations that admit the service role key alone.
@@ -179,25 +181,72 @@ def test_key_is_stored_as_a_mac(make, database):
     assert key.key.startswith(f"lka_{key.id.replace('-', '')}")
 
 
-def test_only_a_credential_with_the_prefix_costs_a_statement(client, make, alice, monkeypatch):
-    """At public routes not even that one does: no captcha is skipped."""
-    key, asked, known = make("users:read"), list[str](), queries.use_admin_key
+class TestStatements:
+    """Other requests run the statements that they would run without such keys."""
 
-    def use(on, **values):
-        asked.append(values["id"])
-        return known(on, **values)
+    @pytest.fixture
+    def statements(self, monkeypatch) -> list[str]:
+        """The names of the statements that run, in their order."""
+        names, execute = list[str](), CheckedCursor.execute
 
-    monkeypatch.setattr(queries, "use_admin_key", use)
-    session = alice.open_session()
-    for headers in ({}, session.authorization, {"Authorization": f"Bearer {SERVICE_ROLE_KEY}"}):
-        for path in ("/user", "/admin/users", "/settings", "/health"):
+        def record(cursor, query, vars=None):
+            execute(cursor, query, vars)
+            names.extend(found.decode() for found in re.findall(rb"\bEXECUTE (\w+)", cursor.query or b""))
+
+        monkeypatch.setattr(CheckedCursor, "execute", record)
+        return names
+
+    @pytest.fixture
+    def client(self, make_app):
+        return make_app(**EVERY_EXTENSION).test_client()
+
+    def test_public_route_runs_the_same_with_a_key(self, client, make, statements, database):
+        key = make("users:read", "users:write")
+        for route in PUBLIC:
+            route.ask(client)  # fills caches
+            run = []
+            for headers in ({}, key.headers, {"apikey": key.key}):
+                database.run("DELETE FROM users; DELETE FROM failure_counts")
+                statements.clear()
+                route.ask(client, headers=headers)
+                run.append(list(statements))
+            assert run == [run[0]] * 3, route
+            assert not {"use_admin_key", "select_admin_key"} & set(run[0])
+
+    def test_route_of_users_looks_up_no_key(self, client, make, statements):
+        key = make("users:read")
+        statements.clear()
+        for route in USER:
+            assert route.ask(client, headers=key.headers).status_code in (400, 401), route
+        assert "use_admin_key" not in statements
+
+    def test_acts_of_the_service_role_key_and_of_administrators_ask_for_no_key(
+        self, client, service_role, statements, alice, carol
+    ):
+        user = f"/admin/users/{alice.id}"
+        link = {"type": "magiclink", "email": alice.email}
+        statements.clear()
+        for method, path, body in (
+            ("PUT", user, {"password": "Another-Horse-1", "role": "admin"}),
+            ("POST", "/admin/generate_link", link),
+            ("POST", "/invite", {"email": "dave@example.com"}),
+            ("DELETE", user, {}),
+        ):
+            answer = client.open(path, method=method, json=body, headers=service_role)
+            assert answer.status_code == 200, answer.text
+        made = {"email": "erin@example.com"}
+        session = carol.open_session(client)
+        assert session.post("/admin/users", json=made).status_code == 200
+        assert "write_token" in " ".join(statements)
+        assert [name for name in statements if "admin_key" in name] == []
+
+    def test_request_of_a_key_costs_one_statement_more(self, client, make, service_role, statements, alice):
+        key = make("users:read")
+        path = f"/admin/users/{alice.id}"
+        run = []
+        for headers in (service_role, key.headers):
             client.get(path, headers=headers)
-    for path in ("/user", "/settings", "/health", "/sessions"):
-        client.get(path, headers=key.headers)
-    client.post("/signup", json={"email": "dave@example.com", "password": "x"}, headers=key.headers)
-    client.post(
-        "/token?grant_type=password", json={"email": alice.email, "password": "x"}, headers=key.headers
-    )
-    assert asked == []
-    client.get("/admin/users", headers=key.headers)
-    assert asked == [key.id]
+            statements.clear()
+            client.get(path, headers=headers)
+            run.append(list(statements))
+        assert run[1] == ["use_admin_key", *run[0]]
