@@ -53,6 +53,53 @@ class FindUsers(NamedTuple):
 
 def find_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> FindUsers: ...
 
+class UseAdminKey(NamedTuple):
+    name: str
+    scopes: list[str]
+    expires_at: datetime | None
+    now: datetime
+
+def use_admin_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> UseAdminKey | None: ...
+
+class SelectAdminKey(NamedTuple):
+    scopes: list[str]
+    expires_at: datetime | None
+    now: datetime
+
+def select_admin_key(on: Runner, /, *, id: str | None) -> SelectAdminKey | None: ...
+
+class ListAdminKeys(NamedTuple):
+    id: str
+    name: str
+    scopes: list[str]
+    expires_at: datetime | None
+    created_at: str
+    created_by: str | None
+    last_used_on: str | None
+    unused_since: datetime
+    now: datetime
+
+def list_admin_keys(on: Runner, /) -> list[ListAdminKeys]: ...
+
+def lock_admin_keys(on: Runner, /) -> int: ...
+
+class CountAdminKeys(NamedTuple):
+    total: int
+
+def count_admin_keys(on: Runner, /) -> CountAdminKeys: ...
+
+def insert_admin_key(on: Runner, /, *, id: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None, created_by: str | None) -> int: ...
+
+class DeleteAdminKey(NamedTuple):
+    name: str
+
+def delete_admin_key(on: Runner, /, *, id: str | None) -> DeleteAdminKey | None: ...
+
+class SelectLastPassword(NamedTuple):
+    is_of_key: bool
+
+def select_last_password(on: Runner, /, *, user_id: str | None) -> SelectLastPassword | None: ...
+
 class SelectApiKeys(NamedTuple):
     role: str
     made_by: str

@@ -7,10 +7,11 @@ import dataclasses
 import re
 import secrets
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import psycopg2
+from psycopg2.errors import UndefinedTable
 from psycopg2.extensions import make_dsn
 
 from auth.core.keys import resealing
@@ -53,26 +54,51 @@ class Options:
     requests_url: str | None = None
 
 
-def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
-    """Restore a verified backup. Return the name under which the old database remains, if it had tables.
+@dataclasses.dataclass(frozen=True)
+class Restored:
+    """`former` is the name under which the old database remains, if it had tables. `admin_keys` are the names
+    of administrative keys that it did not have: those that have ended since the backup work again.
+    """
+
+    former: str | None
+    admin_keys: Sequence[str]
+
+
+def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> Restored:
+    """Restore a verified backup.
 
     Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`.
     """
     manifest, pieces = archive.parse(plaintext)
     with _locked_target(url) as (target, connection):
+        known = _admin_keys(connection)
         if not target.is_replaceable:
             with restored.replacing(connection):
                 fill(url, manifest, pieces, options)
-            return None
+            return Restored(None, _returned(url, known))
         draft = _draft(target.name)
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
             fill(make_dsn(url, dbname=draft), manifest, pieces, options)
+            returned = _returned(make_dsn(url, dbname=draft), known)
         except BaseException:
             execute(connection, _DROP, draft)
             raise
-    return _replace(url, target, draft, restored)
+    return Restored(_replace(url, target, draft, restored), returned)
+
+
+def _admin_keys(connection: Connection) -> dict[str, str]:
+    """Return the names of the administrative keys of a database by their ids."""
+    with suppress(UndefinedTable):
+        return {key.id: key.name for key in queries.list_admin_keys(Unprepared(connection))}
+    return {}
+
+
+def _returned(url: str, known: Collection[str]) -> list[str]:
+    """Return the names of the administrative keys of a restored database, but for those that are known."""
+    with closing(connect(url)) as connection:
+        return [name for id, name in _admin_keys(connection).items() if id not in known]
 
 
 def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options) -> None:

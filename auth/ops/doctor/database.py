@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ import requests
 from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
 from auth.cli import printable
+from auth.core import promises
 from auth.core.checks import Context, Failure, NotChecked, Note, check, span
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
@@ -234,6 +236,22 @@ def _administrators(context: Context) -> Failure | None:
     )
 
 
+@check("admin-keys", "Programs use the administrative keys")
+def _admin_keys(context: Context) -> Failure | None:
+    days = promises.UNUSED_ADMIN_KEY // promises.DAY
+    unused = [
+        key.name
+        for key in queries.list_admin_keys(context.db)
+        if key.now - key.unused_since > timedelta(days=days)
+    ]
+    if not unused:
+        return None
+    return Note(
+        printable(f"No program has used these administrative keys for {days} days: {', '.join(unused)}."),
+        "End each by: latchkey keys end NAME",
+    )
+
+
 CHECKS = (
     _answers,
     _version,
@@ -247,4 +265,5 @@ CHECKS = (
     _locks,
     _room,
     _administrators,
+    _admin_keys,
 )

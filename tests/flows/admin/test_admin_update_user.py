@@ -172,17 +172,21 @@ def test_concurrent_changes_are_all_kept(server, get, service_role, alice, name)
     assert get(alice)[name] == before | {f"key{number}": number for number in range(16)}
 
 
-def test_promotion_and_demotion_work_at_once_and_keep_the_session(update, alice, database):
+def test_promotion_and_demotion_work_at_once_and_only_a_demoted_user_keeps_the_session(
+    update, alice, database
+):
     session = alice.open_session()
     assert_error(session.get("/admin/users"), 403, "not_admin", "Only administrators can do this")
     update(alice, {"role": "admin"})
-    assert session.get("/admin/users").status_code == 200
+    assert_error(session.get("/admin/users"), 401, "session_not_found")
+    promoted = alice.open_session()
+    assert promoted.get("/admin/users").status_code == 200
     assert database.value("SELECT admin_since > now() - interval '1 minute' FROM users")
     # The time of the promotion stays.
     database.run("UPDATE users SET admin_since = '2020-01-01T00:00:00Z'")
     update(alice, {"role": "admin", "user_metadata": {"x": 1}})
     assert database.value("SELECT admin_since = '2020-01-01T00:00:00Z' FROM users")
-    promoted = session.refreshed()
+    promoted = promoted.refreshed()
     update(alice, {"role": "authenticated"})
     assert_error(promoted.get("/admin/users"), 403, "not_admin")
     assert promoted.claims["role"] == "admin"

@@ -19,6 +19,7 @@ from auth.ops.backups.archive import BackupError
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import progress_of
 from sql import queries
+from tests.support.admin_keys import make_admin_key
 from tests.support.cases import cases
 from tests.support.processes import wait_until
 
@@ -94,7 +95,7 @@ def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
     url, restore, directory, parts, database
 ):
     as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
-    assert restore(as_role) is None
+    assert restore(as_role).former is None
     assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
     # Else the doctor would be content with the backup of another machine.
     assert query(url, "SELECT task FROM last_done") == [("counts",)]
@@ -152,6 +153,18 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
     assert seen["problems"] == []
     assert seen["secret_key"].strip().split(",") == [SECRETS["secret_key"], *parts.settings.secret_key]
     assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
+
+
+def test_administrative_keys_that_work_again_are_named(request, url, directory, parts, database):
+    """All of them, where nobody knows which have ended."""
+    for name in ("billing", "support"):
+        make_admin_key(parts, "users:read", name=name)
+    restore = request.getfixturevalue("restore")
+    assert restore(url).admin_keys == ["billing", "support"]
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM admin_keys WHERE name = 'billing'")
+    assert restore(url).admin_keys == ["billing"]
+    assert restore(url).admin_keys == []
 
 
 def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
