@@ -52,7 +52,7 @@ def test_each_scope_says_what_it_opens(armed):
     ("fields", "said"),
     [
         ({"name": "billing"}, "Choose at least one scope."),
-        ({"name": "", "users_read": "yes"}, "Name must be printable text."),
+        ({"name": "", "users_read": "yes"}, "Name must be 1 to 80 visible characters."),
         ({"name": "other", "users_read": "yes"}, "Another key has this name."),
     ],
 )

@@ -55,7 +55,7 @@ def test_key_ends_by_its_name_or_id(run, client):
         (["create", "billing"], 2, "--scope"),
         (["create", "billing", "--scope", "everything"], 2, "everything"),
         (["create", "billing", "--scope", "users:read", "--days", "0"], 2, "--days"),
-        (["create", " ", "--scope", "users:read"], 2, "must be printable text"),
+        (["create", " ", "--scope", "users:read"], 2, "must be 1 to 80 visible characters"),
     ],
 )
 def test_mistake_creates_no_key(run, database, arguments, status, said):
