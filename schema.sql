@@ -23,7 +23,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
             'email_changed', 'banned', 'address_proved', 'email_restored',
             'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone',
             'factor_added', 'others_signed_out', 'phone_changed', 'identity_linked', 'recovered',
-            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled')
+            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled', 'promoted')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
@@ -301,6 +301,19 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Keys of programs for administrative operations. `created_by` is an administrator, null for a command. The key
+-- outlives the user.
+CREATE TABLE admin_keys (
+  id            uuid PRIMARY KEY,
+  name          text NOT NULL CONSTRAINT admin_keys_name_key UNIQUE,
+  key_mac       bytea NOT NULL,
+  scopes        text[] NOT NULL CHECK (cardinality(scopes) > 0),
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  created_by    uuid,
+  expires_at    timestamptz,
+  last_used_on  date
+);
 
 -- Browsers that are signed in on our pages, identified by the hash of their cookie. The application may sign
 -- the user in once without a question until `site_expected_until`: a flow of ours has led the browser there.

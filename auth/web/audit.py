@@ -31,7 +31,7 @@ _REASONS = {
 # Access tokens expire all the time, so only those at administrative routes get a row. Only the limits of
 # sessions belong to a user.
 _REASONS_OF = {
-    "admin_refused": ("bad_jwt",),
+    "admin_refused": ("bad_jwt", "insufficient_scope"),
     "refresh_refused": ("over_request_rate_limit",),
     "application_refused": ("oauth_client_not_found", "validation_failed", "oauth_consent_not_found"),
 }
@@ -47,6 +47,12 @@ def origin() -> dict[str, str | None]:
     if g.administrator:
         # The name remains when the administrator is deleted.
         known["administrator"] = g.administrator.email or g.administrator.phone
+    if g.admin_key:
+        known |= {
+            "actor": "service_role",
+            "actor_id": g.admin_key.id,
+            "administrator": f"key {g.admin_key.name}",
+        }
     return known
 
 

@@ -89,17 +89,18 @@ class Edge:
             else:
                 headers.append(NO_PAGE)
             seconds = time.perf_counter() - began_at
-            log.info(
-                "request",
-                method=method,
-                # Log the rule: paths and queries may contain tokens of links and state.
-                route=rule.rule if rule else None,
-                status=code,
-                milliseconds=round(seconds * 1000, 1),
-                ip=g.client["ip"],
-                user_id=g.user_id or (g.subject and g.subject["user_id"]),
-                error_code=g.refused_because,
-            )
+            if g.is_logged:
+                log.info(
+                    "request",
+                    method=method,
+                    # Log the rule: paths and queries may contain tokens of links and state.
+                    route=rule.rule if rule else None,
+                    status=code,
+                    milliseconds=round(seconds * 1000, 1),
+                    ip=g.client["ip"],
+                    user_id=g.user_id or (g.subject and g.subject["user_id"]),
+                    error_code=g.refused_because,
+                )
             if self.count:
                 self.count(method, code, seconds)
             return start_response(status, headers, exc_info)

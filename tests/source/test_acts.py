@@ -25,6 +25,7 @@ NOT_OF_ACTS = {
     "update_webhook": "a webhook belongs to no user",
     "redeliver_event": "a delivery belongs to no user",
     "lock_webhooks": "a webhook belongs to no user",
+    "lock_admin_keys": "an administrative key belongs to no user",
     "lock_openid_keys": "keys belong to no user",
     "lock_key_fingerprints": "keys belong to no user",
     "try_lock_janitor": "of one process among many; waits for nobody",

@@ -82,6 +82,9 @@ PROMISES: list[tuple[str, str, float]] = [
     ("api-keys.md", r"A user has (\d+) keys at most", promises.MOST_API_KEYS),
     ("api-keys.md", r"which is valid for (\w+) minutes", promises.API_KEY_TOKEN_LIFETIME / MINUTE),
     ("api-keys.md", r"and is deleted (\d+) days later", promises.ENDED_KEPT / DAY),
+    ("api-keys.md", r"There are (\d+) at most", promises.MOST_ADMIN_KEYS),
+    ("api-keys.md", r"nobody has used for (\d+) days", promises.UNUSED_ADMIN_KEY / DAY),
+    ("doctor.md", r"has used an .+ for (\d+) days", promises.UNUSED_ADMIN_KEY / DAY),
     ("audit.md", r"are kept for (\d+) days after their end", promises.ENDED_KEPT / DAY),
     ("openid.md", r"user to the application; for (\w+) hour", promises.ID_TOKEN_LIFETIME / HOUR),
     (

@@ -150,6 +150,8 @@ def links(page_client: PageClient) -> None:
     page_client.shows("declined", "was deleted")
     page_client.visit(link)
     page_client.shows("dead link", "This link no longer works")
+    page_client.visit("/verify?token=abc&amp;type=recovery")
+    page_client.shows("damaged link", "This link is incomplete")
     for kind in ("magiclink", "recovery", "invite", "email_change", "undo"):
         page_client.visit(path(kind, "x" * 43))
         page_client.shows(f"dead link, {kind}", "There are three possible reasons")
@@ -246,7 +248,7 @@ def account(page_client: PageClient) -> None:
     page_client.visit("/account/name")
     page_client.shows("name", "Your name")
     page_client.press("account/name", name="n" * 81)
-    page_client.shows("name, too long", "Use at most 80 characters.")
+    page_client.shows("name, too long", "Use 1 to 80 visible characters.")
     page_client.press("account/name", name="Alice Liddell")
     page_client.visit("/account/email")
     page_client.shows("email", "New email address")

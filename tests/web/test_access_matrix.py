@@ -308,12 +308,15 @@ class TestChangedRightsApplyToTheNextRequest:
     def change(self, server, service_role, carol, **body):
         assert server.put(f"/admin/users/{carol.id}", json=body, headers=service_role).status_code == 200
 
-    def test_demoted_administrator_is_refused_until_promoted(self, server, service_role, carol, session):
+    def test_demoted_administrator_is_refused_until_promoted_and_signed_in_anew(
+        self, server, service_role, carol, session
+    ):
         self.change(server, service_role, carol, role="authenticated")
         self.assert_statuses(server, session, ADMIN_ROUTES, 403)
         assert session.on(server).get("/user").status_code == 200
         self.change(server, service_role, carol, role="admin")
-        self.assert_statuses(server, session, [Route("get", "/admin/users")], 200)
+        self.assert_statuses(server, session, [Route("get", "/admin/users")], 401)
+        self.assert_statuses(server, carol.sign_in(), [Route("get", "/admin/users")], 200)
 
     def test_banned_user_is_refused_whose_session_stays_ended_when_the_ban_is_lifted(
         self, server, service_role, carol, session

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from auth.core import typed
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
 
@@ -46,16 +47,16 @@ def _text(metadata: Mapping[str, object], name: str) -> str:
 def person(name: object) -> str | None:
     """Return a user's name, unless it is long or looks like an address or a link."""
     text = application(name)
-    return None if text is None or re.search(r"[@/:]|\w\.\w", text) else text
+    # Mail clients may leave out the joiners of a name, and find a link.
+    return None if text is None or re.search(r"[@/:]|\w\.\w", re.sub("[\u200c\u200d]", "", text)) else text
 
 
 def in_one_line(name: str) -> str:
     """Return the name of an application, which a stranger may have chosen, in one line of 80 characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
+    line = " ".join(typed.in_one_line(name).split())
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
 def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
-    text = name.strip() if isinstance(name, str) else ""
-    return text if 0 < len(text) <= _LONGEST_NAME and text.isprintable() else None
+    return typed.name(name, _LONGEST_NAME)

@@ -43,7 +43,7 @@ def test_name_that_the_user_edits_takes_the_place_of_every_other(app, alice, dat
     visitor = Visitor(app).with_session_of(alice)
     assert 'value="Ada Lovelace"' in unescape(visitor.visit("/account/name").text)
     visitor.press("account/name", name=typed)
-    kept = metadata | {"name": typed} if typed else {"team": "Engines"}
+    kept = metadata | {"name": typed, "full_name": typed} if typed else {"team": "Engines"}
     assert database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id) == kept
     shown = visitor.visit("/account").text
     assert ("Ada Lovelace" in shown, "Countess" in shown) == (False, bool(typed))

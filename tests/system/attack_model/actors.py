@@ -20,6 +20,8 @@ from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import Session, session_of, sign_in
 
+# The user's sessions began as an administrator's: becoming one ends those from before.
+LONG_AN_ADMINISTRATOR = "UPDATE users SET role = 'admin', admin_since = created_at"
 # The columns that hold the times of a user, by table. Their rows move when time passes.
 _TIMES = {
     "users": (
