@@ -24,7 +24,7 @@ _REASONS = {
     "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
     "bad_code_verifier", "email_exists", "phone_exists", "email_address_not_authorized",
     "identity_already_exists", "sso_provider_disabled", "user_sso_conflict",
-    "single_identity_not_deletable", "last_administrator", "refresh_token_not_found",
+    "single_identity_not_deletable", "last_administrator", "last_owner", "refresh_token_not_found",
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
     "mfa_verification_failed", "mfa_challenge_expired", "hook_refused", "hook_failed",
 }  # fmt: skip

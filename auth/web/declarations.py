@@ -26,7 +26,7 @@ SignIn = Literal[
 # What administrative keys are made for. Each operation names one at its guard, or admits no such key.
 Scope = Literal[
     "users:read", "users:write", "sessions:end", "audit:read", "invites", "links", "clients", "webhooks",
-    "providers", "introspect",
+    "providers", "introspect", "organizations:read", "organizations:write",
 ]  # fmt: skip
 
 

@@ -82,9 +82,9 @@ def access_token_or_api_key(level: Level) -> Callable[[View], View]:
     return guarded("access_token_or_api_key", level, _admit_user_or_key)
 
 
-def access_token_or_service_role(level: Level) -> Callable[[View], View]:
-    """Accept access tokens of sessions, and the service role key."""
-    return guarded("access_token_or_service_role", level, _admit_user_or_service_role)
+def access_token_or_service_role(level: Level, scope: Scope) -> Callable[[View], View]:
+    """Accept access tokens of sessions, the service role key, and administrative keys of the scope."""
+    return guarded("access_token_or_service_role", level, _admit_user_or_service_role, scope)
 
 
 def client_token(level: Level) -> Callable[[View], View]:
@@ -101,7 +101,7 @@ def _admit_user() -> None:
 
 
 def _admit_user_or_service_role() -> None:
-    if not _admits_service_role():
+    if not _admits_service_role() and not _admits_admin_key():
         _admit_user()
 
 
@@ -253,8 +253,9 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
-def is_service_role() -> bool:
-    return g.actor == "service_role"
+def is_of_operator() -> bool:
+    """Whether the service role key or an administrative key was admitted."""
+    return g.actor != "user"
 
 
 def live_caller(level: Level | None = None) -> "queries.SelectPerson":

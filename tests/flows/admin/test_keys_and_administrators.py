@@ -23,6 +23,7 @@ from tests.support.users import PASSWORD, Person, register
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 TARGET = ROLE = (403, "insufficient_permissions")
+OWNER = (409, "last_owner")
 LAST, TAKEN = (422, "single_identity_not_deletable"), (409, "email_exists")
 FOREIGN = "https://evil.example/callback"
 # An administrator whose invitation is open: only such a user can be invited.
@@ -92,6 +93,11 @@ ATTACKS = [
     Attack("update_client", {"introspects_sessions": True}, ROLE, "client"),
     Attack("regenerate_secret", {}, ROLE, "trusted"),
     Attack("update_provider", {"enabled": False}, ROLE),
+    # Administrators in organisations, and the last owner of one.
+    Attack("create_organization", {"name": "Evil", "owner": "{id}"}, TARGET),
+    Attack("update_member", {"role": "member"}, TARGET),
+    Attack("remove_member", {}, TARGET),
+    Attack("remove_member", {}, OWNER, "holder"),
 ]
 # Operations with a scope that change no user, no role and no way to sign in.
 HARMLESS = {
@@ -101,6 +107,14 @@ HARMLESS = {
     *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "delete_webhook"),
     *("list_deliveries", "redeliver_event", "test_webhook"),
     *("list_providers", "create_provider", "get_provider"),
+    *(
+        "list_organizations",
+        "get_organization",
+        "list_members",
+        "list_organization_audit",
+        "list_invitations",
+    ),
+    *("update_organization", "delete_organization", "create_invitation", "withdraw_invitation"),
 }
 
 
@@ -141,7 +155,14 @@ class World:
             " VALUES (%(id)s, 'custom:acme', 'Acme', 'https://login.acme.example', 'x', %(secret)s)",
             id=self.provider_id, secret=self.parts.sealer.seal("x", self.provider_id),
         )  # fmt: skip
-        self.values = {"factor_id": app_of_carol.id, "identifier": "custom:acme"}
+        database.run(
+            "WITH made AS (INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'acme', 'Acme')"
+            " RETURNING id) INSERT INTO memberships (user_id, organization_id, role, added_by)"
+            " SELECT person.id, made.id, person.role, 'administrator'"
+            " FROM made, (VALUES (%(holder)s::uuid, 'owner'), (%(carol)s::uuid, 'staff')) AS person (id, role)",
+            **{name: self.people[name].id for name in ("holder", "carol")},
+        )
+        self.values = {"factor_id": app_of_carol.id, "identifier": "custom:acme", "name": "acme"}
         self.passkeys = {"carol": passkey["id"], "holder": last["id"]}
 
     def register(self, name: str, service_role: dict[str, str], role: str | None = None) -> Person:
@@ -159,7 +180,9 @@ class World:
         values["passkey_id"] = self.passkeys.get(attack.user, "")
         email = person.email if person else ""
         body = {
-            name: value.format(email=email) if name == "email" and value else value
+            name: value.format(email=email, id=person.id if person else "")
+            if name in ("email", "owner") and value
+            else value
             for name, value in attack.body.items()
         }
         url = operation.path.format(**values)
