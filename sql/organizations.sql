@@ -226,3 +226,45 @@ DELETE FROM organization_invitations AS i
  WHERE i.id = ANY (ARRAY(
          SELECT expired.id FROM organization_invitations AS expired WHERE expired.expires_at <= now()
           LIMIT :batch FOR UPDATE OF expired SKIP LOCKED));
+
+-- For pages, the console and commands.
+
+-- name: select_invited(email text) -> row
+-- Whether an address has an open invitation, and may therefore have a user while sign-up is closed.
+SELECT EXISTS (SELECT
+                 FROM organization_invitations AS i
+                 JOIN organizations AS o ON o.id = i.organization_id AND o.ended_at IS NULL
+                WHERE i.email = :email AND i.expires_at > clock_timestamp()) AS is_invited;
+
+-- name: select_member_of(organization_id uuid, user_id uuid) -> row? (email?, name?)
+SELECT m.user_id AS id, m.role, u.email, name_of(u.user_metadata) AS name
+  FROM memberships AS m
+  JOIN users AS u ON u.id = m.user_id
+ WHERE m.organization_id = :organization_id AND m.user_id = :user_id;
+
+-- name: list_memberships_of_user(user_id uuid) -> row
+-- What is stored about a user's memberships, by name.
+SELECT coalesce(jsonb_agg(jsonb_build_object(
+                            'id', o.id, 'slug', o.slug, 'name', o.name, 'role', m.role, 'added_by', m.added_by,
+                            'created_at', iso_8601(m.created_at)) ORDER BY lower(o.name), o.slug), '[]')::text
+         AS memberships
+  FROM memberships AS m
+  JOIN organizations AS o ON o.id = m.organization_id
+ WHERE m.user_id = :user_id AND o.ended_at IS NULL;
+
+-- name: list_exported(after_slug text, most integer) -> rows
+-- Organisations with their members, by short name, for a file.
+SELECT o.slug,
+       jsonb_build_object(
+         'id', o.id, 'slug', o.slug, 'name', o.name, 'requires', jsonb_build_object('aal', o.level),
+         'app_metadata', o.app_metadata::jsonb,
+         'members', (SELECT coalesce(jsonb_agg(jsonb_build_object('user_id', m.user_id, 'email', u.email,
+                                                                  'role', m.role)
+                                               ORDER BY m.created_at, m.user_id), '[]')
+                       FROM memberships AS m
+                       JOIN users AS u ON u.id = m.user_id
+                      WHERE m.organization_id = o.id))::text AS line
+  FROM organizations AS o
+ WHERE o.ended_at IS NULL AND o.slug > :after_slug
+ ORDER BY o.slug
+ LIMIT :most;

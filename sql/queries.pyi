@@ -1936,6 +1936,30 @@ def delete_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_expired_invitations(on: Runner, /, *, batch: int | None) -> int: ...
 
+class SelectInvited(NamedTuple):
+    is_invited: bool
+
+def select_invited(on: Runner, /, *, email: str | None) -> SelectInvited: ...
+
+class SelectMemberOf(NamedTuple):
+    id: str
+    role: str
+    email: str | None
+    name: str | None
+
+def select_member_of(on: Runner, /, *, organization_id: str | None, user_id: str | None) -> SelectMemberOf | None: ...
+
+class ListMembershipsOfUser(NamedTuple):
+    memberships: str
+
+def list_memberships_of_user(on: Runner, /, *, user_id: str | None) -> ListMembershipsOfUser: ...
+
+class ListExported(NamedTuple):
+    slug: str
+    line: str
+
+def list_exported(on: Runner, /, *, after_slug: str | None, most: int | None) -> list[ListExported]: ...
+
 class ClaimMessage(NamedTuple):
     id: str
     channel: str

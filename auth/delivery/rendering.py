@@ -1,5 +1,6 @@
 """The text of messages: a layout with the strings of a kind, or a template of `AUTH_MAIL_TEMPLATES`."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,8 +37,15 @@ _LINK_TYPES = dict.fromkeys(
     "undo",
 )  # fmt: skip
 
-# Our pages for the reader of a notice without an undo link.
-_PAGES = {"signup_attempt": "sign-in"} | dict.fromkeys(_LINK_TYPES, "forgot-password")
+# Our pages for the reader of a message without a link. {slug} is a variable of the message.
+_ORGANIZATION = "account/organizations/{slug}"
+_PAGES = {
+    "signup_attempt": "sign-in",
+    "organization_invitation": "organizations/{slug}/join",
+    "organization_owner_added": _ORGANIZATION,
+    "organization_requirement": _ORGANIZATION,
+    **dict.fromkeys(_LINK_TYPES, "forgot-password"),
+}
 _CONSOLE_PAGES = {"webhook_disabled": "console/webhooks"}
 
 _WITH_A_CODE = {"signup", "magiclink", "recovery", "email_change", "reauthentication", "sms", "phone_change"}
@@ -54,6 +62,9 @@ _SAMPLE = {
     "provider": "google",
     "application": "Grafana",
     "inviter": "Ada Lovelace",
+    "organization": "Acme",
+    "slug": "acme",
+    "requires": "aal2",
     "remaining": 9,
     "replaced": True,
     "lacks_step": True,
@@ -67,7 +78,9 @@ _SHOWN: dict[str, Callable[[Any], object]] = {
     "new_email": masking.masked_email,
     "new_phone": masking.masked_phone,
     "application": names.application,
+    "organization": names.organization,
 }
+_SLUG = re.compile("[a-z0-9-]{1,63}")
 _OPTIONS: dict[str, Any] = {
     "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True, "cache_size": -1,
 }  # fmt: skip
@@ -125,7 +138,7 @@ class Templates:
             query = {"token": token} | {name: value for name, value in named.items() if value}
             link = f"{self._settings.base_url}/verify?{urlencode(query)}"
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
-        context["page"] = self._pages.get(row.kind) if not link else None
+        context["page"] = self._page_of(row) if not link else None
         known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
         context["others"] = [
             self._context(SimpleNamespace(**known, expires_at=None, variables=other), language)
@@ -174,6 +187,13 @@ class Templates:
         carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
         return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
 
+    def _page_of(self, row: Row) -> str | None:
+        page, slug = self._pages.get(row.kind), row.variables.get("slug")
+        if page is None or "{slug}" not in page:
+            return page
+        is_slug = isinstance(slug, str) and _SLUG.fullmatch(slug)
+        return page.replace("{slug}", slug) if is_slug else None
+
     def _context(self, row: Row, language: str) -> dict[str, Any]:
         variables = row.variables
         browser, system = browser_and_system(variables.get("user_agent"))
@@ -202,6 +222,7 @@ class Templates:
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
             "inviter": variables.get("inviter"),
+            "requires": variables.get("requires"),
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
             "lacks_step": variables.get("lacks_step"),

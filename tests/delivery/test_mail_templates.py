@@ -51,11 +51,17 @@ WITH_UNDO = (
     *("api_key_added", "api_key_removed"),
     *("password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in"),
 )
-WITHOUT_LINK = ("signup_attempt", "reauthentication", "webhook_disabled")
+OF_ORGANIZATIONS = ("membership_removed", "organization_owner_added", "organization_requirement")
+WITHOUT_LINK = (
+    *("signup_attempt", "reauthentication", "webhook_disabled", "organization_invitation"),
+    *OF_ORGANIZATIONS,
+)
 # The target of the button of a notice without a link.
 PAGES = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
 PAGES |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
-del PAGES["reauthentication"]
+PAGES |= dict.fromkeys(OF_ORGANIZATIONS, "account/organizations/acme")
+PAGES |= {"organization_invitation": "organizations/acme/join"}
+del PAGES["reauthentication"], PAGES["membership_removed"]
 # The link type of each kind.
 MAILS = {
     **{kind: kind for kind in ("signup", "invite", "magiclink", "recovery", "email_change")},
@@ -78,7 +84,13 @@ each_sms = cases("kind", SMS)
 def render(kind="magiclink", channel="email", secrets=SECRETS, lifetime=3600, templates=TEMPLATES, **others):
     expires_at = NOW + timedelta(seconds=lifetime) if lifetime else None
     to = others.pop("to", ALICE)
-    row = {"id": "5", "channel": channel, "kind": kind, "recipient": to, "variables": others}
+    row = {
+        "id": "5",
+        "channel": channel,
+        "kind": kind,
+        "recipient": to,
+        "variables": {"slug": "acme"} | others,
+    }
     return templates.render(SimpleNamespace(**row, created_at=NOW, expires_at=expires_at), secrets)
 
 
@@ -103,7 +115,7 @@ class RenderedHtml(HTMLParser):
 
 
 def test_every_kind_has_a_message():
-    sms = {("sms", kind) for kind in (*SMS, *WITH_UNDO)}
+    sms = {("sms", kind) for kind in (*SMS, *WITH_UNDO, *OF_ORGANIZATIONS)}
     assert set(TEMPLATES.kinds) == {("email", kind) for kind in MAILS} | sms
 
 
@@ -166,6 +178,11 @@ class TestMails:
     def test_invitation_names_the_administrator(self, inviter, told):
         mail = render("invite", inviter=inviter)
         assert (told in mail.text, told in mail.html) == (True, True)
+
+    @cases(("requires", "told"), [("aal2", "now requires"), ("aal1", "no longer requires")])
+    @cases("channel", ["email", "sms"])
+    def test_requirement_of_an_organisation_is_said(self, channel, requires, told):
+        assert told in render("organization_requirement", channel, {}, requires=requires).text
 
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
@@ -260,7 +277,7 @@ class TestHostileValues:
     """Values that users can set or send are harmless or not shown."""
 
     EVIL = "https://evil.example/<script>alert(1)</script>{{ 7*7 }}\r\nBcc: eve@example.com"
-    NAMES = ("locale", "languages", "user_agent", "new_email", "new_phone", "provider")
+    NAMES = ("locale", "languages", "user_agent", "new_email", "new_phone", "provider", "organization")
 
     @each_mail
     def test_hostile_value_does_not_appear(self, kind):
@@ -273,6 +290,16 @@ class TestHostileValues:
     @cases("value", [None, 5, True, [], {}, "", "\0", "\ud800", "@", "x" * 10_000])
     def test_values_of_any_type_render(self, kind, value):
         assert render(kind, **dict.fromkeys(self.NAMES, value)).subject == render(kind).subject
+
+    @cases("kind", ["organization_invitation", *OF_ORGANIZATIONS])
+    @cases("name", ["acme.example", "https://evil.example", "a@evil.example", "x" * 101, "A\nB"])
+    def test_organisation_whose_name_looks_like_a_link_is_not_named(self, kind, name):
+        assert render(kind, organization=name).text == render(kind).text
+        assert "Acme & Söhne" in render(kind, organization="Acme & Söhne").subject
+
+    @cases("slug", ["../evil", "a/b", 5, None])
+    def test_short_name_that_is_none_leads_to_no_page(self, slug):
+        assert BASE not in render("organization_invitation", secrets={}, slug=slug).text
 
     def test_redirect_cannot_break_out_of_the_link(self):
         mail = render(redirect_to='https://evil.example/"><img src=x>\r\n\r\nhttps://evil.example')

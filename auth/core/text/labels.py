@@ -85,7 +85,8 @@ def _value(name: str, value: object) -> str:
         return string("console", DEFAULT, "details.listed").render(values=removed)
     if isinstance(value, bool):
         return label("details", "yes" if value else "no")
-    text = str(value)
+    # Of an organisation, the log has the id, too.
+    text = str(value["slug"] if isinstance(value, dict) and "slug" in value else value)
     if name == "banned_until":
         return until(text)
     table = _VALUES.get(name, "")

@@ -18,7 +18,8 @@ _PROVIDERS = {name: name.title() for name in PRESETS} | {
 # The prefix of customers' providers.
 PREFIX = "sso:"
 _PROVIDER_NAME = re.compile(r"(?:custom:)?[a-z0-9_-]{1,40}")
-_LONGEST_NAME = 80
+_LONGEST_NAME, _LONGEST_ORGANIZATION = 80, 100
+_LIKE_A_LINK = re.compile(r"[@/:]|\w\.\w")
 # The members of metadata that contain the name of a user.
 MEMBERS = ("name", "full_name", "given_name", "family_name")
 
@@ -47,8 +48,18 @@ def _text(metadata: Mapping[str, object], name: str) -> str:
 def person(name: object) -> str | None:
     """Return a user's name, unless it is long or looks like an address or a link."""
     text = application(name)
+    return None if text is None or _is_like_a_link(text) else text
+
+
+def organization(name: object) -> str | None:
+    """Return the name that owners gave an organisation, unless it looks like an address or a link."""
+    text = typed.name(name, _LONGEST_ORGANIZATION)
+    return None if text is None or _is_like_a_link(text) else text
+
+
+def _is_like_a_link(text: str) -> bool:
     # Mail clients may leave out the joiners of a name, and find a link.
-    return None if text is None or re.search(r"[@/:]|\w\.\w", re.sub("[\u200c\u200d]", "", text)) else text
+    return bool(_LIKE_A_LINK.search(re.sub("[\u200c\u200d]", "", text)))
 
 
 def in_one_line(name: str) -> str:

@@ -422,10 +422,11 @@ def _tell_owners(
     but: str | None = None,
     **variables: object,
 ) -> None:
+    variables |= {"organization": known.name, "slug": known.slug}
     for row in queries.list_owners(act, organization_id=known.id):
         if row.id not in (but, caller and caller.id):
             owner = act_person(act, row.id)
-            outgoing.notify_without_link(asked, act, owner, kind, organization=known.name, **variables)
+            outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 
 def _inviter(asked: Asked, caller: "PersonFacts | None") -> str | None:

@@ -92,8 +92,8 @@ def submit_sign_in() -> Response:
     limit_text="code_rate_limit",
 )
 def submit_sign_in_code() -> Response:
-    """Send a code if the address has a user, and ask for it."""
-    return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user=False)
+    """Send a code if the address has a user, or is invited to an organisation, and ask for it."""
+    return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user="invited")
 
 
 @blueprint.post("/sign-in/continue")

@@ -4,10 +4,12 @@ address."""
 import uuid
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from auth.core.json_bodies import JsonObject
+from auth.core.settings import Settings
 from auth.core.tokens import one_time
-from auth.flows import admission
+from auth.flows import admission, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
@@ -33,7 +35,8 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
     address, target = email or body["phone"], requested_target(asked, purpose, body)
     message = outgoing.Message(asked, address, channel=body.get("channel"))
     new_id, refusal = None, JsonObject()
-    if body.get("create_user") and not asked.settings.disable_signup:
+    creates = _creates(asked.settings, body.get("create_user"))
+    if creates:
         new_id = str(uuid.uuid4())
         try:
             admission.check(asked, new_id, email, phone, data=body.get("data"))
@@ -44,7 +47,10 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
-        create_addressed_user(act, body, new_id if has_quota else None, "message")
+        is_wanted = has_quota and (
+            creates != "invited" or queries.select_invited(act, email=email).is_invited
+        )
+        create_addressed_user(act, body, new_id if is_wanted else None, "message")
 
     find = partial(queries.find_recipient, address=address, purpose=purpose)
     with acts.on_found(asked.db, find, before=insert) as (act, _):
@@ -71,6 +77,15 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
         why = "the user of this address is banned or needs none" if user_id else why
         outgoing.tell_developer(asked, address, f"not sent: {why}")
     return message.id
+
+
+def _creates(settings: Settings, wanted: object) -> Literal["anyone", "invited"] | None:
+    """Return for whom a request makes a user. With `wanted` "invited", or while sign-up is closed, that is an
+    address with an open invitation of an organisation: its code proves the address.
+    """
+    if wanted and wanted != "invited" and not settings.disable_signup:
+        return "anyone"
+    return "invited" if wanted and organizations.is_on(settings) else None
 
 
 @dataclass(frozen=True)

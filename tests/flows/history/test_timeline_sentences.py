@@ -95,6 +95,11 @@ ACTS = [
         "message requested (password recovery), but not sent",
     ),
     ("provider_added", {"provider": "custom:acme"}, "provider added: custom:acme"),
+    (
+        "membership_added",
+        {"organization": {"id": NO_ID, "slug": "acme"}, "role": "admin", "added_by": "founder"},
+        "joined an organization: acme as admin",
+    ),
     ("moon_landed_on", {"flag": True}, "moon landed on"),
 ]
 REFUSALS: list[tuple[str, str, dict[str, int], str]] = [
