@@ -23,14 +23,14 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
             'email_changed', 'banned', 'address_proved', 'email_restored',
             'authorization_code_reused', 'too_many_sessions', 'way_to_sign_in_removed', 'change_undone',
             'factor_added', 'others_signed_out', 'phone_changed', 'identity_linked', 'recovered',
-            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled')
+            'reset_by_admin', 'access_lost', 'restored', 'provider_disabled', 'promoted')
 );
 
 -- `email_proved` and `phone_proved` are false for what AUTH_AUTOCONFIRM or an administrator confirmed.
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
 -- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
--- or an import set for this address; nodes of 0.5.1 leave it null.
+-- or an import set for this address; 0.5.1 left it null.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -100,20 +100,18 @@ CREATE TABLE identities (
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 
--- Only nodes of 0.5.2 read `object`, a copy of the user object that triggers write; it goes with 0.7.0.
--- `last_sign_in_at`, which is -infinity for never, has its index here: see users_unproved.
+-- The order of users by their last sign-in, -infinity for never, has its index here: see users_unproved. A trigger
+-- of `users` writes it. It has held the user objects, too, and nodes of 0.6.1 read it by that name.
 CREATE TABLE user_objects (
   user_id          uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
-  object           text NOT NULL,
   last_sign_in_at  timestamptz NOT NULL DEFAULT '-infinity'
-) WITH (fillfactor = 80);
+);
 CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user_id);
 
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` refuses every user. Nodes of 0.6.0 read
--- `gate_origin`, which is null.
+-- document is current until `fetched_until`. One that `is_blocked` refuses every user.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -142,7 +140,6 @@ CREATE TABLE oauth_clients (
   metadata_url                text,
   fetched_until               timestamptz,
   is_blocked                  boolean NOT NULL DEFAULT false,
-  gate_origin                 text CONSTRAINT oauth_clients_gate_origin_key UNIQUE,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT oauth_clients_auth_method_check CHECK (
@@ -178,12 +175,12 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `counter` is that of the newest refresh token; for `used_counter`, `successor_counter` and `echoes` see
 -- auth/rules/refreshing.py. `refreshes` counts in a window that ends at `counted_until`.
 -- `amr` is null while `method` is the only one; `factor_id` is the factor that the level `aal2` came from.
--- `opened_by` is the session that gave an application this one, on our pages or by its consent; nodes of
--- 0.3.0 use `identity_id`; `code_given_at` is when a code from the user's mailbox was last given in it,
--- `factor_proved_at` when a factor was last used in it. The columns from grant_id on are of a session that an
--- application has by grant_type=authorization_code: it is no session of the user's; `auth_time` is when the
--- user authenticated. `first_passkey_at` is when its user's first factor, a passkey, was registered in it
--- (see auth/rules/levels.py).
+-- `opened_by` is the session that gave an application this one, on our pages or by its consent;
+-- `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at` when a factor
+-- was last used in it. The columns from grant_id on are of a session that an application has by
+-- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
+-- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see
+-- auth/rules/levels.py).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
 CREATE TABLE sessions (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -203,7 +200,6 @@ CREATE TABLE sessions (
   amr           jsonb,
   factor_id     uuid,
   opened_by     uuid,
-  identity_id   uuid,
   code_given_at timestamptz,
   factor_proved_at timestamptz,
   grant_id      uuid CONSTRAINT sessions_grant_id_fkey REFERENCES oauth_grants ON DELETE CASCADE,
@@ -306,6 +302,19 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_user_id ON api_keys (user_id, created_at);
 CREATE INDEX api_keys_expires_at ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
+-- Keys of programs for administrative operations. `created_by` is an administrator, null for a command. The key
+-- outlives the user.
+CREATE TABLE admin_keys (
+  id            uuid PRIMARY KEY,
+  name          text NOT NULL CONSTRAINT admin_keys_name_key UNIQUE,
+  key_mac       bytea NOT NULL,
+  scopes        text[] NOT NULL CHECK (cardinality(scopes) > 0),
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  created_by    uuid,
+  expires_at    timestamptz,
+  last_used_on  date
+);
+
 -- Browsers that are signed in on our pages, identified by the hash of their cookie. The application may sign
 -- the user in once without a question until `site_expected_until`: a flow of ours has led the browser there.
 CREATE TABLE browser_sessions (
@@ -319,9 +328,8 @@ CREATE TABLE browser_sessions (
 CREATE INDEX browser_sessions_user_id ON browser_sessions (user_id);
 
 -- A link, a code or both, sent to `target`; is_good_link and spend_code decide which are valid. `restores` is
--- a removed factor that the links of notices ask for; nodes of 0.4.0 write `asks_for_factor`, which nothing
--- reads. Links of purpose `email_restore` are from 0.1.0. Those of a sign-up carry its password and data,
--- because several people may sign up with one address.
+-- a removed factor that the links of notices ask for. Links of purpose `email_restore` are from 0.1.0. Those
+-- of a sign-up carry its password and data, because several people may sign up with one address.
 CREATE TABLE one_time_tokens (
   id               uuid PRIMARY KEY,
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -341,7 +349,6 @@ CREATE TABLE one_time_tokens (
   restores         jsonb,
   user_metadata    user_metadata,
   user_agent       text,
-  asks_for_factor  boolean NOT NULL DEFAULT false,
   browser_hash     bytea,
   ip               inet,
   CONSTRAINT one_time_tokens_purpose_check CHECK (

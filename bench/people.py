@@ -19,17 +19,15 @@ COST = 10
 # Ids are the md5 of a word and a number, so they need no lookup. Consecutive sessions belong to users far
 # apart.
 _USERS = """
-SET session_replication_role = replica; -- skips triggers and the checks of foreign keys, which are right
 INSERT INTO users (id, email, email_confirmed_at, email_proved, password_hash, user_metadata, made_by, created_at, last_sign_in_at)
 SELECT md5('user' || n)::uuid, 'user' || n || '@bench.example', now(), true, %s, '{"name": "A. User", "locale": "en"}', 'signup',
        now() - n * interval '1 second', now() - n * bigint '7919' %% 1000000 * interval '20 seconds'
   FROM generate_series(%s, %s) AS n;
+SET session_replication_role = replica; -- skips the checks of foreign keys, which are right
 INSERT INTO identities (user_id, provider, subject, identity_data)
 SELECT md5('user' || n)::uuid, 'email', md5('user' || n)::uuid::text,
        jsonb_build_object('sub', md5('user' || n)::uuid, 'email', 'user' || n || '@bench.example')
   FROM generate_series(%s, %s) AS n;
-INSERT INTO user_objects (user_id, object, last_sign_in_at)
-SELECT u.id, user_object(u)::text, coalesce(u.last_sign_in_at, '-infinity') FROM users AS u;
 -- Where they have signed in before: no notice is due.
 INSERT INTO known_networks (user_id, network, passed_at) SELECT id, '127.0.0.1', now() FROM users
 """

@@ -28,7 +28,7 @@ WITH created AS (
 SELECT (users).id FROM created;
 
 -- name: select_any_user(id uuid, audience text, with_organizations boolean) -> row?
-SELECT shown.user_object FROM users AS u CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown WHERE u.id = :id;
+SELECT shown.user_object FROM users AS u CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown WHERE u.id = :id;
 
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
@@ -96,7 +96,7 @@ WITH page AS (
 SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
           FROM page
           JOIN users AS u ON u.id = page.id
-         CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown) AS users,
+         CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown) AS users,
        (SELECT count(*)
           FROM (SELECT
                   FROM users
@@ -133,5 +133,5 @@ WITH found AS MATERIALIZED (
 SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
           FROM page
           JOIN users AS u ON u.id = page.id
-         CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown) AS users,
+         CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown) AS users,
        (SELECT count(*) FROM found) AS total;

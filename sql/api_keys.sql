@@ -31,7 +31,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        shown.user_object, clock_timestamp() AS now
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
- CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
+ CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
  CROSS JOIN factors_of(u.id) AS verified
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
@@ -64,5 +64,5 @@ SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
        shown.user_object
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id
- CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
+ CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
   LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = :user_id;

@@ -4,7 +4,9 @@ SELECT record_refusal(:origin,
                       coalesce(:user_id,
                                (SELECT id FROM users WHERE email = :address OR phone = :address),
                                (SELECT user_id FROM one_time_tokens WHERE token_hash = :token_hash)),
-                      :action, :reason, :details) AS recorded;
+                      :action, :reason,
+                      :details || jsonb_strip_nulls(jsonb_build_object('administrator',
+                                                                       :origin ->> 'administrator'))) AS recorded;
 
 -- name: record_acts(user_id uuid, email text, acts text[], events text[], details jsonb, origin jsonb,
 --                   acted_at timestamptz)

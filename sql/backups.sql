@@ -4,6 +4,7 @@
 SELECT pg_export_snapshot() AS snapshot,
        iso_8601(now()) AS created_at,
        (SELECT max(coalesce(usable_from, version)) FROM schema_version) AS schema_version,
+       current_schema() AS schema,
        current_setting('server_version_num')::integer / 10000 AS postgres;
 
 -- name: compose_count_of_rows() -> row
@@ -27,6 +28,9 @@ SELECT current_database() AS name,
   FROM pg_database AS d
   JOIN pg_roles AS r ON r.rolname = current_user
  WHERE d.datname = current_database();
+
+-- name: select_place(expected text) -> row (schema?)
+SELECT current_schema() AS schema, quote_ident(current_user) AS role, quote_ident(:expected) AS expected;
 
 -- name: select_database(name text) -> row
 SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;

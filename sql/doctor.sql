@@ -1,12 +1,21 @@
 -- name: select_server() -> row (address?)
+-- Without connections of other programs and of other nodes, but with those that this node has already.
 SELECT current_setting('server_encoding') AS encoding,
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        least(current_setting('max_connections')::integer
-               - current_setting('superuser_reserved_connections')::integer,
-             nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) AS connections,
+               - current_setting('superuser_reserved_connections')::integer
+               - coalesce(current_setting('reserved_connections', true)::integer, 0) - taken.of_all,
+             nullif(r.rolconnlimit, -1) - taken.of_role,
+             nullif(d.datconnlimit, -1) - taken.of_database)::integer AS free_connections,
        extract(epoch FROM clock_timestamp())::double precision AS clock,
        host(inet_server_addr()) AS address
-  FROM pg_roles AS r, pg_database AS d
+  FROM pg_roles AS r, pg_database AS d, (
+         SELECT count(*) AS of_all, count(*) FILTER (WHERE usename = current_user) AS of_role,
+                count(*) FILTER (WHERE datname = current_database()) AS of_database
+           FROM pg_stat_activity
+          WHERE usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
+            AND NOT (application_name = 'latchkey' AND client_addr IS NOT DISTINCT FROM inet_client_addr())
+       ) AS taken
  WHERE r.rolname = current_user AND d.datname = current_database();
 
 -- name: touch_users_and_sessions()

@@ -175,9 +175,8 @@ RETURNING (SELECT count(*) - 1 FROM recovery_codes WHERE user_id = :user_id AND 
 
 -- name: select_recovery_codes(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
---            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, created_at?)
+--            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?)
 SELECT caller.*,
        (SELECT count(*) FROM recovery_codes WHERE user_id = :caller_id) AS total,
-       (SELECT count(*) FROM recovery_codes WHERE user_id = :caller_id AND used_at IS NULL) AS remaining,
-       iso_8601((SELECT max(created_at) FROM recovery_codes WHERE user_id = :caller_id)) AS created_at
+       (SELECT count(*) FROM recovery_codes WHERE user_id = :caller_id AND used_at IS NULL) AS remaining
   FROM caller_facts(:caller_id, :caller_session_id) AS caller;

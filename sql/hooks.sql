@@ -8,7 +8,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        clock_timestamp() AS now
   FROM users AS u
  CROSS JOIN factors_of(u.id) AS own
- CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
+ CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
  WHERE u.id = :user_id;
 

@@ -34,8 +34,8 @@ INSERT INTO identity_providers (
 );
 
 -- name: select_provider_facts(id uuid) -> row?
--- `ended_before` is the moment before which everything of its users ends while it is disabled. Nodes of 0.5.1
--- do not write `disabled_at`.
+-- `ended_before` is the moment before which everything of its users ends while it is disabled. 0.5.1 wrote no
+-- `disabled_at`.
 SELECT p.identifier, p.issuer, p.enabled, p.updated_at::text AS version, domains_of(p) AS domains,
        coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,

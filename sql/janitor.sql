@@ -172,17 +172,14 @@ DELETE FROM users AS u
 RETURNING record_acts_at(now(), :origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
--- Users whom any stranger can create, and who were never used. For users from before version 6, the first
--- version that deletes them, the time starts at the upgrade.
+-- Users whom any stranger can create, and who were never used.
 DELETE FROM users AS u
  WHERE u.id = ANY (ARRAY(
          SELECT unused.id
            FROM users AS unused
-          CROSS JOIN (VALUES (now() - make_interval(days => :unconfirmed_retention))) AS past (day)
           WHERE unused.made_by IN ('signup', 'message')
             AND NOT unused.email_proved AND NOT unused.phone_proved
-            AND unused.created_at <= past.day
-            AND (SELECT min(applied_at) FROM schema_version WHERE version >= 6) <= past.day
+            AND unused.created_at <= now() - make_interval(days => :unconfirmed_retention)
             AND unused.last_sign_in_at IS NULL AND unused.role = 'authenticated'
             AND NOT is_banned(unused)
             AND NOT EXISTS (SELECT

@@ -44,6 +44,10 @@ SELECT 'API keys', count(*)
   FROM api_keys AS k
  WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND is_live(k)
  UNION ALL
+SELECT 'administrative keys', count(*)
+  FROM admin_keys AS k
+ WHERE substr(k.key_mac, 1, 4) = ANY (:key_ids) AND (k.expires_at > now()) IS NOT FALSE
+ UNION ALL
 SELECT 'recovery codes', count(*)
   FROM recovery_codes AS r, used
  WHERE r.used_at IS NULL AND r.created_at >= used.start AND r.created_at < used.stop;

@@ -20,7 +20,9 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
 
 -- name: lock_organizations(ids text[])
-SELECT FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
+-- FOR NO KEY UPDATE: an act that joins has the row of an invitation and waits for the foreign key, and one that invites
+-- again has the organisation and waits for that row.
+SELECT FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: lock_session(session_id uuid, ip inet, user_agent text, audience text, with_organizations boolean)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,

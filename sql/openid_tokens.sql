@@ -51,7 +51,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
  CROSS JOIN marked
   JOIN oauth_clients AS c ON c.id = marked.client_id
   JOIN users AS u ON u.id = opened.user_id
- CROSS JOIN user_object_for(u, NULL, false) AS shown;
+ CROSS JOIN user_object_of(u, NULL, false) AS shown;
 
 -- name: select_client_caller(user_id uuid, session_id uuid, client_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
@@ -64,7 +64,7 @@ SELECT owner.*, u.app_metadata::jsonb,
        u.email_proved, u.phone_proved, shown.user_object
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id
- CROSS JOIN user_object_for(u, NULL, false) AS shown
+ CROSS JOIN user_object_of(u, NULL, false) AS shown
   LEFT JOIN (sessions AS s
              JOIN oauth_grants AS g ON g.id = s.grant_id
              JOIN oauth_clients AS c ON c.id = g.client_id)

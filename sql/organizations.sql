@@ -184,6 +184,23 @@ RETURNING email, role;
 -- name: withdraw_invitations_by(user_id uuid, organization_id uuid)
 DELETE FROM organization_invitations WHERE invited_by = :user_id AND organization_id = :organization_id;
 
+-- name: record_organization_act(user_id uuid, email text, entry text, event text, organization jsonb, role text,
+--                               details jsonb, origin jsonb, acted_at timestamptz)
+-- The entry of the audit log, and the event, which says the organisation and the role besides the user.
+WITH event AS MATERIALIZED (
+  SELECT gen_random_uuid() AS id WHERE :event IS NOT NULL
+), written AS (
+  INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
+  SELECT gen_random_uuid(), :user_id, 'webhook', :event, w.id,
+         jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(:acted_at), 'data', jsonb_strip_nulls(
+           jsonb_build_object(
+             'organization', :organization, 'role', :role,
+             'user', CASE WHEN :user_id IS NOT NULL THEN jsonb_build_object('id', :user_id, 'email', :email) END)))
+    FROM event
+    JOIN webhooks AS w ON :event = ANY (w.events) AND w.disabled_at IS NULL
+)
+SELECT record_acts_at(:acted_at, :origin, :user_id, :email, ARRAY[:entry], '{}', :details);
+
 -- For the janitor.
 
 -- name: end_members_of_ended_organizations(batch integer)

@@ -71,7 +71,7 @@ _CASTERS = (
 # For other machines, the settings add sslmode=verify-full.
 _UNVERIFIED = """
 Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed it
-Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing
+Or add sslmode=prefer, which verifies nothing
 """
 # Connections of a process; a worker's last one is for GET /health. Each takes 4 MB in Postgres.
 SIZE = 6
@@ -160,6 +160,7 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
     one that hangs, and not reach the one that has taken over.
     """
     hosts = sorted(_hosts(url), key=lambda host: host != _served_last.get(url))
+    refusals: list[str] = []
     last = deadline
     if deadline is None and len(hosts) > 1:
         last = time.monotonic() + _PATIENCE * len(hosts)
@@ -170,8 +171,9 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
         try:
             connection = psycopg2.connect(host, connection_factory=factory, **_PARAMETERS)
         except psycopg2.OperationalError as error:
+            refusals.append(_refusal(host, error))
             if not hosts:
-                raise _explained(host, error) from None
+                raise _explained(error, host, refusals) from None
         else:
             if (version := connection.server_version // 10_000) < LEAST_VERSION:
                 connection.close()
@@ -185,14 +187,20 @@ def connect_patiently(url: str, deadline: float | None = None) -> Connection:
             return connection
 
 
-def _explained(dsn: str, error: psycopg2.OperationalError) -> psycopg2.OperationalError:
-    """Return the error with its host and port, which libpq omits for a non-blocking connect, and with the
-    remedy if the server cannot be verified."""
+def _refusal(dsn: str, error: psycopg2.OperationalError) -> str:
+    """Return the reason with its host and port, which libpq omits for a non-blocking connect."""
     parts, reason = parse_dsn(dsn), str(error).rstrip()
     host = parts.get("hostaddr") or parts.get("host", "localhost")
-    if host not in reason:
-        reason = f'connection to server at "{host}", port {parts.get("port", 5432)} failed: {reason}'
-    if parts.get("sslmode") == "verify-full" and ("SSL" in reason or "certificate" in reason):
+    if host in reason:
+        return reason
+    return f'connection to server at "{host}", port {parts.get("port", 5432)} failed: {reason}'
+
+
+def _explained(error: psycopg2.OperationalError, dsn: str, refusals: list[str]) -> psycopg2.OperationalError:
+    """Return the last error with the refusals of all hosts, as a pool must know that the primary has too many
+    connections, and with the remedy if the servers cannot be verified."""
+    reason = "\n".join(refusals)
+    if parse_dsn(dsn).get("sslmode") == "verify-full" and ("SSL" in reason or "certificate" in reason):
         reason += _UNVERIFIED
     return type(error)(reason)
 

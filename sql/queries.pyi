@@ -53,6 +53,53 @@ class FindUsers(NamedTuple):
 
 def find_users(on: Runner, /, *, email: str | None, role: str | None, q: str | None, is_anonymous: bool | None, sort: str | None, descending: bool | None, page_size: int | None, page_offset: int | None) -> FindUsers: ...
 
+class UseAdminKey(NamedTuple):
+    name: str
+    scopes: list[str]
+    expires_at: datetime | None
+    now: datetime
+
+def use_admin_key(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> UseAdminKey | None: ...
+
+class SelectAdminKey(NamedTuple):
+    scopes: list[str]
+    expires_at: datetime | None
+    now: datetime
+
+def select_admin_key(on: Runner, /, *, id: str | None) -> SelectAdminKey | None: ...
+
+class ListAdminKeys(NamedTuple):
+    id: str
+    name: str
+    scopes: list[str]
+    expires_at: datetime | None
+    created_at: str
+    created_by: str | None
+    last_used_on: str | None
+    unused_since: datetime
+    now: datetime
+
+def list_admin_keys(on: Runner, /) -> list[ListAdminKeys]: ...
+
+def lock_admin_keys(on: Runner, /) -> int: ...
+
+class CountAdminKeys(NamedTuple):
+    total: int
+
+def count_admin_keys(on: Runner, /) -> CountAdminKeys: ...
+
+def insert_admin_key(on: Runner, /, *, id: str | None, name: str | None, key_mac: bytes | memoryview | None, scopes: Sequence[str | None] | None, lifetime: int | None, created_by: str | None) -> int: ...
+
+class DeleteAdminKey(NamedTuple):
+    name: str
+
+def delete_admin_key(on: Runner, /, *, id: str | None) -> DeleteAdminKey | None: ...
+
+class SelectLastPassword(NamedTuple):
+    is_of_key: bool
+
+def select_last_password(on: Runner, /, *, user_id: str | None) -> SelectLastPassword | None: ...
+
 class SelectApiKeys(NamedTuple):
     role: str
     made_by: str
@@ -218,6 +265,7 @@ class ExportSnapshot(NamedTuple):
     snapshot: str
     created_at: str
     schema_version: int
+    schema: str
     postgres: int
 
 def export_snapshot(on: Runner, /) -> ExportSnapshot: ...
@@ -234,6 +282,13 @@ class SelectRestoreTarget(NamedTuple):
     clients: int
 
 def select_restore_target(on: Runner, /) -> SelectRestoreTarget: ...
+
+class SelectPlace(NamedTuple):
+    schema: str | None
+    role: str
+    expected: str
+
+def select_place(on: Runner, /, *, expected: str | None) -> SelectPlace: ...
 
 class SelectDatabase(NamedTuple):
     exists: bool
@@ -559,7 +614,7 @@ def list_groups(on: Runner, /, *, most_users: int | None, most: int | None) -> L
 class SelectServer(NamedTuple):
     encoding: str
     is_read_only: bool
-    connections: int
+    free_connections: int
     clock: float
     address: str | None
 
@@ -759,7 +814,6 @@ class SelectRecoveryCodes(NamedTuple):
     first_passkey_at: datetime | None
     total: int
     remaining: int
-    created_at: str | None
 
 def select_recovery_codes(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectRecoveryCodes | None: ...
 
@@ -1873,6 +1927,8 @@ class WithdrawInvitation(NamedTuple):
 def withdraw_invitation(on: Runner, /, *, id: str | None, organization_id: str | None) -> WithdrawInvitation | None: ...
 
 def withdraw_invitations_by(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+
+def record_organization_act(on: Runner, /, *, user_id: str | None, email: str | None, entry: str | None, event: str | None, organization: Any | None, role: str | None, details: Any | None) -> int: ...
 
 def end_members_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
 

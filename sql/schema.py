@@ -21,14 +21,14 @@ from sql.pool import connect_patiently, reason
 
 SCHEMA = DIRECTORY.parent / "schema.sql"
 FUNCTIONS = DIRECTORY / "functions"
-# What only nodes of the previous release use. It calls the others, and fills a table with them.
-PREVIOUS = "previous.sql"
 MIGRATIONS = {int(path.name[:4]): path for path in sorted((DIRECTORY / "migrations").glob("*.sql"))}
 OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 # The steps that each release may take.
 UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
-# The commit of release 0.2.0, whose schema has the version OLDEST.
-OLDEST_COMMIT = "7415f89"
+# The oldest release whose database this one upgrades, with the schema OLDEST, and the last one that upgrades
+# older databases, with their commits.
+OLDEST_RELEASE, OLDEST_COMMIT = "0.6.0", "84422159"
+BRIDGE_RELEASE, BRIDGE_COMMIT = "0.6.1", "909be80b"
 # The first line of a migration that earlier releases can work with: docs/releasing.md.
 _USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
 # Advisory lock. Nodes of earlier releases take it too, so the number stays, as those in the statements do.
@@ -57,7 +57,7 @@ def apply(
 
     Each is a transaction. `url` is for the owner of the tables; the role of `requests_url`, if it is another,
     is made if it is missing. Raises `psycopg2.Error`, also if the database is not UTF8, or belongs to another
-    application, to a newer release, or to one before 0.2.0.
+    application, to a newer release, or to one before `OLDEST_RELEASE`.
     """
     steps: list[str] = []
     with closing(connect_patiently(url)) as connection:
@@ -176,7 +176,8 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
         )
     if version < OLDEST:
         raise psycopg2.ProgrammingError(
-            f"the schema has version {version}. Upgrade it with release 0.2.0 (commit {OLDEST_COMMIT}) first."
+            f"the schema has version {version}, from before {OLDEST_RELEASE}. Upgrade it with release"
+            f" {BRIDGE_RELEASE} (commit {BRIDGE_COMMIT}) first: docs/deployment.md says how."
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
     if steps or digest != _digest():
@@ -186,8 +187,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
 
 def _functions() -> str:
     """Return the statements that replace the functions. Those that run as the owner keep the search path."""
-    paths = sorted(FUNCTIONS.glob("*.sql"), key=lambda path: (path.name == PREVIOUS, path.name))
-    texts = [path.read_text() for path in paths]
+    texts = [path.read_text() for path in sorted(FUNCTIONS.glob("*.sql"))]
     return "\n".join([_SEARCH_PATH, *texts])
 
 
@@ -202,7 +202,7 @@ def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:
     cursor.execute("SELECT to_regclass('schema_version'), to_regclass('users')")
     versions, users = cursor.fetchone() or ()
     if versions:
-        # Before version 33, the last column is missing.
+        # A database that is too old to be upgraded may lack the last column.
         cursor.execute(
             "SELECT version, functions_digest, coalesce((to_jsonb(v) ->> 'usable_from')::integer, version)"
             "  FROM schema_version AS v ORDER BY version DESC LIMIT 1"

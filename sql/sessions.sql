@@ -73,7 +73,7 @@ VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :rea
 RETURNING counter,
           (SELECT shown.user_object
              FROM users AS u
-            CROSS JOIN user_object_for(u, :audience, :with_organizations) AS shown
+            CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
             WHERE u.id = :user_id) AS user_object;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text, with_organizations boolean,
@@ -95,7 +95,7 @@ UPDATE sessions AS s
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
-          (SELECT shown.user_object FROM user_object_for(u, :audience, :with_organizations) AS shown) AS user_object;
+          (SELECT shown.user_object FROM user_object_of(u, :audience, :with_organizations) AS shown) AS user_object;
 
 -- name: record_reauthentication(session_id uuid, is_by_code boolean, is_by_factor boolean,
 --                               acted_at timestamptz)

@@ -27,8 +27,10 @@ class ThrottledLog:
 
     interval = 1  # seconds
 
-    def __init__(self, event: str) -> None:
+    def __init__(self, event: str, interval: int | None = None) -> None:
         self._event = event
+        if interval is not None:
+            self.interval = interval
         self._lock = threading.Lock()
         self._times = 0
         self._logged_at = -math.inf

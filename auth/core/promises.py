@@ -37,6 +37,9 @@ ENROLMENT_LIFETIME = 5 * MINUTE
 MOST_UNVERIFIED_FACTORS = 10
 
 MOST_API_KEYS = 20
+MOST_ADMIN_KEYS = 50
+# Without a use of an administrative key: a sign that nobody needs it.
+UNUSED_ADMIN_KEY = 90 * DAY
 API_KEY_TOKEN_LIFETIME = 10 * MINUTE
 # Of a user at an application.
 MOST_CLIENT_SESSIONS = 10

@@ -39,6 +39,9 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_old_audit_rows,
     queries.delete_unused_users,
     queries.delete_anonymous_users,
+    queries.delete_expired_invitations,
+    queries.end_members_of_ended_organizations,
+    queries.delete_ended_organizations,
 )
 
 

@@ -12,7 +12,6 @@ from auth.core.settings import Settings
 from auth.rules import organizations
 from auth.rules.levels import Aal
 from auth.rules.organizations import Membership
-from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries
@@ -104,8 +103,16 @@ def record(
 
     `user` has the `id`, `email` and `role` of a member.
     """
-    details["organization"] = {"id": organization.id, "slug": organization.slug}
-    if user:
-        details["role"] = user["role"]
-    id, email = (user["id"], user["email"]) if user else (None, None)
-    audit.record(act, id, email, [entry], [event], **details)
+    about = {"id": organization.id, "slug": organization.slug}
+    known = user or {"id": None, "email": None, "role": None}
+    said = {"organization": about, "role": known["role"]} | details
+    act.later(
+        queries.record_organization_act,
+        user_id=known["id"],
+        email=known["email"],
+        entry=entry,
+        event=event,
+        organization=json.dumps(about),
+        role=known["role"],
+        details=json.dumps(said),
+    )

@@ -47,10 +47,10 @@ def autocommitting(url: str) -> Iterator[Connection]:
         yield connection
 
 
-def execute(connection: Connection, text: str, *databases: str) -> None:
-    """Run a statement with the names of databases."""
+def execute(connection: Connection, text: str, *names: str) -> None:
+    """Run a statement with the names of databases or a schema."""
     with connection.cursor() as cursor:
-        cursor.execute(composed.SQL(text).format(*map(composed.Identifier, databases)))
+        cursor.execute(composed.SQL(text).format(*map(composed.Identifier, names)))
 
 
 def single(url: str) -> closing[Database]:

@@ -8,10 +8,10 @@ from typing import Protocol
 from auth.rules.users import Person
 
 # A user's newest networks where every step was passed.
-_KNOWN_NETWORKS = 10
+KNOWN_NETWORKS = 10
 # How long a network is known after a mailed link or code was used there, and how many are so at once.
 _MAIL_PROOF_AGE = timedelta(days=1)
-_MAIL_PROOFS = 3
+MAIL_PROOFS = 3
 _BROWSER = "browser "
 
 
@@ -74,7 +74,7 @@ def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> b
         for known in networks
         if known.passed_at is not None and not known.network.startswith(_BROWSER)
     ]
-    newest = [name for _, name in sorted(passed, reverse=True)[:_KNOWN_NETWORKS]]
+    newest = [name for _, name in sorted(passed, reverse=True)[:KNOWN_NETWORKS]]
     return here in newest or any(known.network == here and _is_mail_proved(known, now) for known in networks)
 
 
@@ -88,7 +88,7 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
         for known in networks
         if known.network != here and known.passed_at is None and _is_mail_proved(known, now)
     ]
-    return len(others) < _MAIL_PROOFS
+    return len(others) < MAIL_PROOFS
 
 
 def is_new_sign_in(person: Person, *, is_known: bool) -> bool:

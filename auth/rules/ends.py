@@ -23,6 +23,7 @@ _Others = Literal[
     "factor_added",
     "identity_linked",
     "way_to_sign_in_removed",
+    "promoted",
 ]
 _Everything = Literal[
     "recovered",

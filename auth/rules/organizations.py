@@ -83,6 +83,17 @@ def loses_invitations(before: Role, after: Role) -> bool:
     return before in (OWNER, ADMIN) and _rank(after) < _rank(before)
 
 
+def refusal_of_invitation(actor: Role, before: Role, after: str, invitations: int) -> Refusal | None:
+    """Refuse an invitation with a role; `before` is that of an open one for the same address.
+
+    `actor` is the role of the member who invites, None for an operator. `invitations` is the number of open
+    ones.
+    """
+    if actor is not None and not may_manage(actor, before, after):
+        return "organization.insufficient_permissions"
+    return "too_many_invitations" if before is None and invitations >= MOST_INVITATIONS else None
+
+
 def refusal_of_acceptance(
     person: Person, invitation: Invitation | None, memberships: int, *, is_member: bool
 ) -> Refusal | None:

@@ -4,6 +4,8 @@ from typing import Literal
 
 Refusal = Literal[
     "admin.user_sso_conflict",
+    "admin_key.bad_jwt",
+    "admin_key.insufficient_scope",
     "api_key_not_found",
     "bad_code_verifier",
     "bad_jwt",

@@ -1,7 +1,11 @@
-"""What gives a token now (rules 1 and 2): sessions, sessions of applications, and API keys."""
+"""What gives a token now (rules 1 and 2): sessions, sessions of applications, and API keys; and what an
+administrative key opens (rule 6).
+"""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from auth.rules.clients import Client, UserOfClient, may_use
 from auth.rules.levels import Aal, Level, lacks_level, lacks_step
@@ -17,6 +21,17 @@ class ApiKey:
 
     aal: str
     expires_at: datetime | None
+
+
+class AdminKey(Protocol):
+    """A row about an administrative key. `now` is the time of the facts."""
+
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def expires_at(self) -> datetime | None: ...
+    @property
+    def scopes(self) -> Collection[str]: ...
 
 
 def gives_token(
@@ -88,3 +103,13 @@ def refusal_of_api_key(
     """Refuse an API key, or an access token from one. Its level is that of its session (rule 3)."""
     is_below = key is not None and lacks_step(user, key.aal, policy)
     return gives_token(user, expires_at, end_of_key(key, user.now), is_below)
+
+
+def refusal_of_admin_key(key: AdminKey | None, scope: str | None) -> Refusal | None:
+    """Refuse an administrative key that is unknown, ended or expired, or lacks the scope of an operation.
+
+    An operation without a scope admits no such key.
+    """
+    if key is None or (key.expires_at is not None and key.expires_at <= key.now):
+        return "admin_key.bad_jwt"
+    return None if scope in key.scopes else "admin_key.insufficient_scope"

@@ -20,7 +20,7 @@ from werkzeug.routing import MapAdapter
 
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.client_tokens import ClientCaller
-from auth.web.declarations import Level, Route
+from auth.web.declarations import Level, Route, Scope
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 100
@@ -28,7 +28,17 @@ _VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 
 _NO_ROUTE = Route()
 
-Actor = Literal["anonymous", "service_role", "user"]
+# An administrative key acts for the service role, and may less.
+Actor = Literal["anonymous", "service_role", "admin_key", "user"]
+
+
+@dataclass(frozen=True)
+class AdminKeyCaller:
+    """The administrative key of a request, and the scope that its route demands."""
+
+    id: str
+    name: str
+    scope: Scope | None
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,8 @@ class RequestContext(Noted):
     caller: Caller
     client_caller: ClientCaller
     key_caller: KeyCaller | None = None
+    # If the actor is an administrative key.
+    admin_key: AdminKeyCaller | None = None
     user_id: str | None = None
     actor: Actor = "anonymous"
     level: Level = Level.SESSION
@@ -91,6 +103,8 @@ class RequestContext(Noted):
     session_cookie: str | None = None
     in_dialect: bool = False
     json_body: dict[str, Any] | None = None
+    # Whether the log gets a line for this request.
+    is_logged: bool = True
     # For the audit log: the error_code of a refusal.
     refused_because: str | None = None
     # For the rate-limit headers: the rows of Flask-Limiter by key, what `limits.count` has counted, and

@@ -11,7 +11,7 @@ from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.rules.policy import Policy, on_pages
 from auth.web import callers, cookies
-from auth.web.application import Actor, Noted, current_g, current_request
+from auth.web.application import Actor, AdminKeyCaller, Noted, current_g, current_request
 from auth.web.callers import CallerIds
 from auth.web.context import EXTENSION, Latchkey
 from auth.web.declarations import Level
@@ -35,6 +35,7 @@ class Asked:
     actor: Actor
     # If the actor is a user.
     user: Caller | None = None
+    admin_key: AdminKeyCaller | None = None
     # That of the route.
     level: Level = Level.SESSION
     # The `BrowserSession`, in the console.
@@ -115,6 +116,7 @@ def current_asked() -> Asked:
         client=g.client,
         actor=g.actor,
         user=g.caller if g.actor == "user" else None,
+        admin_key=g.admin_key,
         level=g.level,
         administrator=g.administrator,
         in_dialect=g.in_dialect,

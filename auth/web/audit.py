@@ -24,14 +24,14 @@ _REASONS = {
     "user_not_found", "otp_expired", "bad_oauth_state", "bad_oauth_callback", "flow_state_not_found",
     "bad_code_verifier", "email_exists", "phone_exists", "email_address_not_authorized",
     "identity_already_exists", "sso_provider_disabled", "user_sso_conflict",
-    "single_identity_not_deletable", "last_administrator", "refresh_token_not_found",
+    "single_identity_not_deletable", "last_administrator", "last_owner", "refresh_token_not_found",
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
     "mfa_verification_failed", "mfa_challenge_expired", "hook_refused", "hook_failed",
 }  # fmt: skip
 # Access tokens expire all the time, so only those at administrative routes get a row. Only the limits of
 # sessions belong to a user.
 _REASONS_OF = {
-    "admin_refused": ("bad_jwt",),
+    "admin_refused": ("bad_jwt", "insufficient_scope"),
     "refresh_refused": ("over_request_rate_limit",),
     "application_refused": ("oauth_client_not_found", "validation_failed", "oauth_consent_not_found"),
 }
@@ -47,6 +47,12 @@ def origin() -> dict[str, str | None]:
     if g.administrator:
         # The name remains when the administrator is deleted.
         known["administrator"] = g.administrator.email or g.administrator.phone
+    if g.admin_key:
+        known |= {
+            "actor": "service_role",
+            "actor_id": g.admin_key.id,
+            "administrator": f"key {g.admin_key.name}",
+        }
     return known
 
 

@@ -23,6 +23,11 @@ SignIn = Literal[
     "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh",
     "oauth_client", "api_key",
 ]  # fmt: skip
+# What administrative keys are made for. Each operation names one at its guard, or admits no such key.
+Scope = Literal[
+    "users:read", "users:write", "sessions:end", "audit:read", "invites", "links", "clients", "webhooks",
+    "providers", "introspect", "organizations:read", "organizations:write",
+]  # fmt: skip
 
 
 class Level(StrEnum):
@@ -47,12 +52,13 @@ class Level(StrEnum):
 class Route:
     """The attributes of a view.
 
-    `asks_more` is whether some bodies or queries need a higher level. `limits` are the windows of its acts.
-    `max_body` is in bytes. `writes_dialect` translates the body of a response to the dialect of the
-    Supabase clients.
+    `scope` is that of the administrative keys that the route admits. `asks_more` is whether some bodies or
+    queries need a higher level. `limits` are the windows of its acts. `max_body` is in bytes.
+    `writes_dialect` translates the body of a response to the dialect of the Supabase clients.
     """
 
     guard: str | None = None
+    scope: Scope | None = None
     level: Level = Level.ANYONE
     asks_more: bool = False
     limits: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
@@ -25,7 +25,6 @@ _Write = Callable[[bytes], object]
 
 log = structlog.get_logger()
 _refused = ThrottledLog("origin_not_allowed")
-_gate_asked = ThrottledLog("gate_asked")
 
 PREFIX = "/auth/v1"
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
@@ -90,17 +89,18 @@ class Edge:
             else:
                 headers.append(NO_PAGE)
             seconds = time.perf_counter() - began_at
-            log.info(
-                "request",
-                method=method,
-                # Log the rule: paths and queries may contain tokens of links and state.
-                route=rule.rule if rule else None,
-                status=code,
-                milliseconds=round(seconds * 1000, 1),
-                ip=g.client["ip"],
-                user_id=g.user_id or (g.subject and g.subject["user_id"]),
-                error_code=g.refused_because,
-            )
+            if g.is_logged:
+                log.info(
+                    "request",
+                    method=method,
+                    # Log the rule: paths and queries may contain tokens of links and state.
+                    route=rule.rule if rule else None,
+                    status=code,
+                    milliseconds=round(seconds * 1000, 1),
+                    ip=g.client["ip"],
+                    user_id=g.user_id or (g.subject and g.subject["user_id"]),
+                    error_code=g.refused_because,
+                )
             if self.count:
                 self.count(method, code, seconds)
             return start_response(status, headers, exc_info)
@@ -150,8 +150,6 @@ def _begin(app: Flask) -> Response | None:
         "network": network,
         "user_agent": environ.get("HTTP_USER_AGENT", "")[:_MAX_USER_AGENT] or None,
     }
-    if request.path == "/gate":
-        _refuse_at_gate(environ)
     if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
     # RFC 9112, section 3.2. gunicorn joins repeated headers with commas.
@@ -164,13 +162,6 @@ def _begin(app: Flask) -> Response | None:
         dialect.begin()
     # The browser then sends the request, and shows the 404.
     return Response() if request.routing_exception and _is_preflight() else None
-
-
-def _refuse_at_gate(environ: WSGIEnvironment) -> NoReturn:
-    """Refuse every request: a proxy set up for 0.5.0 or 0.5.1 lets pass what is not refused here."""
-    host = environ.get("HTTP_X_FORWARDED_HOST", "")[:_LONGEST_ORIGIN]
-    _gate_asked.count(host=host, reason="gates are removed: docs/openid.md#tools-without-a-login")
-    raise ApiError("gate.insufficient_permissions")
 
 
 @functools.cache

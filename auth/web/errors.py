@@ -9,6 +9,8 @@ from auth.web import g
 from auth.web.application import JsonResponse
 
 T = TypeVar("T")
+# Of challenges in WWW-Authenticate (RFC 9110, section 11.5).
+REALM = 'realm="latchkey"'
 _WRONG_CODES = "Too many wrong codes; sign in with an emailed link, try another way or network, or wait"
 # HTTP status and message by error_code. A prefix marks a context with another status or message:
 # `refresh.user_banned` has error_code `user_banned`.
@@ -30,6 +32,7 @@ ERRORS = {
     ),
     "client.validation_failed": (400, "{problem}"),
     "webhooks.validation_failed": (400, "Webhook limit reached"),
+    "admin_keys.validation_failed": (400, "The limit of {most} administrative keys is reached"),
     "disabled_webhook.validation_failed": (400, "The webhook is disabled"),
     "undue.validation_failed": (
         409,
@@ -42,6 +45,7 @@ ERRORS = {
     "slash.not_found": (404, "Path not found. Leave out the last slash: {path}"),
     "device.not_found": (404, "Session not found"),
     "webhook.not_found": (404, "Webhook or delivery not found"),
+    "admin_key.not_found": (404, "Administrative key not found"),
     "message.not_found": (404, "Message not found"),
     "method_not_allowed": (405, "This path doesn't support this method"),
     "request_entity_too_large": (413, "The body is larger than {most} KiB"),
@@ -49,6 +53,7 @@ ERRORS = {
     "headers.request_entity_too_large": (431, "The headers are too large"),
     "http.validation_failed": (400, "The request is not valid HTTP"),
     "unsupported_media_type": (415, "The body must be JSON"),
+    "form.unsupported_media_type": (415, "The body must be a form or JSON"),
     "no_authorization": (401, "This endpoint requires a valid Bearer token"),
     "bad_jwt": (401, "invalid JWT: unable to parse or verify signature"),
     "expired.bad_jwt": (401, "invalid JWT: unable to parse or verify signature: it has expired"),
@@ -58,6 +63,7 @@ ERRORS = {
         "This is an API key: exchange it at POST /token?grant_type=api_key for an access token",
     ),
     "service_role.bad_jwt": (401, "The service role key is invalid"),
+    "admin_key.bad_jwt": (401, "The administrative key is unknown, ended or expired"),
     "session_not_found": (401, "Your session has ended. Please sign in again."),
     "session_expired": (401, "Your session has expired. Please sign in again."),
     "caller.user_not_found": (401, "The user of this access token no longer exists"),
@@ -70,10 +76,6 @@ ERRORS = {
     "target.insufficient_permissions": (403, "Only the service role key can change an administrator"),
     "role.insufficient_permissions": (403, "Only the service role key can set a role"),
     "origin_not_allowed": (403, "This request came from a page of another site"),
-    "gate.insufficient_permissions": (
-        403,
-        "Gates are removed: the administrator has to put oauth2-proxy in front of this tool",
-    ),
     "form.insufficient_permissions": (403, "This form was sent from another site"),
     "cookie.insufficient_permissions": (403, "This form was sent without the cookie of its page"),
     "reauthentication_needed": (400, "This needs reauthentication"),
@@ -106,6 +108,7 @@ ERRORS = {
     "customer.manual_linking_disabled": (404, "Users can't link or unlink a customer's provider"),
     "custom_provider_not_found": (404, "Custom provider not found"),
     "conflict": (400, "Another provider has this {what}"),
+    "admin_key.conflict": (400, "Another key has this name"),
     "sso.feature_disabled": (404, "Customers' providers are disabled"),
     "organizations.feature_disabled": (404, "Organizations are disabled"),
     "organization_not_found": (404, "Organization not found"),
@@ -140,6 +143,7 @@ ERRORS = {
     "identity_not_found": (404, "Identity not found"),
     "single_identity_not_deletable": (422, "This would remove the last way to sign in"),
     "feature_disabled": (404, "OAuth server is disabled"),
+    "admin_key.insufficient_scope": (403, "This administrative key may not do this"),
     "insufficient_scope": (403, "Access tokens of applications and API keys may not do this"),
     "openid.insufficient_scope": (403, "This requires the scope openid"),
     "oauth_client_not_found": (404, "OAuth client not found"),
@@ -254,5 +258,13 @@ def envelope(error: ApiError) -> Response:
     response = JsonResponse(json.dumps(body), error.status)
     response.headers.extend(error.headers)
     if error.status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
+        response.headers["WWW-Authenticate"] = bearer_challenge(error)
     return response
+
+
+def bearer_challenge(error: ApiError) -> str:
+    """Return how to authenticate (RFC 6750, section 3), with an `error` only about a token that was sent."""
+    if error.error_code in ("no_authorization", "invalid_credentials"):
+        return f"Bearer {REALM}"
+    name = "insufficient_scope" if error.status == 403 else "invalid_token"
+    return f'Bearer {REALM}, error="{name}"'

@@ -94,6 +94,15 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
     return _field(load)
 
 
+def _name(value: object, most: int, *, may_be_empty: bool = False) -> str:
+    if may_be_empty and not _text(value).strip():
+        return ""
+    name = typed.name(_text(value), most)
+    if name is None:
+        raise ValidationError(f"must be 1 to {most} visible characters")
+    return name
+
+
 def _json_text(value: object, most: int = 16_384) -> dict[str, Any]:
     try:
         return json_bodies.decode(_text(value, most).encode())
@@ -145,9 +154,7 @@ NonEmptyText = _matching(r"(?s:.+)", "must not be empty")
 ProviderIdentifier = _matching(
     r"custom:[a-z0-9][a-z0-9_-]{0,63}", "must be custom: and lower-case letters, digits, _ and -"
 )
-ProviderName = _checked(
-    lambda value: len(_text(value, 40).strip()) > 0 and value.isprintable(), "must be printable characters"
-)
+ProviderName = _field(functools.partial(_name, most=40))
 ClientId = _matching(r"[!-~]{1,256}", "must be the client ID that the provider issued")
 ClientSecret = _matching(r"[ -~]{1,1024}", "must be the secret that the provider issued")
 ShortTextsByName = _checked(
@@ -175,7 +182,8 @@ TypedItems = _field(lambda value: _text(value, 64 * 1024).split())
 JsonText = _field(_json_text)
 # 8 KiB, indented.
 MetadataText = _field(functools.partial(_json_text, most=64 * 1024))
-Name = _field(lambda value: _text(value, 80).strip())
+Name = _field(functools.partial(_name, most=80))
+OptionalName = _field(functools.partial(_name, most=80, may_be_empty=True))
 # The database limits the size, which a merge may also exceed.
 Metadata = _checked(lambda value: isinstance(value, dict), "must be an object")
 # Otherwise callers without a credential could fill the disk.
@@ -183,7 +191,8 @@ StrangersMetadata = _object(1)
 # Attestations with certificates take a few KiB.
 Credential = _object(64)
 Counter = _whole(0, 2**32 - 1)
-FriendlyName = _matching(r"(?s:.{1,120})", "must be 1 to 120 characters")
+FriendlyName = _field(functools.partial(_name, most=120))
+OptionalFriendlyName = _field(functools.partial(_name, most=256, may_be_empty=True))
 Role = _checked(
     lambda value: re.fullmatch(r"[a-z][a-z0-9_]{0,31}", _text(value)) and value not in _RESERVED_ROLES,
     "must be a lower-case word other than " + ", ".join(sorted(_RESERVED_ROLES)),
@@ -193,17 +202,11 @@ MemberRole = _matching(
     r"[a-z][a-z0-9_-]{0,31}", "must be a lower-case word of at most 32 letters, digits, _ and -"
 )
 Slug = _matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "must be 1 to 63 lower-case letters, digits and -")
-OrganizationName = _checked(
-    lambda value: len(_text(value, 100).strip()) > 0 and value.isprintable(), "must be printable text"
-)
-# Invisible characters could hide a part of the name.
-ClientName = _checked(lambda value: _text(value, 1024).isprintable(), "must be printable text")
+OrganizationName = _field(functools.partial(_name, most=100))
+ClientName = _field(functools.partial(_name, most=1024, may_be_empty=True))
 # RFC 6749, section 3.3.
 _SCOPE = r"[!#-\[\]-~]{1,64}"
 Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item), "scopes")
-KeyName = _checked(
-    lambda value: len(_text(value, 80).strip()) > 0 and value.isprintable(), "must be printable text"
-)
 # The formats of `ApiKeys`.
 KeyMac = _matching(r"[0-9a-f]{72}", "must be 72 hexadecimal digits")
 # Up to twenty words, with a meaning for applications.
@@ -233,10 +236,11 @@ CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters
 
 @_field
 def Groups(value: object) -> list[str]:
-    names = [name.strip() for name in _text(value).split(",")]
-    if not all(name.isprintable() and len(name) <= 64 for name in names):
-        raise ValidationError("must be names of at most 64 characters with commas between them")
-    return [*dict.fromkeys(filter(None, names))]
+    sent = list(filter(str.strip, _text(value).split(",")))
+    names = [name for each in sent if (name := typed.name(each.strip(), 64))]
+    if len(names) < len(sent):
+        raise ValidationError("must be names of at most 64 visible characters with commas between them")
+    return [*dict.fromkeys(names)]
 
 
 @_field

@@ -12,13 +12,15 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.logs import ThrottledLog
 from auth.core.settings import served
+from auth.core.tokens import api_keys
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
+from auth.rules.tokens import refusal_of_admin_key
 from auth.web import Level, View, audit, audited, callers, cookies, current_request, g
-from auth.web.application import FORM
+from auth.web.application import FORM, AdminKeyCaller
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.declarations import says
+from auth.web.declarations import Scope, says
 from auth.web.errors import ApiError
 from sql import acts, queries
 
@@ -30,11 +32,13 @@ _BEARER = re.compile(r"Bearer +[A-Za-z0-9\-._~+/]+", re.IGNORECASE)
 INBOX = "latchkey_inbox"
 
 
-def guarded(name: str, level: Level, admit: Callable[[], None]) -> Callable[[View], View]:
+def guarded(
+    name: str, level: Level, admit: Callable[[], None], scope: Scope | None = None
+) -> Callable[[View], View]:
     """Return a decorator that calls `admit` before a view: a function that calls `g.admit`, or refuses."""
 
     def decorate(view: View) -> View:
-        says(guard=name, level=level)(view)
+        says(guard=name, level=level, scope=scope)(view)
 
         @functools.wraps(view)
         def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
@@ -47,13 +51,25 @@ def guarded(name: str, level: Level, admit: Callable[[], None]) -> Callable[[Vie
     return decorate
 
 
-def administrative(name: str, level: Level, admit: Callable[[], None]) -> Callable[[View], View]:
-    """Return such a decorator of administrative views."""
+def administrative(
+    name: str, level: Level, admit: Callable[[], None], scope: Scope | None = None
+) -> Callable[[View], View]:
+    """Return such a decorator of administrative views. Administrative keys need the scope."""
 
     def decorate(view: View) -> View:
-        return guarded(name, level, admit)(audited("admin_refused")(view))
+        return guarded(name, level, admit, scope)(audited("admin_refused")(view))
 
     return decorate
+
+
+def admin(scope: Scope | None) -> Callable[[View], View]:
+    """Accept administrators, the service role key, and administrative keys of the scope, if there is one."""
+    return administrative("admin", Level.AAL2, _admit_administrator, scope)
+
+
+def service_role(scope: Scope | None) -> Callable[[View], View]:
+    """Accept the service role key, and administrative keys of the scope, if there is one."""
+    return administrative("service_role", Level.SERVICE_ROLE, _admit_administrator, scope)
 
 
 def access_token(level: Level) -> Callable[[View], View]:
@@ -66,9 +82,9 @@ def access_token_or_api_key(level: Level) -> Callable[[View], View]:
     return guarded("access_token_or_api_key", level, _admit_user_or_key)
 
 
-def access_token_or_service_role(level: Level) -> Callable[[View], View]:
-    """Accept access tokens of sessions, and the service role key."""
-    return guarded("access_token_or_service_role", level, _admit_user_or_service_role)
+def access_token_or_service_role(level: Level, scope: Scope) -> Callable[[View], View]:
+    """Accept access tokens of sessions, the service role key, and administrative keys of the scope."""
+    return guarded("access_token_or_service_role", level, _admit_user_or_service_role, scope)
 
 
 def client_token(level: Level) -> Callable[[View], View]:
@@ -85,7 +101,7 @@ def _admit_user() -> None:
 
 
 def _admit_user_or_service_role() -> None:
-    if not _admits_service_role():
+    if not _admits_service_role() and not _admits_admin_key():
         _admit_user()
 
 
@@ -130,8 +146,10 @@ def _credential(authorization: str) -> str:
 
 
 def _admit_administrator() -> None:
-    """Accept the service role key and, unless the level requires the key, current administrators."""
-    if _admits_service_role():
+    """Accept the service role key, administrative keys of the route's scope and, unless the level requires a
+    key, current administrators.
+    """
+    if _admits_service_role() or _admits_admin_key():
         return
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
     try:
@@ -152,8 +170,28 @@ def _admit_administrator() -> None:
         raise ApiError("not_admin")
 
 
+def _admits_admin_key() -> bool:
+    """Accept an administrative key, and return whether the request has one."""
+    authorization, apikey = _single_header("Authorization"), _single_header("apikey")
+    key = _credential(authorization) if authorization else apikey
+    if not key.startswith(api_keys.ADMINISTRATIVE):
+        return False
+    scope, row = g.route.scope, None
+    with suppress(api_keys.InvalidApiKey):
+        id = api_keys.read_id(key, api_keys.ADMINISTRATIVE)
+        row = queries.use_admin_key(latchkey.db, id=id, key_macs=latchkey.api_keys.macs(key))
+    if row:
+        g.actor, g.admin_key = "admin_key", AdminKeyCaller(id, row.name, scope)
+    refusal = refusal_of_admin_key(row, scope)
+    if refusal == "admin_key.insufficient_scope":
+        raise ApiError(refusal, f"scope: must have {scope}" if scope else "no scope opens this")
+    if refusal:
+        raise ApiError(refusal)
+    return True
+
+
 def _admit_introspector() -> None:
-    """Accept the service role key, and clients, whose credentials the view checks."""
+    """Accept the keys of administrators, and clients, whose credentials the view checks."""
     if introspection_by_client() is None:
         _admit_administrator()
 
@@ -171,9 +209,7 @@ def _admit_developer() -> None:
         _admit_administrator()
 
 
-admin = administrative("admin", Level.AAL2, _admit_administrator)
-service_role = administrative("service_role", Level.SERVICE_ROLE, _admit_administrator)
-introspector = administrative("introspector", Level.SERVICE_ROLE, _admit_introspector)
+introspector = administrative("introspector", Level.SERVICE_ROLE, _admit_introspector, "introspect")
 developer = administrative("developer", Level.SERVICE_ROLE, _admit_developer)
 # For views whose statement authenticates the client.
 client = says(guard="client")
@@ -217,8 +253,9 @@ def caller_on_network() -> str:
     return f"{g.caller.user_id} {g.client['network']}"
 
 
-def is_service_role() -> bool:
-    return g.actor == "service_role"
+def is_of_operator() -> bool:
+    """Whether the service role key or an administrative key was admitted."""
+    return g.actor != "user"
 
 
 def live_caller(level: Level | None = None) -> "queries.SelectPerson":

@@ -60,11 +60,8 @@ BEGIN
   INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
   SELECT gen_random_uuid(), subject, 'webhook', event.kind, w.id,
          jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(moment),
-                            'data',
-                              CASE WHEN subject IS NULL THEN '{}' ELSE jsonb_build_object(
-                                'user', jsonb_build_object('id', subject, 'email', email)) END
-                              || CASE WHEN details ? 'organization' THEN jsonb_strip_nulls(jsonb_build_object(
-                                'organization', details -> 'organization', 'role', details -> 'role')) ELSE '{}' END)
+                            'data', jsonb_build_object(
+                              'user', jsonb_build_object('id', subject, 'email', email)))
     FROM event
     JOIN webhooks AS w ON event.kind = ANY (w.events) AND w.disabled_at IS NULL;
 END

@@ -1,7 +1,8 @@
+-- Both triggers find their tables by themselves: pg_restore and careful operators write with an empty search path.
 -- Notifies an application with an ID token, for an hour, that its session has ended or is deleted with its
 -- user (OpenID Connect Back-Channel Logout 1.0). The logout token is created when it is sent.
 CREATE OR REPLACE FUNCTION write_logout() RETURNS trigger
-  LANGUAGE plpgsql VOLATILE
+  LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
 DECLARE
   s sessions NOT NULL := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
@@ -27,7 +28,7 @@ CREATE OR REPLACE TRIGGER session_goes BEFORE DELETE ON sessions
 -- Sessions that are deleted with their grant or client end before: afterwards the URL of the application is
 -- lost.
 CREATE OR REPLACE FUNCTION end_before_deletion() RETURNS trigger
-  LANGUAGE plpgsql VOLATILE
+  LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$
 BEGIN
   UPDATE sessions AS s

@@ -12,8 +12,7 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
--- The user object from what belongs to the user; it is inlined. `member` are those of `memberships_of` and `factors_of`. `user_object`, for
--- the triggers of older nodes, builds the same.
+-- The user object from what belongs to the user; it is inlined. `member` are those of `memberships_of` and `factors_of`.
 CREATE OR REPLACE FUNCTION user_object_with(
   u users, identities jsonb, providers text[], member text, audience text
 ) RETURNS text
@@ -47,7 +46,7 @@ $$;
 
 -- The user object for a response or the claims of a token. A table, so that a statement is planned together with
 -- it: as a value it would be planned at each call.
-CREATE OR REPLACE FUNCTION user_object_for(u users, audience text, with_organizations boolean)
+CREATE OR REPLACE FUNCTION user_object_of(u users, audience text, with_organizations boolean)
   RETURNS TABLE (user_object text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
@@ -157,3 +156,17 @@ CREATE OR REPLACE TRIGGER users_converted
   BEFORE UPDATE OF email_confirmed_at, phone_confirmed_at ON users FOR EACH ROW
   WHEN (is_anonymous(NEW) AND coalesce(NEW.email_confirmed_at, NEW.phone_confirmed_at) IS NOT NULL)
   EXECUTE FUNCTION user_is_confirmed();
+
+-- The only writer of user_objects.
+CREATE OR REPLACE FUNCTION user_has_signed_in() RETURNS trigger
+  LANGUAGE plpgsql
+AS $$
+BEGIN
+  INSERT INTO user_objects (user_id, last_sign_in_at)
+  VALUES (NEW.id, coalesce(NEW.last_sign_in_at, '-infinity'))
+  ON CONFLICT (user_id) DO UPDATE SET last_sign_in_at = excluded.last_sign_in_at;
+  RETURN NULL;
+END
+$$;
+CREATE OR REPLACE TRIGGER users_signed_in
+  AFTER INSERT OR UPDATE OF last_sign_in_at ON users FOR EACH ROW EXECUTE FUNCTION user_has_signed_in();

@@ -50,7 +50,7 @@ def by_alice_with_an_app(scenario):
 
 def by_alice_with_recovery_codes(scenario):
     app, session = set_up(scenario.session())
-    assert session.post("/recovery_codes", json={}).status_code == 200
+    assert session.post("/factors/recovery-codes", json={}).status_code == 200
     return session.authorization, {"factor_id": app.id}
 
 
@@ -163,7 +163,6 @@ requests(
     by_alice_with_an_app,
     ("post /factors/{factor_id}/challenge", {}, "", ""),
     ("delete /factors/{factor_id}", None, "user.updated", "factor_removed"),
-    ("post /recovery_codes", {}, "", "recovery_codes_created"),
     ("post /factors/recovery-codes", {}, "", "recovery_codes_created"),
 )
 requests(
@@ -467,17 +466,10 @@ def verifying_a_factor_again(scenario):
     return lambda: session.post(f"/factors/{app.id}/verify", json=body)
 
 
-@effect("post /recovery_codes/verify", "", "recovery_code_used")
+@effect("post /factors/recovery-codes/verify", "", "recovery_code_used")
 def using_a_recovery_code(scenario):
     _, session = set_up(scenario.session())
-    code = session.post("/recovery_codes", json={}).json["codes"][0]
-    return lambda: session.post("/recovery_codes/verify", json={"code": code})
-
-
-@effect("post /factors/recovery-codes/verify", "", "recovery_code_used")
-def using_a_recovery_code_as_a_factor(scenario):
-    _, session = set_up(scenario.session())
-    code = session.post("/recovery_codes", json={}).json["codes"][0]
+    code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
     return lambda: session.post("/factors/recovery-codes/verify", json={"code": code})
 
 
@@ -521,6 +513,87 @@ def changing_a_customers_provider(scenario):
 def deleting_a_customers_provider(scenario):
     path = f"/admin/custom-providers/{add_customers_provider(scenario).json['identifier']}"
     return lambda: scenario.administer("DELETE", path)
+
+
+def acme_of(session):
+    """Return the path of an organisation that a session's user owns."""
+    made = session.post("/organizations", json={"name": "Acme", "slug": "acme"})
+    assert made.status_code == 201, made.text
+    return f"/organizations/{made.json['id']}"
+
+
+def invited_by_acme(scenario):
+    """Return the owner's session, the path of the organisation, and the session and the invitation of Bob."""
+    owner = scenario.session()
+    path = acme_of(owner)
+    bob = register(scenario.client, scenario.service_role, BOB)
+    made = owner.post(f"{path}/invitations", json={"email": BOB, "role": "member"})
+    return owner, path, bob.open_session(scenario.client), made.json["id"]
+
+
+def member_of_acme(scenario):
+    owner, path, session, invitation = invited_by_acme(scenario)
+    assert session.post(f"/user/invitations/{invitation}").status_code == 200
+    return owner, f"{path}/members/{session.user['id']}"
+
+
+@effect(
+    "post /organizations", "organization.created membership.created", "organization_created membership_added"
+)
+def founding_an_organisation(scenario):
+    session = scenario.session()
+    return lambda: acme_of(session)
+
+
+@effect("put /organizations/{name}", "organization.updated", "organization_changed")
+def renaming_an_organisation(scenario):
+    session = scenario.session()
+    path = acme_of(session)
+    return lambda: session.put(path, json={"name": "Acme Inc."})
+
+
+@effect("delete /organizations/{name}", "organization.deleted", "organization_ended")
+def ending_an_organisation(scenario):
+    session = scenario.session()
+    path = acme_of(session)
+    return lambda: session.delete(path, json={})
+
+
+@effect("put /organizations/{name}/members/{user_id}", "membership.updated", "membership_changed")
+def changing_the_role_of_a_member(scenario):
+    owner, path = member_of_acme(scenario)
+    return lambda: owner.put(path, json={"role": "billing"})
+
+
+@effect("delete /organizations/{name}/members/{user_id}", "membership.deleted", "membership_removed")
+def removing_a_member(scenario):
+    owner, path = member_of_acme(scenario)
+    return lambda: owner.delete(path)
+
+
+@effect("post /organizations/{name}/invitations", "", "member_invited")
+def inviting_a_member(scenario):
+    session = scenario.session()
+    path = acme_of(session)
+    return lambda: session.post(f"{path}/invitations", json={"email": BOB, "role": "member"})
+
+
+@effect("delete /organizations/{name}/invitations/{invitation_id}", "", "invitation_withdrawn")
+def withdrawing_an_invitation(scenario):
+    owner, path, _, invitation = invited_by_acme(scenario)
+    return lambda: owner.delete(f"{path}/invitations/{invitation}")
+
+
+@effect("post /user/invitations/{invitation_id}", "membership.created", "membership_added")
+def joining_an_organisation(scenario):
+    _, _, session, invitation = invited_by_acme(scenario)
+    return lambda: session.post(f"/user/invitations/{invitation}")
+
+
+@effect("delete /user/invitations/{invitation_id}", "", "invitation_declined")
+def declining_an_invitation(scenario):
+    _, _, session, invitation = invited_by_acme(scenario)
+    return lambda: session.delete(f"/user/invitations/{invitation}")
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=str)

@@ -7,8 +7,11 @@ import time
 from datetime import datetime
 
 import pytest
+import requests
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from auth.core.net.bounded_http import BoundedSession
+from auth.core.net.sockets import Deadline
 from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery.deliverer import Deliverer
@@ -42,6 +45,40 @@ def deliver_event(hooks, *events):
 def deliver_again(hooks):
     hooks.end_pauses()
     return hooks.deliver()
+
+
+# RFC 9110, section 15.2, and RFC 8297: with headers that belong to no final response.
+INTERIM = {
+    "one": b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",
+    "several": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103\r\n\r\n",
+    "with the headers of another": b"HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: chunked\r\n"
+    b"Connection: close\r\nContent-Length: 5\r\nRetry-After: 9\r\n\r\n",
+    "unknown": b"HTTP/1.1 199 What\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("before", INTERIM.values(), ids=INTERIM)
+def test_interim_responses_are_not_the_answer(hooks, made, target, before):
+    target.before = before
+    assert (deliver_event(hooks, "user.created"), statuses(hooks, made)) == (1, ["sent"])
+    assert deliver_again(hooks) == 0
+    assert events_at(target) == ["user.created"]
+    with Deadline(5), BoundedSession() as session:
+        answer = session.get(f"{target.url}/document")
+    assert (answer.status_code, answer.content, "Retry-After" in answer.headers) == (200, b"{}", False)
+
+
+def test_failure_after_an_interim_response_is_one(hooks, made, target):
+    target.before, target.status = INTERIM["one"], 500
+    deliver_event(hooks, "user.created")
+    (delivery,) = hooks.deliveries(made)
+    assert (delivery["status"], delivery["last_error"]) == ("waiting", "500 Internal Server Error {}")
+
+
+def test_server_that_only_sends_interim_responses_is_left_at_the_deadline(target):
+    target.before, target.behaviour = INTERIM["one"] * 1000, "hang"
+    with Deadline(0.5), BoundedSession() as session, pytest.raises(requests.RequestException):
+        session.get(target.url)
 
 
 class TestBody:

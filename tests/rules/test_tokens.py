@@ -199,6 +199,27 @@ def test_api_key_has_the_level_of_its_session_and_expires_at_its_moment(user, ex
     assert tokens.refusal_of_api_key(user, key, None, POLICY) == refusal
 
 
+@cases(
+    ("sentence", "key", "scope", "refusal"),
+    [
+        ("A key opens what its scope names.", {}, "users:read", None),
+        ("And nothing else.", {}, "users:write", "insufficient_scope"),
+        ("One scope opens no other.", {"scopes": ["users:write"]}, "users:read", "insufficient_scope"),
+        ("Some operations admit no such key.", {}, None, "insufficient_scope"),
+        ("It works until its end.", {"expires_at": NOW + MICROSECOND}, "users:read", None),
+        ("It expires at its moment.", {"expires_at": NOW}, "users:read", "bad_jwt"),
+        ("An expired one learns of no scope.", {"expires_at": NOW}, "links", "bad_jwt"),
+        ("An ended key is unknown.", None, "users:read", "bad_jwt"),
+    ],
+)
+def test_administrative_key_opens_an_operation(sentence, key, scope, refusal):
+    known: Any = None
+    if key is not None:
+        known = SimpleNamespace(**{"scopes": ["users:read"], "expires_at": None, "now": NOW} | key)
+    found = tokens.refusal_of_admin_key(known, scope)
+    assert (found and found.removeprefix("admin_key.")) == refusal
+
+
 USED = Tokens(
     counter=7,
     used_counter=6,

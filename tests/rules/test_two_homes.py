@@ -203,7 +203,6 @@ def test_link_is_good(tables):
                 "spent_at": tables.one_of(None, None, None, tables.now),
                 "user_metadata": tables.one_of(None, None, {}),
                 "tries": 0,
-                "asks_for_factor": False,
             }
             for owner in tables.insert_users()[: CASES // 5]
             for place in range(tables.one_of(1, 4, 8))

@@ -52,7 +52,7 @@ def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
         for name, body in sql_bodies()
         if name in STATEMENTS and re.search(r"(user|caller)_facts\(|user_object_with\(", body)
     } - {"insert_sign_up"}  # shows a draft, which no token can read
-    assert len(reads) == 10
+    assert len(reads) == 12
     askers = {"admit_reader", "refusal_of", "admit_key", "refusal_of_key"}
     readers = {
         f"{source}:{node.name}": called_in(node)
@@ -143,11 +143,12 @@ CHANGING_NO_WAY = {
     "confirm_reauthentication": "is the proof",
     "challenge_factor": "begins a second step",
     "verify_factor": "is a second step, or completes what POST /factors began",
-    "verify_recovery_code": "is a second step",
     "redeem_recovery_code": "is a second step",
     "finish_passkey_registration": "completes what the options began",
     "rename_passkey": "changes its name",
     "decide_authorization": "by_consent",
+    "accept_invitation": "a membership signs nobody in",
+    "decline_invitation": "nor does its invitation",
 }
 
 
@@ -250,7 +251,6 @@ def test_statements_that_lock_several_users_lock_them_by_their_id():
 
 # Statements that write to the audit log.
 RECORDING = {
-    "record_acts": "acts of nodes of 0.5.2",
     "record_acts_at": "acts at the time of an act, with their events",
     "record_refusal": "refusals, which are no acts",
     "record_import": "one entry for all batches of an import",

@@ -7,6 +7,7 @@ import pytest
 
 from auth.core import promises
 from auth.core.promises import DAY, HOUR, MINUTE
+from auth.rules import counts
 from auth.rules.policy import FRESH_AGE
 from tests.source.test_boundaries import sql_bodies
 from tests.support.contract import OPENAPI
@@ -23,8 +24,8 @@ def number_in(name: str, pattern: str) -> int:
 
 
 CODES_A_DAY = promises.WRONG_CODES_A_DAY
-# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: nodes of
-# 0.3.0 call the function, or many functions do, which would have to hand it on.
+# A document, its words with the number, and that of the code. Those of `number_in` stand in SQL alone: many callers
+# would have to hand them on.
 PROMISES: list[tuple[str, str, float]] = [
     (
         "security.md",
@@ -48,8 +49,8 @@ PROMISES: list[tuple[str, str, float]] = [
     ("security.md", r"(\w+) a day all codes of the address", CODES_A_DAY["code"]),
     ("security.md", r"all others together \| (\d+) ", CODES_A_DAY["totp"]),
     ("security.md", r"all others together \| \d+ \| (\d+) ", CODES_A_DAY["recovery"]),
-    ("security.md", r"one of the last (\w+) where", number_in("is_known_network", r"LIMIT (\d+)")),
-    ("security.md", r"in the last day \((\w+) a day\)", number_in("record_mail_proof", r"(\d+) > \(SELECT")),
+    ("security.md", r"one of the last (\w+) where", counts.KNOWN_NETWORKS),
+    ("security.md", r"in the last day \((\w+) a day\)", counts.MAIL_PROOFS),
     ("security.md", r"A challenge takes (\w+) tries", promises.TRIES),
     ("security.md", r"random bytes, valid for (\w+) minutes", promises.CHALLENGE_LIFETIME / MINUTE),
     ("security.md", r"at most (\w+) for each purpose and factor", promises.MOST_CHALLENGES),
@@ -63,12 +64,12 @@ PROMISES: list[tuple[str, str, float]] = [
     (
         "security.md",
         r"by mail (\w+) minutes after the previous notice",
-        number_in("write_message", r"THEN (\d+) ELSE"),
+        number_in("write_message_at", r"THEN (\d+) ELSE"),
     ),
     (
         "security.md",
         r"by SMS (\w+) hour after it",
-        number_in("write_message", r"ELSE (\d+) END\)") / 60,
+        number_in("write_message_at", r"ELSE (\d+) END\)") / 60,
     ),
     (
         "security.md",
@@ -81,6 +82,9 @@ PROMISES: list[tuple[str, str, float]] = [
     ("api-keys.md", r"A user has (\d+) keys at most", promises.MOST_API_KEYS),
     ("api-keys.md", r"which is valid for (\w+) minutes", promises.API_KEY_TOKEN_LIFETIME / MINUTE),
     ("api-keys.md", r"and is deleted (\d+) days later", promises.ENDED_KEPT / DAY),
+    ("api-keys.md", r"There are (\d+) at most", promises.MOST_ADMIN_KEYS),
+    ("api-keys.md", r"nobody has used for (\d+) days", promises.UNUSED_ADMIN_KEY / DAY),
+    ("doctor.md", r"has used an .+ for (\d+) days", promises.UNUSED_ADMIN_KEY / DAY),
     ("audit.md", r"are kept for (\d+) days after their end", promises.ENDED_KEPT / DAY),
     ("openid.md", r"user to the application; for (\w+) hour", promises.ID_TOKEN_LIFETIME / HOUR),
     (

@@ -121,9 +121,8 @@ def test_no_sub_select_after_in_limits_or_locks_rows():
 
 def test_each_advisory_lock_has_its_own_number():
     taken = [int(number) for _, body in bodies() for number in re.findall(r"\b7239\d{6}\b", body)]
-    # Those of the administrators and of webhooks are taken by nodes of 0.5.2, too.
-    assert len(taken) == 9
-    assert len({schema.SCHEMA_LOCK, *taken}) == 8
+    assert len(taken) == 8
+    assert len({schema.SCHEMA_LOCK, *taken}) == 9
     assert len(re.findall(r"pg_(?:try_)?advisory\w*\((?!%s|7239)", SQL)) == 0
 
 

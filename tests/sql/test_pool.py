@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import psycopg2
 import pytest
-from psycopg2.extensions import make_dsn
+from psycopg2.extensions import make_dsn, parse_dsn
 
 from sql import load_statements
 from sql.pool import Pool, connect
@@ -49,6 +49,14 @@ def test_refused_connection_is_an_error_that_names_host_and_port_but_no_password
     where = f'connection to server at "127.0.0.1", port {port} failed: Connection refused'
     assert str(raised.value).startswith(where)
     assert "topsecret" not in str(raised.value)
+
+
+def test_error_names_each_host_that_serves_nobody():
+    ports = [free_port(), free_port()]
+    with pytest.raises(psycopg2.OperationalError) as raised:
+        connect("postgresql://auth@127.0.0.1:{},127.0.0.1:{}/auth".format(*ports))
+    refused = re.findall(r"port (\d+) failed: Connection refused", str(raised.value))
+    assert refused == [str(port) for port in ports]
 
 
 def test_postgres_that_is_too_old_is_refused_with_its_version(database_url, monkeypatch):
@@ -164,8 +172,14 @@ class TestPostgresThatRefusesConnections:
             cursor.execute("SELECT 1 FROM pg_sleep(0.2)")
             return cursor.rowcount
 
-    def test_pool_gets_smaller_and_its_requests_wait(self, limited, monkeypatch):
+    @pytest.mark.parametrize("replica", [False, True], ids=["alone", "with-a-replica"])
+    def test_pool_gets_smaller_and_its_requests_wait(self, limited, replica, monkeypatch):
         monkeypatch.setattr("sql.pool._PAUSE", 60.0)
+        if replica:
+            # The primary's refusal comes before that of a replica, which is not writable.
+            known = parse_dsn(limited)
+            hosts, ports = f"{known['host']},127.0.0.1", f"{known.get('port', 5432)},{free_port()}"
+            limited = make_dsn(limited, host=hosts, port=ports)
         with closing(Pool(limited, size=8)) as pool, ThreadPoolExecutor(24) as threads:
             assert list(threads.map(lambda _: self.use(pool), range(24))) == [1] * 24
             assert (pool.size, pool.lent, pool.timeouts) == (3, 0, 0)

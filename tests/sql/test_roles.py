@@ -18,7 +18,7 @@ pytest_plugins = ["tests.support.role_fixtures"]
 
 # All tables but those that only functions of the owner write.
 READ_ONLY = {"audit_log", "schema_version"}
-AS_OWNER = {"record_acts", "record_acts_at", "record_refusal", "record_import", "delete_old_entries"}
+AS_OWNER = {"record_acts_at", "record_refusal", "record_import", "delete_old_entries"}
 ORIGIN = '{"actor": "service"}'
 
 
@@ -76,7 +76,7 @@ class TestPowers:
             "CREATE TRIGGER added BEFORE UPDATE ON users EXECUTE FUNCTION suppress_redundant_updates_trigger()",
             "ALTER TABLE users ADD COLUMN added integer",
             "ALTER TABLE audit_log DISABLE TRIGGER ALL",
-            "ALTER FUNCTION record_acts SECURITY INVOKER",
+            "ALTER FUNCTION record_acts_at SECURITY INVOKER",
             "ALTER ROLE latchkey SUPERUSER",
             "DROP TABLE users",
             "TRUNCATE users",
@@ -120,7 +120,7 @@ class TestAuditLog:
     def test_temporary_table_of_the_same_name_does_not_take_an_entry(self, as_requests, database):
         as_requests(
             "CREATE TEMPORARY TABLE audit_log (LIKE public.audit_log INCLUDING DEFAULTS);"
-            f"SELECT record_acts('{ORIGIN}', NULL, NULL, '{{signed_in}}', '{{}}')"
+            f"SELECT record_acts_at(now(), '{ORIGIN}', NULL, NULL, '{{signed_in}}', '{{}}', '{{}}')"
         )
         assert as_requests("SELECT count(*) FROM pg_temp.audit_log") == [(0,)]
         assert database.all("SELECT action, actor FROM audit_log") == [("signed_in", "service")]

@@ -19,6 +19,7 @@ ANSWERED_BY_A_PAGE = {
     "/account/two-step/verify": "shows recovery codes once",
     "/console/applications/<client_id>/new-secret": "shows a secret once",
     "/console/applications/new": "shows a secret once",
+    "/console/keys/new": "shows a secret once",
     "/console/users/export": "downloads a file, and the page stays",
     "/console/webhooks/<webhook_id>/new-secret": "shows a secret once",
     "/console/webhooks/new": "shows a secret once",

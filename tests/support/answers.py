@@ -68,9 +68,15 @@ def assert_error(
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert response.headers["Referrer-Policy"] == "no-referrer"
     assert response.headers["X-Request-Id"]
-    assert response.headers.get("WWW-Authenticate") == ("Bearer" if status == 401 else None)
+    assert response.headers.get("WWW-Authenticate") == (challenge(error_code) if status == 401 else None)
     assert ("Retry-After" in response.headers) == (status in (429, 503))
     assert ("Allow" in response.headers) == (status == 405)
+
+
+def challenge(error_code: str) -> str:
+    """Return the expected header WWW-Authenticate of a 401 of the API."""
+    is_about_token = error_code not in ("no_authorization", "invalid_credentials")
+    return 'Bearer realm="latchkey"' + (', error="invalid_token"' if is_about_token else "")
 
 
 def assert_ok(response: Response, body: Any, status: int = 200) -> None:

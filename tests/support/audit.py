@@ -21,7 +21,7 @@ def act(
 ) -> None:
     """Record acts."""
     database.run(
-        "SELECT record_acts(%(origin)s, %(subject)s, NULL, %(acts)s, '{}', %(details)s)",
+        "SELECT record_acts_at(now(), %(origin)s, %(subject)s, NULL, %(acts)s, '{}', %(details)s)",
         origin=json.dumps(SOMEWHERE | (origin or {})), subject=subject, acts=list(acts), details=json.dumps(details),
     )  # fmt: skip
 

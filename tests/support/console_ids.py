@@ -24,6 +24,10 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
         " VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', 'latchkey', '') RETURNING id"
     )
+    key = (
+        "INSERT INTO admin_keys (id, name, key_mac, scopes)"
+        " VALUES (gen_random_uuid(), 'billing', '', '{users:read}') RETURNING id"
+    )
     to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
     event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
     return {
@@ -34,6 +38,7 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "client_id": client_id,
         "bulk_id": database.value(bulk, by=carol.id, of=[alice.id]),
         "provider_id": database.value(provider),
+        "admin_key_id": database.value(key),
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }

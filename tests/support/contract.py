@@ -119,9 +119,6 @@ def check(request: Request, response: Response, *, is_of_api: bool = True) -> No
         return
     if response.status_code == 403 and b'"origin_not_allowed"' in response.data:
         return
-    # Only proxies from before 0.5.2 ask there.
-    if path == "/gate" and response.status_code == 403:
-        return
     template = _template(path)
     if response.status_code >= 400 and response.mimetype == "text/html" and template in _refusing_by_page():
         return

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from auth.core.net.webhook_urls import EVENTS
 from tests.support.links import Outbox, send
 from tests.support.oauth import Service
 from tests.support.tables import Rows
 from tests.support.users import Person, Session, register
 
-ALL_EVENTS = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
+ALL_EVENTS = [*EVENTS]
 
 
 @dataclass

@@ -40,7 +40,6 @@ def fill(database: Rows, count: int, ages: str = "interval '1 minute'") -> None:
     statements = [
         f"INSERT INTO users (id, email, made_by) VALUES ({DAVE}, 'dave@example.com', 'administrator') ON CONFLICT DO NOTHING",
         f"INSERT INTO oauth_clients (id, token_endpoint_auth_method, redirect_uris, grant_types) VALUES ({WIKI}, 'none', '{{}}', '{{refresh_token}}') ON CONFLICT DO NOTHING",
-        "UPDATE schema_version SET applied_at = '2026-01-01'",
     ]
     numbers = f"FROM generate_series(1, {count}) AS number, LATERAL (SELECT now() - ({ages}) AS due) AS at"
     for line in EXPIRED:

@@ -14,4 +14,7 @@ EVERY_EXTENSION = {
     "AUTH_HOOK_SEND_EMAIL": "http://localhost/hook",
     "AUTH_HOOK_SEND_EMAIL_SECRETS": "v1,whsec_" + base64.b64encode(bytes(32)).decode(),
 }
-EXTENSIONS_OFF = {f"AUTH_{name}": "false" for name in ("OAUTH_SERVER", "API_KEYS", "SSO", "PAGES", "CONSOLE")}
+EXTENSIONS_OFF = {
+    **{f"AUTH_{name}": "false" for name in ("OAUTH_SERVER", "API_KEYS", "SSO", "PAGES", "CONSOLE")},
+    "AUTH_ORGANIZATIONS": "off",
+}

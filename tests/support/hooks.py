@@ -51,7 +51,7 @@ class Hooks:
 
     def emit(self, *events: str) -> None:
         """Write events about Alice."""
-        statement = 'SELECT record_acts(\'{"actor": "service"}\', %(id)s::uuid, %(email)s, ARRAY[]::text[], %(events)s)'
+        statement = "SELECT record_acts_at(now(), '{\"actor\": \"service\"}', %(id)s::uuid, %(email)s, ARRAY[]::text[], %(events)s, '{}')"
         self._database.run(statement, events=list(events) or ["user.updated"], **ALICE)
 
     def deliver(self) -> int:

@@ -26,6 +26,7 @@ class HttpTarget(LocalServer):
     def __init__(self, tls: Certificate | None = None) -> None:
         self.requests: list[Posted] = []
         self.status = 200
+        self.before = b""  # the response: interim ones
         self.headers: dict[str, str] = {}
         self.body = b"{}"
         self.behaviour = ""
@@ -45,6 +46,7 @@ class HttpTarget(LocalServer):
                 target.requests.append(Posted(self.path, headers, body))
                 target.reached.set()
                 self.close_connection = True
+                self.wfile.write(target.before)
                 if target.answer:
                     answer = json.dumps(target.answer(json.loads(body))).encode()
                     self.reply(200, {"Content-Type": "application/json"}, answer)

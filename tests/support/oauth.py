@@ -148,12 +148,19 @@ def assert_turned_back(page: Page) -> None:
     assert_failed(page, "bad_oauth_callback", "temporarily_unavailable")
 
 
+def told(*, name: str = "", picture: str = "", handle: str = "") -> dict[str, Any]:
+    """Return the members of metadata for what a provider tells of a user, by the names that clients read."""
+    members = dict.fromkeys(("name", "full_name"), name) | dict.fromkeys(("avatar_url", "picture"), picture)
+    members |= dict.fromkeys(("user_name", "preferred_username"), handle)
+    return {member: value for member, value in members.items() if value}
+
+
 def external(
     provider: str, subject: str, email: str | None = None, verified: bool = False, **data: Any
 ) -> dict[str, Any]:
     """Return the expected identity of a provider."""
-    told = {"sub": subject, "email": email, "email_verified": verified} | data
-    return identity(provider, "", identity_data=told, last_sign_in_at=A_TIMESTAMP)
+    own = {"sub": subject, "email": email, "email_verified": verified} | data
+    return identity(provider, "", identity_data=own, last_sign_in_at=A_TIMESTAMP)
 
 
 def new_user(
@@ -174,7 +181,7 @@ def new_user(
         "email": email if has_email else None,
         "identities": identities,
         "app_metadata": {"provider": provider, "providers": names},
-        "user_metadata": {name: data[name] for name in ("name", "avatar_url") if name in data},
+        "user_metadata": data,
         "last_sign_in_at": A_TIMESTAMP,
     }
     return user("") | confirmed | changes

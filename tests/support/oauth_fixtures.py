@@ -54,7 +54,7 @@ def twitter(fakes: Fakes) -> Twitter:
 
 @pytest.fixture(scope="session")
 def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Iterator[Any]:
-    extensions = dict.fromkeys(("AUTH_API_KEYS", "AUTH_SSO"), "true")
+    extensions = dict.fromkeys(("AUTH_API_KEYS", "AUTH_SSO"), "true") | {"AUTH_ORGANIZATIONS": "users"}
     app = new_app({**extensions, **environment, **running_fakes.settings(), **ALLOW_LIST})
     yield app
     app.extensions[EXTENSION].db.close()

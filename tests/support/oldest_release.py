@@ -31,7 +31,9 @@ def unpack(directory: Path, commit: str = schema.OLDEST_COMMIT, files: str = SER
 
 def script(release: Path) -> str:
     """Return the statements that create a database of this release."""
-    functions = [path.read_text() for path in sorted((release / "sql" / "functions").glob("*.sql"))]
+    paths = (release / "sql" / "functions").glob("*.sql")
+    # The file of what only older nodes need fills a table by the functions of the others.
+    functions = [path.read_text() for path in sorted(paths, key=lambda each: (each.stem == "previous", each))]
     version = max(int(path.name[:4]) for path in (release / "sql" / "migrations").glob("*.sql"))
     return "\n".join(
         [

@@ -151,6 +151,8 @@ def links(page_client: PageClient) -> None:
     page_client.shows("declined", "was deleted")
     page_client.visit(link)
     page_client.shows("dead link", "This link no longer works")
+    page_client.visit("/verify?token=abc&amp;type=recovery")
+    page_client.shows("damaged link", "This link is incomplete")
     for kind in ("magiclink", "recovery", "invite", "email_change", "undo"):
         page_client.visit(path(kind, "x" * 43))
         page_client.shows(f"dead link, {kind}", "There are three possible reasons")
@@ -247,7 +249,7 @@ def account(page_client: PageClient) -> None:
     page_client.visit("/account/name")
     page_client.shows("name", "Your name")
     page_client.press("account/name", name="n" * 81)
-    page_client.shows("name, too long", "Use at most 80 characters.")
+    page_client.shows("name, too long", "Use 1 to 80 visible characters.")
     page_client.press("account/name", name="Alice Liddell")
     page_client.visit("/account/email")
     page_client.shows("email", "New email address")
@@ -400,7 +402,7 @@ def two_step(page_client: PageClient) -> None:
 def second_step(page_client: PageClient) -> None:
     """Every kind of second factor, which the API has set up before the browser signs in."""
     app, session = factors.set_up(page_client.person().sign_in(client=page_client.client), "Phone")
-    recovery = session.post("/recovery_codes", json={}).json["codes"]
+    recovery = session.post("/factors/recovery-codes", json={}).json["codes"]
     response = passkeys.register_response(session, Authenticator(), origin=page_client.here)
     assert response.status_code == 200, response.text
     page_client.sign_in()
@@ -540,7 +542,7 @@ def organizations(page_client: PageClient) -> None:
     page_client.shows("organization, renamed", "Initech Inc.")
     page_client.visit(f"{path}/leave")
     page_client.press("leave")
-    page_client.shows("leave, last owner", "You’re the only owner of an organization.")
+    page_client.shows("leave, last owner", "An organization keeps an owner.")
     page_client.visit(f"{path}/invite")
     page_client.shows("invite", "Invite someone to Initech Inc.")
     page_client.press("invite", email=DAVE, role="member")

@@ -1,8 +1,7 @@
 """What nodes of the previous release need of sql/functions while they serve beside new ones.
 
 `python -m tests.support.previous_release` moves every function that only they call to sql/functions/previous.sql, with
-the text of that release, with the triggers that keep what only they read, and deletes every function that nobody calls.
-It prints what a migration has to drop.
+the text of that release, and deletes every function that nobody calls. It prints what a migration has to drop.
 """
 
 import re
@@ -15,19 +14,14 @@ from pathlib import Path
 import sql
 from tests.support import oldest_release
 
-NAME, COMMIT = "0.5.2", "f60e08e6"
+NAME, COMMIT = "0.6.1", "909be80b"
 ROOT = sql.DIRECTORY.parent
 FILE = "previous.sql"
 HEADER = f"""\
--- Only nodes of {NAME} call these functions, which have its text, or read what these triggers write. They go with the
--- release after this one.
+-- Only nodes of {NAME} call these functions, which have its text. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
 """
-# The table that only they read, and the triggers that copy users to it.
-COPIES = re.compile(
-    r"INSERT INTO user_objects\b|CREATE OR REPLACE TRIGGER (?:users|identities|factors)_object\b"
-)
 # A comment with the statement that follows it, or alone before an empty line.
 _PART = re.compile(
     r"\n*(?:(?:--[^\n]*\n)+(?=\n)|(?:--[^\n]*\n)*[A-Z](?:\$\$.*?\$\$|'[^']*'|--[^\n]*|[^;])*?;\n)", re.DOTALL
@@ -63,16 +57,12 @@ class Part:
         if self.is_view:
             return self.name
         listed = _within(self.code[self.code.index("(") :])
-        types = (re.sub(r" DEFAULT .*", "", each).strip().partition(" ")[2] for each in _split(listed))
+        types = (re.sub(r" (?:DEFAULT|=) .*", "", each).strip().partition(" ")[2] for each in _split(listed))
         return f"{self.name}({', '.join(types)})"
 
     @property
     def drop(self) -> str:
         return f"DROP {'VIEW' if self.is_view else 'FUNCTION'} IF EXISTS {self.signature};"
-
-    @property
-    def keeps_copies(self) -> bool:
-        return not self.name and bool(COPIES.match(self.code))
 
     @property
     def rights(self) -> str:
@@ -118,12 +108,10 @@ class Release:
         object.__setattr__(self, "functions", functions)
 
     def reached(self, *, with_triggers: bool) -> set[str]:
-        """Return the names of the functions and views that something calls. Without the other triggers, those that
-        keep copies count.
-        """
+        """Return the names of the functions and views that something calls: nodes, or triggers, too."""
         others = [part for parts in self.parts.values() for part in parts if not part.name]
         found: set[str] = set()
-        waiting = [self.callers, *(part.code for part in others if part.keeps_copies is not with_triggers)]
+        waiting = [self.callers, *(part.code for part in others if with_triggers)]
         while waiting:
             text = waiting.pop()
             for name in self.functions.keys() - found:
@@ -185,14 +173,14 @@ def _files(
     now: Release, before: Release, used: Iterable[str], only_before: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     for file, parts in now.parts.items():
-        kept = [part for part in parts if (part.name in used if part.name else not part.keeps_copies)]
+        kept = [part for part in parts if part.name in used or not part.name]
         if file != FILE and kept != parts:
             yield file, "".join(part.text for part in kept).lstrip()
     moved = [
         part.text.strip("\n") + part.rights
         for parts in before.parts.values()
         for part in parts
-        if part.name in only_before or part.keeps_copies
+        if part.name in only_before
     ]
     previous = HEADER + "\n\n".join(moved) + "\n" if moved else ""
     if previous != "".join(part.text for part in now.parts.get(FILE, [])):

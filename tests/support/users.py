@@ -153,7 +153,7 @@ WITH made AS (
   SELECT id, 'email', id, jsonb_build_object('sub', id, 'email', email) FROM made
 )
 SELECT id,
-       record_acts(jsonb_build_object('actor', 'service_role', 'ip', $4, 'network', $4, 'user_agent', $5,
+       record_acts_at(now(), jsonb_build_object('actor', 'service_role', 'ip', $4, 'network', $4, 'user_agent', $5,
                                       'request_id', gen_random_uuid()),
                    id, email, '{user_created}', '{user.created}',
                    jsonb_build_object('by', 'administrator', 'role', role))

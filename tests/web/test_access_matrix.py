@@ -63,9 +63,14 @@ PUBLIC = [
     Route("post", "/token", "?grant_type=refresh_token"),
 ]
 # Access tokens of users; the service role key, and access tokens of administrators; the key alone.
-USER, ADMIN, SERVICE = open_to("access_token"), open_to("admin"), open_to("service_role")
+USER, SERVICE = open_to("access_token"), open_to("service_role")
+# The service role key, and access tokens of all users, who need a role there.
+MEMBERS = [
+    route for route in open_to("access_token_or_service_role") if route.path.startswith("/organizations")
+]
+ADMIN = [route for route in open_to("admin") if route not in MEMBERS]
 
-each_guarded = cases("route", USER + ADMIN + SERVICE)
+each_guarded = cases("route", USER + MEMBERS + ADMIN + SERVICE)
 
 
 Refusal = tuple[int, str] | None
@@ -82,6 +87,8 @@ class Credential(NamedTuple):
     def refusal(self, route: Route) -> Refusal:
         if route in USER:
             return self.by_user_routes
+        if route in MEMBERS:
+            return self.by_admin_routes and self.by_user_routes
         return self.by_admin_routes if route in ADMIN else self.by_service_routes
 
 
@@ -301,12 +308,15 @@ class TestChangedRightsApplyToTheNextRequest:
     def change(self, server, service_role, carol, **body):
         assert server.put(f"/admin/users/{carol.id}", json=body, headers=service_role).status_code == 200
 
-    def test_demoted_administrator_is_refused_until_promoted(self, server, service_role, carol, session):
+    def test_demoted_administrator_is_refused_until_promoted_and_signed_in_anew(
+        self, server, service_role, carol, session
+    ):
         self.change(server, service_role, carol, role="authenticated")
         self.assert_statuses(server, session, ADMIN_ROUTES, 403)
         assert session.on(server).get("/user").status_code == 200
         self.change(server, service_role, carol, role="admin")
-        self.assert_statuses(server, session, [Route("get", "/admin/users")], 200)
+        self.assert_statuses(server, session, [Route("get", "/admin/users")], 401)
+        self.assert_statuses(server, carol.sign_in(), [Route("get", "/admin/users")], 200)
 
     def test_banned_user_is_refused_whose_session_stays_ended_when_the_ban_is_lifted(
         self, server, service_role, carol, session

@@ -36,8 +36,7 @@ DOORS = {
     " /account/organizations/<slug>/requirement /account/organizations/<slug>/end",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
     "connect_identity": "/user/identities/authorize /account/connect",
-    "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /recovery_codes"
-    " /account/recovery-codes",
+    "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /account/recovery-codes",
     "decide_authorization": "/oauth/authorizations/<authorization_id>/consent /oauth/consent",
     "delete_user": "/user /account/delete",
     "end_session": "/sessions/<session_id> /account/sessions/end",
@@ -64,7 +63,7 @@ DOORS = {
     "verify": "/verify /account/email/verify /account/phone/verify /forgot-password/verify /sign-in/verify"
     " /sign-up/verify",
     "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
-    "verify_recovery_code": "/factors/recovery-codes/verify /recovery_codes/verify /second-step/recovery",
+    "verify_recovery_code": "/factors/recovery-codes/verify /second-step/recovery",
     "withdraw_invitation": "/organizations/<name>/invitations/<invitation_id>"
     " /account/organizations/<slug>/invitations/<invitation_id>/withdraw",
 }

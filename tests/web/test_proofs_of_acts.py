@@ -51,6 +51,7 @@ ACTS: dict[str, list[tuple[str, str, str | None]]] = {
     "add or remove recovery codes": [("add", "recovery_codes", NEVER), ("remove", "recovery_codes", NEVER)],
     "remove account": [("remove", "account", NEVER)],
     "add API key": [("add", "api_key", NEVER)],
+    "change organization": [("change", "organization", NEVER)],
     "add grant": [("add", "grant", NEVER)],
     "add device": [("add", "device", NEVER)],
     "remove recent grant": [("remove", "grant", RECENT), ("remove", "api_key", RECENT)],
@@ -113,7 +114,7 @@ class Subject:
         number = next(self.numbers)
         self.email, self.phone = f"user{number}@example.com", f"+4917{number:08}"
         self.id = register(client, service_role, self.email).id
-        self.ids = {name: str(uuid.uuid4()) for name in ("google", "github", "phone", "session")}
+        self.ids = {name: str(uuid.uuid4()) for name in ("google", "github", "phone", "session", "acme")}
         changed = "created_at = now() - %(age)s::interval, updated_at = now() - %(age)s::interval"
         self.run(f"UPDATE users SET {changed} WHERE id = %(user)s", age="30 days")
         self.run(f"UPDATE identities SET {changed} WHERE user_id = %(user)s", age="30 days")
@@ -140,6 +141,12 @@ class Subject:
                 id=self.ids[name],
                 age=age,
             )
+        self.run(
+            "WITH made AS (INSERT INTO organizations (id, slug, name) VALUES (%(id)s, 'team-' || %(id)s, 'Acme')"
+            " RETURNING id) INSERT INTO memberships (user_id, organization_id, role, added_by)"
+            " SELECT %(user)s, id, 'owner', 'founder' FROM made",
+            id=self.ids["acme"],
+        )
         self.open_session()
 
     def run(self, statement: str, **values: Any) -> None:
@@ -285,7 +292,6 @@ PATHS = [
     ("add identity", None, by_body("get", "/user/identities/authorize?provider=github", {})),
     ("add factor", None, by_body("post", "/factors", {"factor_type": "totp"})),
     ("add passkey", None, by_body("post", "/passkeys/registration/options", {})),
-    (RECOVERY_CODES, None, by_body("post", "/recovery_codes", {})),
     (RECOVERY_CODES, None, by_body("post", "/factors/recovery-codes", {})),
     (RECOVERY_CODES, "codes", by_body("post", "/factors/recovery-codes/regenerate", {})),
     (RECOVERY_CODES, "codes", by_body("delete", "/factors/recovery-codes", {})),
@@ -305,6 +311,7 @@ PATHS = [
     (RECENT_ONE, None, by_page(REMOVE, kind="phone")),
     (OLD_ONE, "old app", by_page(REMOVE, "old app", kind="factor")),
     ("add API key", None, by_body("post", "/user/api_keys", {"name": "CI"})),
+    ("change organization", None, by_body("delete", "/organizations/<acme>", {})),
     (RECENT_GRANT, None, by_body("put", "/user", {"remove": ["<key>"]})),
     (RECENT_GRANT, None, by_body("delete", "/user/api_keys/<key>", {})),
     (RECENT_GRANT, None, by_page(REMOVE, "key", kind="api_key")),
@@ -328,7 +335,9 @@ PATHS = [
 def default_app(environment) -> Iterator[Any]:
     """An application with providers, whose identities count as ways to sign in."""
     clients = [f"AUTH_PROVIDER_{name}_CLIENT" for name in ("GITHUB", "GOOGLE")]
-    ids = {"AUTH_API_KEYS": "true"} | {f"{client}_ID": "latchkey" for client in clients}
+    ids = {"AUTH_API_KEYS": "true", "AUTH_ORGANIZATIONS": "users"} | {
+        f"{client}_ID": "latchkey" for client in clients
+    }
     app = new_app(environment | ids | {f"{client}_SECRET": "a secret" for client in clients})
     yield app
     app.extensions[EXTENSION].db.close()

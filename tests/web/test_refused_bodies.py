@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auth.core.net.webhook_urls import EVENTS
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.api_keys import ROUTE as API_KEYS
 from tests.support.cases import cases
@@ -20,7 +21,7 @@ EITHER = "email: give either an email or a phone"
 CODE = {"type": "magiclink", "token": "123456", "email": ALICE}
 PKCE = {"auth_code": "x" * 43, "code_verifier": VERIFIER}
 URL = {"url": "https://192.0.1.1/hooks"}
-NO_EVENTS = "events: must be a list of at least one of user.created, user.updated, user.deleted, auth.login, auth.logout"
+NO_EVENTS = f"events: must be a list of at least one of {', '.join(EVENTS)}"
 A_RANDOM_ID = "0f6d8c62-9a4c-4d4e-8a4e-2f8f5d2c7b11"
 LONG = {"x": "x" * 9000}
 NO_PHONES = (

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from auth.core.settings import served
+from auth.flows.service import views
 from auth.web.context import EXTENSION
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.cases import cases
@@ -59,6 +62,21 @@ class TestRequestEvent:
         client.get(f"/verify?type=signup&token={WRONG_PASSWORD}")
         of_user = "/admin/users/<user_id>"
         assert [event["route"] for event in logged()] == [of_user, of_user, "/verify"]
+
+    def test_probes_are_not_logged_but_once_a_minute_while_unhealthy(self, events, monkeypatch):
+        monkeypatch.setattr(views._unhealthy, "_logged_at", -math.inf)
+        client, logged = events()
+        for path in ("/health", "/health?strict", "/auth/v1/health"):
+            assert (client.get(path).status_code, client.head(path).status_code) == (200, 200)
+        assert logged() == []
+        monkeypatch.setattr(served, "delivery_fails", [1])
+        assert [client.get("/health?strict").status_code for _ in range(5)] == [503] * 5
+        assert client.get("/health").json["status"] == "degraded"
+        (event,) = logged()
+        assert (event["event"], event["level"]) == ("unhealthy", "warning")
+        assert event["reason"].startswith("The delivery process ends again")
+        assert client.post("/health").status_code == 405
+        assert [(event["event"], event["status"]) for event in logged()] == [("request", 405)]
 
     def test_event_names_the_caller(self, events, alice):
         session = alice.sign_in()

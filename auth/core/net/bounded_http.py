@@ -1,5 +1,7 @@
 """Outgoing HTTP with a deadline, without redirects and proxies: requests may carry credentials."""
 
+from http import HTTPStatus
+from http.client import HTTPResponse
 from socket import socket
 from typing import Any
 
@@ -52,7 +54,19 @@ class BoundedSession(requests.Session):
         """Follow no redirect: `requests` would read its whole body, however large."""
 
 
+class _FinalResponse(HTTPResponse):
+    """Skips interim responses, such as 103 Early Hints, of which http.client skips 100 alone."""
+
+    def begin(self) -> None:
+        super().begin()
+        while 100 <= self.status < 200 and self.status != HTTPStatus.SWITCHING_PROTOCOLS:
+            self.headers = None  # type: ignore[assignment] # to read the next one
+            super().begin()
+
+
 class _BoundedConnection(HTTPConnection):
+    response_class = _FinalResponse
+
     def _new_conn(self) -> socket:
         try:
             return Deadline.current.get().connect(self.host, self.port, _CONNECT_TIMEOUT)

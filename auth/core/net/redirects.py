@@ -42,6 +42,16 @@ class _Pattern:
         )
 
 
+@dataclass(frozen=True)
+class _Scheme:
+    """All URLs of an application: Expo's have the address and port of a developer's machine."""
+
+    scheme: str
+
+    def allows(self, parts: SplitResult) -> bool:
+        return self.scheme == parts.scheme
+
+
 class AllowList:
     """The URLs that may receive tokens: those of the site's origin, those that match a pattern, and those of
     our own pages to which a sign-in may return.
@@ -86,12 +96,18 @@ class AllowList:
         return any(page.allows(parts) for page in self._own_pages)
 
 
-def parse_pattern(pattern: str) -> _Pattern:
-    """Read a URL with `*` (in a host label or path segment) and `**` (the rest). Raises `InvalidUrl`."""
+def parse_pattern(pattern: str) -> _Pattern | _Scheme:
+    """Read a URL with `*` (in a host label or path segment) and `**` (the rest), or an application's scheme
+    and `://**`. Raises `InvalidUrl`."""
     parts = _split(pattern)
     path = (parts.path or "/").removesuffix("/**")
-    if "**" in path or "**" in parts.netloc:
-        raise InvalidUrl("has ** before the last segment of its path")
+    if parts.netloc == "**" and not path.strip("/") and not parts.query and not is_web(pattern):
+        return _Scheme(parts.scheme)
+    if "**" in parts.netloc:
+        instead = "https://*.example.com/**" if is_web(pattern) else f"{parts.scheme}://**"
+        raise InvalidUrl(f"has ** in its host. Write one such as {instead}")
+    if "**" in path:
+        raise InvalidUrl("has ** before the end of its path. Write * for one segment, and /** for the rest")
     rest = r"(?:/.*)?" if parts.path.endswith("/**") else ""
     host, path = _wildcard(parts.hostname or "", r"[a-z0-9-]+"), _wildcard(path, r"[^/]+") + rest
     return _Pattern(parts.scheme, re.compile(host), _port(parts), re.compile(path), parts.query)

@@ -17,6 +17,7 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.client import OAuth2Client
 from joserfc import jwk, jwt
 
+from auth.core import typed
 from auth.core.addresses import InvalidAddress, canonical_email
 from auth.core.logs import ThrottledLog
 from auth.core.net import sockets
@@ -31,6 +32,7 @@ from auth.core.settings.providers import ProviderSettings
 _APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
 _LONGEST_URL = 1000
+_LONGEST_HANDLE = 100
 # Per provider and worker: a slow provider must not occupy all workers.
 _CONCURRENCY = 4
 _PATIENCE = 1.0
@@ -138,11 +140,13 @@ class Provider:
             claims = self._claims(session, str(token.get("id_token", "")), nonce)
             return self._identity(_name_of(response["user"]) | claims if "user" in response else claims)
 
+    @property
+    def has_id_tokens(self) -> bool:
+        return bool(self._preset.issuer)
+
     def identify_by_id_token(self, id_token: str, nonce: str | None) -> tuple[ExternalIdentity, int]:
         """Return the identity of an id_token, and its `exp` in Unix seconds. Raises `ProviderError`."""
         with self._asking():
-            if not self._preset.issuer:
-                raise ProviderError("it is not set up for OpenID Connect")
             nonces = [] if nonce == "" else [nonce]
             if nonce:
                 # Native applications send its SHA-256 in hex to the provider.
@@ -218,7 +222,10 @@ class Provider:
     def _userinfo(self, session: _ProviderSession) -> dict[str, Any]:
         userinfo = self._get(session, self._preset.userinfo_url)
         if self._preset.emails_url:
-            email, verified = self._primary_email(self._get(session, self._preset.emails_url))
+            listed = self._get(
+                session, self._preset.emails_url, "the list of emails: let the app read emails"
+            )
+            email, verified = self._primary_email(listed)
             userinfo |= {self._preset.email: email, self._preset.email_verified: verified}
         return userinfo
 
@@ -230,13 +237,13 @@ class Provider:
                 return entry.get(address), entry.get(is_verified)
         return None, None
 
-    def _get(self, session: _ProviderSession, url: str) -> Any:
+    def _get(self, session: _ProviderSession, url: str, where: str = "the userinfo endpoint") -> Any:
         headers = {"Accept": "application/json", **dict(self._preset.headers)}
         if self._preset.client_id_header:
             headers[self._preset.client_id_header] = self._settings.client_ids[0]
         response = session.get(url, headers=headers)
         if response.status_code != 200:
-            raise ProviderError(f"{response.status_code} from the userinfo endpoint")
+            raise ProviderError(f"{response.status_code} from {where}")
         return response.json()
 
     def _identity(self, info: Any) -> ExternalIdentity:
@@ -255,14 +262,15 @@ class Provider:
         is_verified = canonical is not None and (preset.gives_verified_only or says_yes)
         is_verified = is_verified and (not preset.email_valid or _find(info, preset.email_valid) is True)
         # Metadata is limited. Drop long values instead of truncating them, which would break URLs.
-        texts = {"name": (preset.name, _LONGEST_NAME), "avatar_url": (preset.avatar, _LONGEST_URL)}
         metadata = {
-            key: value
-            for key, (path, limit) in texts.items()
-            if isinstance(value := _find(info, path), str)
-            and value.isprintable()
-            and len(value) <= limit
-            and size_in_json(value) <= _LONGEST_URL
+            member: value
+            for members, path, limit in (
+                (("name", "full_name"), preset.name, _LONGEST_NAME),
+                (("avatar_url", "picture"), preset.avatar, _LONGEST_URL),
+                (("user_name", "preferred_username"), preset.handle, _LONGEST_HANDLE),
+            )
+            if (value := typed.name(_find(info, path), limit)) and size_in_json(value) <= _LONGEST_URL
+            for member in members
         }
         data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}
         moment = _find(info, "auth_time")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-from auth.core import json_bodies
+from auth.core import json_bodies, typed
 from auth.core.net import sockets
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
@@ -29,8 +29,9 @@ _GOOGLE = PRESETS["google"].issuer
 _OF_EVERYBODY = {preset.issuer for preset in PRESETS.values() if preset.issuer} - {_GOOGLE}
 # Microsoft's placeholders for a tenant; the last one is for personal accounts.
 _NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
-# Bytes. They fit into the metadata of a new user together with the longest attributes.
+# Bytes. A user's metadata may have 8 KiB, with the name of the member.
 _MOST_CLAIMS = 2048
+_MOST_METADATA = 8192 - 64
 _LONGEST_ATTRIBUTE = 200
 
 
@@ -113,34 +114,35 @@ class CustomerProvider(Provider):
         domain = (identity.email or "").rpartition("@")[2]
         if domain not in self.domains:
             raise ProviderError("its email is not of the domains of this provider")
-        # Nodes of 0.5.1 store any spelling.
+        # 0.5.1 stored any spelling.
         if in_one_spelling(self._preset.issuer) == _GOOGLE and info.get("hd") != domain:
             raise ProviderError("its hd is not the domain of the email")
         data = {**identity.row["identity_data"], "provider_name": self.title}
         mapped: dict[str, Any] = {
             name: value
             for name, claim in self._mapping.items()
-            if isinstance(value := info.get(claim), str)
-            and value.isprintable()
+            if (value := typed.name(info.get(claim), _LONGEST_ATTRIBUTE))
             and size_in_json(value) <= _LONGEST_ATTRIBUTE
         }
         kept = {name: info[name] for name in self._claims_kept if name in info}
-        if kept and _may_be_kept(kept):
-            mapped["custom_claims"] = kept
+        metadata = identity.metadata | mapped
+        if kept and _may_be_kept(kept, metadata):
+            mapped["custom_claims"] = metadata["custom_claims"] = kept
         return replace(
             identity,
             row=identity.row | {"identity_data": data | mapped},
-            metadata=identity.metadata | mapped,
+            metadata=metadata,
             customer=self.id,
             issuer=self._settings.issuer,
         )
 
 
-def _may_be_kept(claims: Mapping[str, object]) -> bool:
-    """Whether claims are small, and JSON that Postgres stores and clients may send back."""
+def _may_be_kept(claims: Mapping[str, object], metadata: Mapping[str, object]) -> bool:
+    """Whether claims fit beside the metadata, and are JSON that Postgres stores and clients may send back."""
     try:
         text = json.dumps(claims, ensure_ascii=False).encode()
-        if len(text) > _MOST_CLAIMS or rb"\u0000" in text:
+        others = json.dumps(metadata, ensure_ascii=False).encode()
+        if len(text) > _MOST_CLAIMS or len(text) + len(others) > _MOST_METADATA or rb"\u0000" in text:
             return False
         json_bodies.decode(text)
     except (ValueError, RecursionError, json_bodies.InvalidJson):  # a ValueError: half of a surrogate pair

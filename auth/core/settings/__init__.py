@@ -83,6 +83,8 @@ class Settings:
     webauthn_origins: tuple[str, ...] = kinds.list_of(
         (), relying_party.origin, may_be_empty=False, each=urls.origin
     )
+    webauthn_apple_apps: tuple[str, ...] = kinds.list_of((), relying_party.apple_app, may_be_empty=False)
+    webauthn_android_apps: tuple[str, ...] = kinds.list_of((), relying_party.android_app, may_be_empty=False)
     email_enabled: bool = kinds.flag(True)
     phone_enabled: bool = kinds.flag(True)
     email_confirm_required: bool = kinds.flag(True)

@@ -29,6 +29,7 @@ class Preset:
     emails_entry: tuple[str, str, str] = ("email", "verified", "primary")
     name: str = "name"
     avatar: str = "picture"
+    handle: str = "preferred_username"  # the name that the user chose there
     link_by_email: bool = False  # a verified email links to the user with this email
     form_post: bool = False  # Apple posts a form from its own site, which brings no Lax cookie
     client_id_header: str = ""
@@ -82,6 +83,7 @@ PRESETS = {
         emails_entry=("email", "is_confirmed", "is_primary"),
         name="display_name",
         avatar="links.avatar.href",
+        handle="nickname",
     ),
     "discord": Preset(
         documentation="https://discord.com/developers/docs/topics/oauth2",
@@ -93,6 +95,7 @@ PRESETS = {
         email_verified="verified",
         name="global_name",
         avatar="",
+        handle="username",
     ),
     "facebook": Preset(
         documentation="https://developers.facebook.com/docs/facebook-login/guides/advanced/manual-flow",
@@ -138,6 +141,7 @@ PRESETS = {
         subject="id",
         emails_url="https://api.github.com/user/emails",
         avatar="avatar_url",
+        handle="login",
         link_by_email=True,
         auth_method="client_secret_post",
     ),
@@ -230,6 +234,7 @@ PRESETS = {
         email="data.0.email",
         gives_verified_only=True,
         name="data.0.display_name",
+        handle="data.0.login",
         avatar="data.0.profile_image_url",
         client_id_header="Client-Id",
         auth_method="client_secret_post",
@@ -244,6 +249,7 @@ PRESETS = {
         email="",
         email_verified="",
         name="data.name",
+        handle="data.username",
         avatar="data.profile_image_url",
     ),
     "vercel": Preset(

@@ -8,6 +8,7 @@ from environs import Env
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
+from auth.core import typed
 from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
 from auth.core.settings.presets import PRESETS
@@ -90,8 +91,8 @@ def _refusal(problem: str) -> Callable[[object], None]:
 
 
 def _title(value: str) -> None:
-    if len(value) > 40 or not value.isprintable():
-        raise ValueError("must be at most 40 printable characters")
+    if value and typed.name(value, 40) is None:
+        raise ValueError("must be at most 40 visible characters")
 
 
 def _client_ids(client_ids: list[str]) -> None:

@@ -100,8 +100,8 @@ def given(state_dir: Path) -> dict[str, str]:
     found: dict[str, str | None] = {}
     with suppress(OSError, ValueError):
         found |= dotenv_values(record["dotenv"])
-    # The service may have started before its file was changed. Release 0.5.2 records no values to take.
-    found |= record.get("given", {})
+    # The service may have started before its file was changed.
+    found |= record["given"]
     known = set(names()) - set(map(name_of, _OF_COMMANDS))
     return {
         name: value
@@ -115,9 +115,10 @@ def withheld(state_dir: Path, own: Container[str]) -> list[str]:
 
     Raises `OtherUserError`.
     """
-    record = _record(state_dir) or {}
+    record = _record(state_dir)
+    hidden = record["withheld"] if record else ()
     remedy = "The running service has this secret in its environment. Give it to the command too: export"
-    return [f"{name}: {remedy} {name}=…" for name in record.get("withheld", ()) if name not in own]
+    return [f"{name}: {remedy} {name}=…" for name in hidden if name not in own]
 
 
 def difference(settings: Settings) -> str | None:
@@ -125,7 +126,7 @@ def difference(settings: Settings) -> str | None:
     record = _record(settings.state_dir)
     if record is None:
         return None
-    theirs, own, plain = record["settings"], _compared(settings), record.get("given", {})
+    theirs, own, plain = record["settings"], _compared(settings), record["given"]
     changed = sorted(name for name in theirs.keys() | own if theirs.get(name) != own.get(name))
     if not changed:
         return None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from auth.core import typed
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.core.text.moments import until
 
@@ -70,7 +71,7 @@ def details(members: Mapping[str, object], told: str = "") -> str:
 def quoted(text: str) -> str:
     """Return text from users, in quotes unless it is one word, so that it cannot look like a part of the
     sentence: `Laptop, by the service role key`."""
-    printable = "".join(character if character.isprintable() else " " for character in text)
+    printable = typed.in_one_line(text)
     if re.fullmatch(r"[\w@.+:/-]+", printable):
         return printable
     return "“" + re.sub("[“”]", '"', printable) + "”"

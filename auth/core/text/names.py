@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from auth.core import typed
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
 
@@ -47,28 +48,26 @@ def _text(metadata: Mapping[str, object], name: str) -> str:
 def person(name: object) -> str | None:
     """Return a user's name, unless it is long or looks like an address or a link."""
     text = application(name)
-    return None if text is None or _LIKE_A_LINK.search(text) else text
+    return None if text is None or _is_like_a_link(text) else text
 
 
 def organization(name: object) -> str | None:
-    """Return the name of an organisation, which its owners choose, unless it looks like an address or a
-    link.
-    """
-    text = _printable(name, _LONGEST_ORGANIZATION)
-    return None if text is None or _LIKE_A_LINK.search(text) else text
+    """Return the name that owners gave an organisation, unless it looks like an address or a link."""
+    text = typed.name(name, _LONGEST_ORGANIZATION)
+    return None if text is None or _is_like_a_link(text) else text
+
+
+def _is_like_a_link(text: str) -> bool:
+    # Mail clients may leave out the joiners of a name, and find a link.
+    return bool(_LIKE_A_LINK.search(re.sub("[\u200c\u200d]", "", text)))
 
 
 def in_one_line(name: str) -> str:
     """Return the name of an application, which a stranger may have chosen, in one line of 80 characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
+    line = " ".join(typed.in_one_line(name).split())
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
 def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
-    return _printable(name, _LONGEST_NAME)
-
-
-def _printable(name: object, longest: int) -> str | None:
-    text = name.strip() if isinstance(name, str) else ""
-    return text if 0 < len(text) <= longest and text.isprintable() else None
+    return typed.name(name, _LONGEST_NAME)

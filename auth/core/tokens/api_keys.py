@@ -1,4 +1,5 @@
-"""API keys: `lk_`, the id in 32 hex digits, 27 random characters (160 bits), and a checksum of 6 characters.
+"""API keys of users (`lk_`) and administrative keys (`lka_`): the prefix, the id in 32 hex digits, 27 random
+characters (160 bits), and a checksum of 6 characters.
 
 They consist of letters and digits, so that scanners for leaked secrets find them. The database stores a MAC.
 """
@@ -12,27 +13,28 @@ import zlib
 
 from auth.core.tokens import derived_keys
 
-_FORM = re.compile(r"(lk_([0-9a-f]{32})[0-9A-Za-z]{27})([0-9A-Za-z]{6})")
+OF_USERS, ADMINISTRATIVE = "lk_", "lka_"
+_FORM = re.compile(r"((lka?_)([0-9a-f]{32})[0-9A-Za-z]{27})([0-9A-Za-z]{6})")
 _ALPHABET = string.digits + string.ascii_letters
 
 
 class InvalidApiKey(Exception):
-    """The text is not an API key, or was mistyped."""
+    """The text is not such a key, or was mistyped."""
 
 
-def new_key() -> tuple[str, str]:
+def new_key(prefix: str = OF_USERS) -> tuple[str, str]:
     """Return a new id and its key."""
     id = uuid.uuid4()
-    body = f"lk_{id.hex}{''.join(secrets.choice(_ALPHABET) for _ in range(27))}"
+    body = f"{prefix}{id.hex}{''.join(secrets.choice(_ALPHABET) for _ in range(27))}"
     return str(id), body + _checksum(body)
 
 
-def read_id(key: str) -> str:
+def read_id(key: str, prefix: str = OF_USERS) -> str:
     """Return the id of a key. Raises `InvalidApiKey`."""
     parts = _FORM.fullmatch(key)
-    if parts is None or _checksum(parts[1]) != parts[3]:
+    if parts is None or parts[2] != prefix or _checksum(parts[1]) != parts[4]:
         raise InvalidApiKey
-    return str(uuid.UUID(parts[2]))
+    return str(uuid.UUID(parts[3]))
 
 
 def _checksum(body: str) -> str:

@@ -18,7 +18,7 @@ blueprint = Blueprint("api_keys", __name__)
 
 DAYS = (30, 90, 365)
 _Form = schemas.Input.of(
-    name=fields.KeyName(required=True),
+    name=fields.Name(required=True),
     days=fields.Choice("", *map(str, DAYS), load_default=""),
     scopes=fields.Text(load_default=""),
 )

@@ -11,7 +11,7 @@ blueprint = Blueprint("api_keys", __name__)
 
 
 class _NewApiKey(schemas.Reauthentication):
-    name = fields.KeyName(required=True)
+    name = fields.Name(required=True)
     expires_in = fields.Lifetime()
     scopes = fields.KeyScopes(load_default=list)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Console(Extension):
     sections = (
         "overview", "user_page", "user_actions", "users", "bulk", "export", "audit", "webhooks", "messages",
-        "message_preview",
+        "message_preview", "admin_keys",
     )  # fmt: skip
     navigation = (
         (10, "console", "Overview"),
@@ -20,6 +20,7 @@ class Console(Extension):
         (40, "console/audit", "Audit log"),
         (50, "console/webhooks", "Webhooks"),
         (60, "console/messages", "Messages"),
+        (65, "console/keys", "Keys"),
         (70, "console/settings", "Settings"),
     )
 

@@ -83,8 +83,10 @@ def _actions() -> list[tuple[str, str]]:
 
 def _entry(row: "queries.SearchAudit") -> dict[str, Any]:
     text = timeline.what(row)
-    more = details(row.details, told=f"{text} {row.actor_address}")
-    return row._asdict() | {"text": text, "details": more}
+    key = timeline.key_of(row)
+    untold = row.details | ({"administrator": None} if key else {})
+    more = details(untold, told=f"{text} {row.actor_address}")
+    return row._asdict() | {"text": text, "details": more, "key": key}
 
 
 def _id_of(text: str | None) -> str | None:

@@ -15,10 +15,11 @@ from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
 from auth.rules.clients import problem_of_credentials
 from auth.web import fields, guard, schemas
 from auth.web.context import latchkey
+from auth.web.errors import REALM
 from sql import queries
 
 # What a client that has sent HTTP Basic gets with a refusal.
-_CHALLENGE = {"WWW-Authenticate": "Basic"}
+_CHALLENGE = {"WWW-Authenticate": f"Basic {REALM}"}
 _refused = ThrottledLog("client_not_authenticated")
 _REMEDY = "give the application the client's secret: latchkey clients rotate {} makes a new one"
 # By the results of `problem_of_credentials`: the cause and, for the log, the remedy. An unknown client looks

@@ -109,7 +109,9 @@ class ClientColumns(NamedTuple):
 
 def create(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     """Create a client, and return its object, with its secret if it has one."""
-    client, secret = _new(asked, _load(asked, NewClient(), body) | {"is_dynamic": False})
+    values = _load(asked, NewClient(), body)
+    _check_trust(asked, values)
+    client, secret = _new(asked, values | {"is_dynamic": False})
     with targets.act(asked) as act:
         return _insert(act, client, secret)
 
@@ -191,12 +193,26 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
         check_members(asked, client)
+        _check_trust(asked, client._asdict(), before)
         kept_uris = [] if client.is_blocked else client.redirect_uris
         if kept_uris != before.redirect_uris:
             queries.delete_requests_to_other_uris(act, client_id=before.id, redirect_uris=kept_uris)
         details = {"client_id": before.id, "client": client.name}
         audit.record(act, None, None, ["client_changed"], [], **details)
         return _write(act, client)
+
+
+def _check_trust(
+    asked: Asked, client: Mapping[str, Any], before: "queries.SelectClient | None" = None
+) -> None:
+    """Refuse an administrative key that trusts a client more, or sends users to it who are not asked."""
+    if asked.actor != "admin_key":
+        return
+    for name in ("skip_consent", "introspects_sessions"):
+        if client[name] and not (before and getattr(before, name)):
+            raise ApiError("insufficient_permissions", f"{name}: must be false")
+    if before and client["skip_consent"] and not {*client["redirect_uris"]} <= {*before.redirect_uris}:
+        raise ApiError("insufficient_permissions", "redirect_uris: must be those of before")
 
 
 def _end_lost_access(asked: Asked, client_id: str) -> None:
@@ -226,6 +242,9 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
         before = _lock(act, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
+        if asked.actor == "admin_key" and before.introspects_sessions:
+            # Its holder could introspect tokens, which takes a scope of its own.
+            raise ApiError("insufficient_permissions", "introspects_sessions: must be false")
         secret = one_time.new_token()
         queries.replace_client_secret(
             act,

@@ -8,9 +8,9 @@ from flask import Blueprint, Response, json
 from auth.web import g
 from auth.web.application import JsonResponse
 from auth.web.error_handlers import as_api_error
-from auth.web.errors import envelope
+from auth.web.errors import bearer_challenge, envelope
 
-_BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_scope"}
+_BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_scope", 415: "invalid_request"}
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ def invalid_client(description: str, headers: Mapping[str, str] | None = None) -
 
 
 def register(blueprint: Blueprint) -> None:
-    """Use this format for errors of a blueprint with the statuses 400, 401 and 403."""
+    """Use this format for errors of a blueprint with the statuses 400, 401, 403 and 415."""
     blueprint.register_error_handler(OAuthError, answer)
     blueprint.register_error_handler(Exception, _answer_other)
 
@@ -47,10 +47,8 @@ def _answer_other(error: Exception) -> Response:
     if known.status not in _BY_STATUS:
         return envelope(known)
     name, headers = _BY_STATUS[known.status], dict(known.headers)
-    if known.status != 400:
-        # RFC 6750, section 3: no error if there is no token.
-        why = "" if known.error_code == "no_authorization" else f' error="{name}"'
-        headers["WWW-Authenticate"] = f"Bearer{why}"
+    if known.status in (401, 403):
+        headers["WWW-Authenticate"] = bearer_challenge(known)
     members = {"code": known.status, "msg": known.msg, "error_code": known.error_code}
     return answer(
         OAuthError(name, known.details or known.msg, known.status, headers=headers, members=members)

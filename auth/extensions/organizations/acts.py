@@ -50,8 +50,8 @@ class Seen:
 
 
 def is_operator(asked: Asked) -> bool:
-    """Whether the service role key, a command or an administrator in the console asks."""
-    return asked.actor == "service_role" or asked.administrator is not None
+    """Whether a key of the service's operator, a command or an administrator in the console asks."""
+    return asked.actor in ("service_role", "admin_key") or asked.administrator is not None
 
 
 # What the caller may read.
@@ -100,7 +100,7 @@ def create(asked: Asked, body: JsonObject) -> str:
         with _on_users(asked, owner_id) as (act, caller):
             owner = caller
             if is_operator(asked) and owner_id:
-                owner = _addable(act, owner_id)
+                owner = _addable(asked, act, owner_id)
             if caller:
                 number = queries.count_memberships(act, user_id=caller.id)
                 if refusal := organizations.refusal_of_founder(caller, number.founded, number.total):
@@ -169,12 +169,12 @@ def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject)
     seen = see(asked, name)
     is_raise = not is_operator(asked) and role in (OWNER, ADMIN)
     with _on(asked, seen, user_id, body=body if is_raise else None) as (act, known, caller):
-        member = act_person(act, user_id)
+        member = _member(asked, act, user_id)
         if known.role is None and not is_operator(asked):
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, role)
         if known.role is None:
-            added = _addable(act, user_id)
+            added = _addable(asked, act, user_id)
             number = queries.count_memberships(act, user_id=user_id)
             if number.total >= organizations.MOST_MEMBERSHIPS:
                 raise ApiError("too_many_memberships")
@@ -197,7 +197,7 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
     is_leaving = not is_operator(asked) and user_id == asked.caller.user_id
     seen = see_own(asked, name) if is_leaving else see(asked, name)
     with _on(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
-        member = act_person(act, user_id)
+        member = _member(asked, act, user_id)
         if known.role is None:
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, None)
@@ -233,10 +233,9 @@ def invite(asked: Asked, name: str, email: str, role: str) -> str:
     with _on(asked, seen) as (act, known, caller):
         again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)
         open_role = again.role if again and again.expires_at > known.now else None
-        if not is_operator(asked) and not organizations.may_manage(known.actor_role, open_role, role):
-            raise ApiError("organization.insufficient_permissions")
-        if open_role is None and known.invitations >= organizations.MOST_INVITATIONS:
-            raise ApiError("too_many_invitations")
+        actor = None if is_operator(asked) else known.actor_role or ""
+        if refusal := organizations.refusal_of_invitation(actor, open_role, role, known.invitations):
+            raise ApiError(refusal)
         written = queries.write_invitation(
             act,
             id=str(uuid.uuid4()),
@@ -360,11 +359,15 @@ def _facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None =
 
 
 def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: str, role: Role) -> None:
-    """Refuse to give a member this role. The service role key and the console may do all (rule 48)."""
-    if caller is None:
+    """Refuse to give a member this role. Only the service role key may take the last owner (rule 48)."""
+    if asked.actor == "service_role":
         return
     refusal = organizations.refusal_of_change(
-        known.actor_role, known.role, role, known.other_owners, is_self=user_id == caller.id
+        known.actor_role if caller else OWNER,
+        known.role,
+        role,
+        known.other_owners,
+        is_self=caller is not None and user_id == caller.id,
     )
     if refusal:
         raise ApiError(refusal)
@@ -387,9 +390,17 @@ def act_person(act: Act, user_id: str) -> PersonFacts:
     return found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
 
 
-def _addable(act: Act, user_id: str) -> PersonFacts:
-    """Return a user whom an operator may add: not one whom a stranger may have made."""
+def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+    """Return a user whose membership an act changes. Refuse an operator who may not change the user."""
     person = act_person(act, user_id)
+    if is_operator(asked):
+        targets.admit(asked, person)
+    return person
+
+
+def _addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+    """Return a user whom an operator may add: not one whom a stranger may have made."""
+    person = _member(asked, act, user_id)
     if not organizations.may_be_added(person):
         raise ApiError("email_not_confirmed")
     return person

@@ -1,5 +1,6 @@
 """The API of organisations, for members and for the service role key. `{name}` is an id or a short name."""
 
+import functools
 import json
 from collections.abc import Callable
 
@@ -40,16 +41,24 @@ _ListQuery = PageQuery.of(search=fields.Text())
 
 
 def _acting(operation: str) -> Callable[[View], View]:
-    """Admit sessions and the service role key, and count an act of a session."""
+    """Admit sessions and the keys of operators, and count an act of a session."""
 
     def decorate(view: View) -> View:
-        limit = limited(operation, key=guard.caller_on_network, unless=guard.is_service_role)
-        return guard.access_token_or_service_role(Level.AAL1)(limit(audited("change_refused")(view)))
+        @functools.wraps(view)
+        def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
+            # Before the body, whose errors are for callers who may send it.
+            if not guard.is_of_operator():
+                guard.live_caller()
+            return view(*args, **kwargs)
+
+        limit = limited(operation, key=guard.caller_on_network, unless=guard.is_of_operator)
+        admit = guard.access_token_or_service_role(Level.AAL1, "organizations:write")
+        return admit(limit(audited("change_refused")(admitted)))
 
     return decorate
 
 
-_reading = guard.access_token_or_service_role(Level.AAL1)
+_reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
 
 
 @blueprint.post("/organizations")

@@ -47,8 +47,9 @@ def show_name(problem: Problem | None = None) -> Response:
 @blueprint.post("/account/name")
 @form("change_user", shown=show_name, level=Level.AAL2)
 def submit_name() -> Response:
-    new = read_form(form_schemas.NameForm)["name"]
-    change_user(current_asked(), {"data": {"name": new} if new else dict.fromkeys(names.MEMBERS)})
+    new = read_form(form_schemas.OptionalNameForm)["name"]
+    members = dict.fromkeys(("name", "full_name"), new) if new else dict.fromkeys(names.MEMBERS)
+    change_user(current_asked(), {"data": members})
     return redirect_to_own("account", "name")
 
 

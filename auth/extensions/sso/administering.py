@@ -86,6 +86,9 @@ def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
 def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     row = found_provider(asked, name)
+    if asked.actor == "admin_key" and not body.get("enabled", True):
+        # It would leave its users without a way to sign in.
+        raise ApiError("insufficient_permissions", "enabled: must be true")
     before = KnownProvider._make(getattr(row, column) for column in KnownProvider._fields)
     provider = _checked(asked, before._replace(**_chosen(body)))
     sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)

@@ -125,6 +125,12 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
     """Refuse if a locked user could no longer sign in. Of the `others`, `password` counts even for an
     unproved address.
     """
+    if not remains(asked, act, user_id, *others):
+        raise ApiError("single_identity_not_deletable")
+
+
+def remains(asked: Asked, act: Act, user_id: str, *others: str) -> bool:
+    """Whether a locked user can sign in."""
     settings = asked.settings
     enabled = {
         "email": settings.email_enabled,
@@ -134,5 +140,4 @@ def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
     usable = [*others, *asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(act, user_id=user_id)
-    if not can_sign_in(person, ways.providers, ways.has_passkey, usable):
-        raise ApiError("single_identity_not_deletable")
+    return can_sign_in(person, ways.providers, ways.has_passkey, usable)

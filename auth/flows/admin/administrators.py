@@ -1,15 +1,18 @@
-"""Makes a user an administrator, for an operator's command."""
+"""Becoming an administrator."""
 
 from contextlib import suppress
 from typing import TypedDict
 
 from psycopg2.errors import UniqueViolation
 
+from auth.core.json_bodies import JsonObject
 from auth.flows import ends, organizations
+from auth.flows.account import removal
 from auth.flows.messages.outgoing import Message
 from auth.web import audit
 from auth.web.asked import Asked
 from sql import acts, queries
+from sql.acts import Act
 
 
 def needs_password(asked: Asked, email: str) -> bool:
@@ -18,10 +21,24 @@ def needs_password(asked: Asked, email: str) -> bool:
     return known is None or not known.email_proved
 
 
+def begin_anew(act: Act, user_id: str) -> list[JsonObject]:
+    """End what a new administrator has from before (rule 20). Return what was added to the user recently.
+
+    A thief or a program may have begun it, with less to gain then. So a password that an administrative key
+    has set ends, too: its holder would be an administrator.
+    """
+    ends.end_and_void(act, user_id, None, "promoted")
+    password = queries.select_last_password(act, user_id=user_id)
+    if password and password.is_of_key:
+        queries.set_password(act, user_id=user_id, password_hash=None)
+    return removal.list_recent(act, user_id)
+
+
 class Appointed(TypedDict):
     id: str
     email: str
     created: bool
+    recent_changes: list[JsonObject]
 
 
 def appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
@@ -60,17 +77,17 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
                 app_metadata={},
             ).id
             audit.record(act, id, email, ["user_created"], ["user.created"], **made)
-            return {"id": id, "email": email, "created": True}
+            return {"id": id, "email": email, "created": True, "recent_changes": []}
+        recent: list[JsonObject] = []
         if known.email_proved and known.role != "admin":
-            ends.end_refused_sessions(act, known.id)
             queries.update_any_user(
                 act, id=known.id, role="admin", user_metadata={}, app_metadata={}, vouches_password=False
             )
-            ends.end_refused_sessions(act, known.id)
+            recent = begin_anew(act, known.id)
             audit.record(
                 act, known.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"
             )
-        return {"id": known.id, "email": email, "created": False}
+        return {"id": known.id, "email": email, "created": False, "recent_changes": recent}
 
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:

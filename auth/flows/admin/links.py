@@ -7,6 +7,7 @@ from functools import partial
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
 from auth.flows import admission, ends
+from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
@@ -50,6 +51,7 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
         row = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
         holder = found(row, "email.user_not_found")
         user_id, is_created = holder.id, holder.id == new_id
+        targets.admit(asked, holder)
         if purpose in _CREATING and not is_created:
             _take_over(act, holder, purpose, body, password_hash)
         if new_email:
@@ -61,6 +63,7 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
         details = {"purpose": purpose, "new_email": new_email, "by": "link" if is_created else None}
         audit.record(act, user_id, email, done, ["user.created" if is_created else None], **details)
         user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
+        targets.check_actor(asked, act)
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}
     return json.loads(user) | {
         "action_link": outgoing.own_url(settings, "verify", parameters),

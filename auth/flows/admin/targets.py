@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from auth.core.json_bodies import JsonObject
 from auth.flows.facts import PersonFacts
 from auth.rules.proofs import refusal_of_target
+from auth.rules.tokens import refusal_of_admin_key
 from auth.rules.users import is_replaced
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -59,12 +61,24 @@ def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) ->
 
 def check(asked: Asked, act: Act, person: PersonFacts) -> PersonFacts:
     """Return these facts. Refuse like `read`."""
-    if asked.actor != "service_role" and refusal_of_target(person):
-        raise refusal(asked, person.id)
+    admit(asked, person)
     if person.role == "admin":
         # The service role key may remove the last administrator, but not while another administrator leaves.
         act.lock_administrators()
     return person
+
+
+def admit(asked: Asked, person: PersonFacts) -> None:
+    """Refuse if the caller may not change this user, without keeping others from making administrators."""
+    if asked.actor != "service_role" and refusal_of_target(person):
+        raise refusal(asked, person.id)
+
+
+def check_role(asked: Asked, body: JsonObject, user_id: str | None = None) -> None:
+    """Refuse a body that sets a role, unless the service role key sends it."""
+    if "role" in body and asked.actor != "service_role":
+        asked.noted.note(user_id=user_id)
+        raise ApiError("role.insufficient_permissions", "role: must be absent")
 
 
 def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
@@ -78,10 +92,14 @@ def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
 
 
 def check_actor(asked: Asked, act: Act) -> None:
-    """Refuse an administrator who has been demoted or signed out. It comes last in an act, because its
-    statements may have waited for locks since the guard's check.
+    """Refuse an administrator who has been demoted or signed out, and an administrative key that has ended.
+
+    It comes last in an act, because its statements may have waited for locks since the guard's check.
     """
-    if asked.actor != "service_role" and asked.live_caller(on=act).role != "admin":
+    if key := asked.admin_key:
+        if why := refusal_of_admin_key(queries.select_admin_key(act, id=key.id), key.scope):
+            raise ApiError(why)
+    elif asked.actor != "service_role" and asked.live_caller(on=act).role != "admin":
         raise ApiError("not_admin")
 
 

@@ -9,7 +9,7 @@ from auth.core.passwords.policy import check_strength
 from auth.core.text.moments import iso_8601
 from auth.flows import ends, organizations
 from auth.flows.account import api_keys, grants, removal
-from auth.flows.admin import targets
+from auth.flows.admin import administrators, targets
 from auth.flows.admin.targets import make_way
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
@@ -32,8 +32,7 @@ class SignedOut(NamedTuple):
 
 def create_user(asked: Asked, body: JsonObject) -> str:
     """Create a user from a `NewUser` body, and return the user object as JSON. Raises `WeakPassword`."""
-    if "role" in body and asked.actor != "service_role":
-        raise ApiError("role.insufficient_permissions", "role: must be absent")
+    targets.check_role(asked, body)
     email, role, password_hash = body.get("email"), body.get("role", "authenticated"), hash_of(asked, body)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
@@ -74,7 +73,10 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
 
 
 def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
-    """Apply an `AnyUserChange` body, and return the user object as JSON."""
+    """Apply an `AnyUserChange` body, and return the user object as JSON, that of a new administrator with
+    `recent_changes`.
+    """
+    targets.check_role(asked, body, user_id)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses, user_id) as (act, holders):
         before = targets.read(asked, act, user_id)
@@ -162,6 +164,7 @@ def _update(
     holders: Sequence[str] = (),
 ) -> str:
     user_id = before.id
+    must_remain = asked.actor == "admin_key" and removal.remains(asked, act, user_id, "password")
     # Also null, for a user without one.
     if kept := [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(before, kind)]:
         removal.withdraw_changes(act, before, kept)
@@ -180,17 +183,23 @@ def _update(
     # A first proof removes other data, so it comes before the changes of the body.
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
-        _set_address(act, user_id, each, body)
+        _set_address(asked, act, user_id, each, body)
     if removed or factor_ids:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
     _update_others(act, before, body, password_hash)
+    if must_remain:
+        removal.check_remaining(asked, act, user_id, "password")
     after = person_of(act, user_id)
     for provider in set(removed).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
-    return found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
+    recent = None
+    if after.role == "admin" != before.role:
+        recent = administrators.begin_anew(act, user_id)
+    user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
+    return user if recent is None else json.dumps(json.loads(user) | {"recent_changes": recent})
 
 
 def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
@@ -225,7 +234,7 @@ def _remove(
     return providers, factor_ids
 
 
-def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:
+def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:
     """Set or confirm an address. The first proof of the other address may have removed it."""
     person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
     old = person.email if kind == "email" else person.phone
@@ -235,6 +244,10 @@ def _set_address(act: Act, user_id: str, kind: AddressKind, body: JsonObject) ->
         prove_address(act, person, kind, address, "administrator")
     elif address != old:
         queries.set_address(act, **owner, address=address, is_confirmed=False, is_proved=False)
+        if asked.in_dialect:
+            # Its clients expect a confirmed address to stay so. Nobody has proved it.
+            before = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
+            queries.set_confirmed_at(act, **owner, confirmed_at=before)
     if address and f"{kind}_confirmed_at" in body:
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 

@@ -93,7 +93,7 @@ class _AuditQuery(AdminPageQuery):
 
 @blueprint.post("/admin/users")
 @takes_metadata
-@guard.admin
+@guard.admin("users:write")
 def create_user() -> Response:
     # Clients of the dialect may create a user with only a phone.
     may_lack_email = g.in_dialect and json_body().get("phone")
@@ -102,7 +102,7 @@ def create_user() -> Response:
 
 
 @blueprint.get("/admin/users")
-@guard.admin
+@guard.admin("users:read")
 @dialect.translated(writes=dialect.list_of_users)
 def list_users() -> Response:
     query = read_query(_UsersQuery)
@@ -123,14 +123,14 @@ def _large_total(filters: tuple[tuple[str, object], ...], _period: int) -> int:
 
 
 @blueprint.get("/admin/users/<user_id>")
-@guard.admin
+@guard.admin("users:read")
 def get_any_user(user_id: str) -> Response:
     row = queries.select_any_user(latchkey.db, id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").user_object)
 
 
 @blueprint.get("/admin/users/<user_id>/recent_changes")
-@guard.admin
+@guard.admin("users:read")
 def list_recent_changes(user_id: str) -> Response:
     """Return a user's additions of the last seven days, which PUT /admin/users/{id} can remove."""
     user_id = known_id(user_id, "user_not_found")
@@ -140,7 +140,7 @@ def list_recent_changes(user_id: str) -> Response:
 
 @blueprint.put("/admin/users/<user_id>")
 @takes_metadata
-@guard.service_role
+@guard.service_role("users:write")
 def update_any_user(user_id: str) -> Response:
     asked, body = current_asked(), read_body(AnyUserChange)
     user_id = known_id(user_id, "user_not_found")
@@ -148,7 +148,7 @@ def update_any_user(user_id: str) -> Response:
 
 
 @blueprint.delete("/admin/users/<user_id>")
-@guard.service_role
+@guard.service_role("users:write")
 def delete_any_user(user_id: str) -> Response:
     read_body(_Deletion)
     users.delete_user(current_asked(), known_id(user_id, "user_not_found"))
@@ -156,7 +156,7 @@ def delete_any_user(user_id: str) -> Response:
 
 
 @blueprint.post("/admin/users/<user_id>/logout")
-@guard.service_role
+@guard.service_role("sessions:end")
 def logout_any_user(user_id: str) -> Response:
     read_body(schemas.AdminInput)
     moment = users.end_sessions(current_asked(), known_id(user_id, "user_not_found")).moment
@@ -165,7 +165,7 @@ def logout_any_user(user_id: str) -> Response:
 
 @blueprint.post("/admin/generate_link")
 @takes_metadata
-@guard.service_role
+@guard.service_role("links")
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
     return JsonResponse(json.dumps(links.generate(current_asked(), read_body(_NewLink))))
@@ -174,7 +174,7 @@ def generate_link() -> Response:
 @blueprint.post("/admin/invite")
 @blueprint.post("/invite")
 @takes_metadata
-@guard.service_role
+@guard.service_role("invites")
 @counted("invite")
 @dialect.translated(writes=lambda body: body["user"])
 def invite() -> Response:
@@ -184,7 +184,7 @@ def invite() -> Response:
 
 
 @blueprint.get("/admin/audit")
-@guard.admin
+@guard.admin("audit:read")
 @dialect.translated(writes=dialect.list_of_entries)
 def list_audit() -> Response:
     query = read_query(_AuditQuery)
@@ -198,7 +198,7 @@ def list_audit() -> Response:
 
 
 @blueprint.get("/admin/users/<user_id>/timeline")
-@guard.admin
+@guard.admin("audit:read")
 def get_timeline(user_id: str) -> Response:
     """List the events of a user, even a deleted one, newest first, with the counts of limits."""
     query = read_query(AdminPageQuery)

@@ -10,7 +10,7 @@ from auth.web.schemas import AdminInput, Input, Reauthentication
 
 class FactorEnrolment(Reauthentication):
     factor_type = fields.Choice("totp", "webauthn", "phone", required=True)
-    friendly_name = fields.ShortText(load_default="")
+    friendly_name = fields.OptionalFriendlyName(load_default="")
     issuer = fields.Issuer()
 
 
@@ -39,7 +39,7 @@ class FactorVerification(Input):
 
 
 class RecoveryCodesBody(Reauthentication):
-    friendly_name = fields.ShortText()
+    friendly_name = fields.OptionalFriendlyName()
 
 
 RecoveryCode = Input.of(code=fields.ShortText(required=True))

@@ -68,7 +68,7 @@ def remove_all(asked: Asked, body: JsonObject) -> None:
 
 
 def status(asked: Asked) -> "queries.SelectRecoveryCodes":
-    """Return how many codes the caller has, used or not, and since when."""
+    """Return how many codes the caller has, used or not."""
     return asked.admit_reader(queries.select_recovery_codes(asked.db, **asked.caller_ids))
 
 

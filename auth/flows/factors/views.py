@@ -66,14 +66,14 @@ def delete_factor(factor_id: str) -> Response:
 
 
 @blueprint.get("/admin/users/<user_id>/factors")
-@guard.service_role
+@guard.service_role("users:read")
 def list_any_factors(user_id: str) -> Response:
     row = queries.list_factors(latchkey.db, user_id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").factors)
 
 
 @blueprint.put("/admin/users/<user_id>/factors/<factor_id>")
-@guard.service_role
+@guard.service_role("users:write")
 def rename_any_factor(user_id: str, factor_id: str) -> Response:
     name = read_body(factor_schemas.FactorChange)["friendly_name"]
     user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
@@ -81,7 +81,7 @@ def rename_any_factor(user_id: str, factor_id: str) -> Response:
 
 
 @blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
-@guard.service_role
+@guard.service_role("users:write")
 def delete_any_factor(user_id: str, factor_id: str) -> Response:
     user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
     factors.remove_any(current_asked(), user_id, factor_id)
@@ -130,34 +130,11 @@ def remove_recovery_codes() -> Response:
 @audited("factor_refused", sign_in="recovery_code")
 def redeem_recovery_code() -> Response:
     """Raise the session to `aal2`."""
-    return _verify_code()
-
-
-# The names of 0.3, until 1.0.
-@blueprint.post("/recovery_codes")
-@guard.access_token(Level.SECOND_FACTOR)
-@limited("create_recovery_codes", key=guard.caller_on_network)
-@audited("change_refused")
-def create_recovery_codes() -> Response:
-    """Create ten recovery codes, shown once, and void older ones."""
+    asked = current_asked()
     guard.live_caller()
-    made = recovery_codes.create(current_asked(), read_body(schemas.Reauthentication))
-    return jsonify(codes=made.codes, created_at=made.created_at)
-
-
-@blueprint.get("/recovery_codes")
-@guard.access_token(Level.SESSION)
-def get_recovery_codes() -> Response:
-    status = recovery_codes.status(current_asked())
-    return jsonify(remaining=status.remaining, created_at=status.created_at)
-
-
-@blueprint.post("/recovery_codes/verify")
-@guard.access_token(Level.SESSION)
-@limited("verify_recovery_code", key=guard.caller_on_network)
-@audited("factor_refused", sign_in="recovery_code")
-def verify_recovery_code() -> Response:
-    return _verify_code()
+    code = read_body(factor_schemas.RecoveryCode)["code"]
+    session = recovery_codes.verify(asked, code, asked.parts.token_hook)
+    return JsonResponse(token_response(asked.parts, session))
 
 
 def _new_codes(refusals: Mapping[bool, str]) -> Response:
@@ -167,14 +144,6 @@ def _new_codes(refusals: Mapping[bool, str]) -> Response:
     )
     new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
     return jsonify(_own_codes() | new)
-
-
-def _verify_code() -> Response:
-    asked = current_asked()
-    guard.live_caller()
-    code = read_body(factor_schemas.RecoveryCode)["code"]
-    session = recovery_codes.verify(asked, code, asked.parts.token_hook)
-    return JsonResponse(token_response(asked.parts, session))
 
 
 def _own_codes() -> JsonObject:

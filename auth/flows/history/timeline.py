@@ -111,11 +111,20 @@ def outcome(details: JsonObject) -> str:
             return f"failed after {attempts}{error}"
 
 
+def key_of(row: "TimelineEntry") -> str | None:
+    """Return the administrative key that acted, if one did: `key billing`."""
+    if row.actor != "service_role" or row.actor_id is None:
+        return None
+    return f"key {quoted(row.details.get('administrator', '').removeprefix('key '))}"
+
+
 def _actor(row: "TimelineEntry") -> str:
     # "user created by an administrator, carol@example.com" has its "by" already.
     by = "" if row.details.get("by") == "administrator" else "by "
     if row.actor == "user" and row.details.get("administrator"):
         return f", {by and 'by administrator '}{row.details['administrator']}"
+    if key := key_of(row):
+        return f", {by}the {key}"
     if row.actor == "user" and row.actor_id != row.user_id:
         return f", {by}user {row.actor_id}"
     if row.actor in (None, "user", "anonymous"):

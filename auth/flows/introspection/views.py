@@ -7,6 +7,7 @@ from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.flows import organizations
 from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
 from auth.web.context import latchkey
+from auth.web.errors import ApiError, envelope
 from auth.web.input import read_body
 from sql import queries
 
@@ -31,6 +32,14 @@ def introspect() -> Response:
             # Last, because a setting or a hook may have added a claim of this name.
             return jsonify(claims | {"active": True})
     return jsonify(active=False)
+
+
+@blueprint.errorhandler(ApiError)
+def answer_error(error: ApiError) -> Response:
+    """Add what clients read to the envelope (RFC 7662, section 2.3)."""
+    if error.status in (400, 415):
+        error.members = {"error": "invalid_request", "error_description": error.details or error.msg}
+    return envelope(error)
 
 
 def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject | None:

@@ -23,6 +23,7 @@ from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas, forms, redirects
 from auth.web.html.forms import own_form_or_json
 from auth.web.html.page import address, page, redirect_to_own
+from auth.web.html.problems import asks_for_page
 from auth.web.html.redirects import FlowEnd
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
@@ -101,7 +102,12 @@ _VerifyForm = _VerifyQuery.of(
 @refuses_by_page
 def verify_link() -> Response:
     """Spend a link for a program. Show browsers a page with a button, so that scanners do not spend it."""
-    query = read_query(_VerifyQuery)
+    try:
+        query = read_query(_VerifyQuery)
+    except ApiError as error:
+        if not asks_for_page():
+            raise
+        return _incomplete_link_page(error)
     if request.method != "HEAD" and latchkey.settings.verify_on_get == "programs" and _is_program():
         return _spend_and_redirect(query)
     return _page_of_link(query)
@@ -156,7 +162,9 @@ def show_done() -> Response:
 
 def _page_of_link(query: Mapping[str, str]) -> Response:
     asked = current_asked()
-    link = good_link(asked, query["token"], one_time.PURPOSES.get(query["type"], []))
+    if query["type"] not in one_time.PURPOSES or one_time.hash_token(query["token"]) is None:
+        return _incomplete_link_page(ApiError("validation_failed"))
+    link = good_link(asked, query["token"], one_time.PURPOSES[query["type"]])
     if link is None:
         return _dead_link_page(query["type"])
     target = _target(query, targets.target_of(asked, link))
@@ -206,6 +214,11 @@ def _kept() -> set[str]:
 
 def _dead_link_page(link_type: str) -> Response:
     return page("link_dead.html", status=403, type=link_type)
+
+
+def _incomplete_link_page(error: ApiError) -> Response:
+    g.refused_because = error.error_code
+    return page("link_incomplete.html", status=error.status)
 
 
 def _is_program() -> bool:

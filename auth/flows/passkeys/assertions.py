@@ -125,6 +125,8 @@ def check(
     """Return the row that `find` returns for the id of a credential, and its assertion."""
     try:
         sent = webauthn.parse_assertion(response)
+        if is_passkey and not sent.response.user_handle:
+            raise InvalidResponse("it has no userHandle: ask the browser without allowCredentials")
         row = find(sent.raw_id)
         asked.noted.note(user_id=row.user_id if row else None)
         public_key = row.public_key if row else None

@@ -5,17 +5,19 @@ import psycopg2
 from flask import Blueprint, Response, jsonify, request
 
 from auth import __version__
+from auth.core.logs import ThrottledLog
 from auth.core.net import probes
 from auth.core.settings import served
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.values.combined import PASSWORD_CLASSES
 from auth.core.tokens.one_time import hash_token
-from auth.web import any_origin, dialect
+from auth.web import any_origin, dialect, g
 from auth.web.context import latchkey
 from auth.web.html.page import page
 from sql import queries
 
 _LONGEST_FORWARDED = 1000
+_unhealthy = ThrottledLog("unhealthy", interval=60)
 _STUCK = "No password hash has finished for 20 seconds; restart the service"
 _NOT_DELIVERING = "The delivery process ends again and again, and sends nothing; see the log of the service"
 
@@ -34,12 +36,15 @@ def health() -> Response:
     if nonce := request.headers.get(probes.HEADER):
         _answer_probe(nonce)
     body = {"service": "latchkey", "version": __version__, "timestamp": datetime.now(UTC).isoformat()}
+    g.is_logged = False  # a balancer asks every few seconds
     responds, trouble = latchkey.health.look()
     trouble = trouble or (_STUCK if latchkey.passwords.threads.is_stuck() else None)
     trouble = trouble or (_NOT_DELIVERING if served.delivery_fails[0] else None)
+    problem = trouble if responds else "The database isn't responding"
+    if problem:
+        _unhealthy.count(reason=problem)
     if responds and (trouble is None or "strict" not in request.args):
         return jsonify(body | ({"status": "degraded", "msg": trouble} if trouble else {"status": "healthy"}))
-    problem = trouble if responds else "The database isn't responding"
     error = {"code": 503, "msg": problem, "error_code": "service_unavailable"}
     response = jsonify(body | {"status": "unhealthy"} | error)
     response.status_code = 503

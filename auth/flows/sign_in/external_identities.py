@@ -67,6 +67,9 @@ def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, IdT
         issuer = unverified_issuer(body["id_token"])
         if provider is None:
             raise ApiError("provider_disabled", issuer=issuer)
+        if not provider.has_id_tokens:
+            details = "provider: has no ID tokens; sign in with it at GET /authorize"
+            raise ApiError("validation_failed", details)
         identity, expires_at = provider.identify_by_id_token(body["id_token"], body.get("nonce"))
     except ProviderUnavailable:
         raise unavailable("provider.service_unavailable") from None

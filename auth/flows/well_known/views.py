@@ -1,5 +1,5 @@
-"""The documents that let applications and services verify tokens and find the endpoints (RFC 7517, RFC
-8414)."""
+"""The documents that let applications and services verify tokens, find the endpoints (RFC 7517, RFC 8414)
+and use passkeys."""
 
 from urllib.parse import urlsplit
 
@@ -50,6 +50,34 @@ def metadata_of_path(issuer_path: str) -> Response:
     return _cached(_metadata(), _METADATA_AGE)
 
 
+@blueprint.get("/.well-known/apple-app-site-association")
+def apple_apps() -> Response:
+    """Name the applications on iOS and macOS that may use the passkeys of this domain."""
+    if not (apps := latchkey.settings.webauthn_apple_apps):
+        raise ApiError("not_found")
+    return _cached({"webcredentials": {"apps": apps}}, _METADATA_AGE)
+
+
+@blueprint.get("/.well-known/assetlinks.json")
+def android_apps() -> Response:
+    """Name the applications on Android that may use the passkeys of this domain."""
+    if not (apps := latchkey.settings.webauthn_android_apps):
+        raise ApiError("not_found")
+    named = [app.partition("/") for app in apps]
+    links = [
+        {
+            "relation": ["delegate_permission/common.get_login_creds"],
+            "target": {
+                "namespace": "android_app",
+                "package_name": package,
+                "sha256_cert_fingerprints": [of for name, _, of in named if name == package],
+            },
+        }
+        for package in dict.fromkeys(name for name, _, _ in named)
+    ]
+    return _cached(links, _METADATA_AGE)
+
+
 def _metadata() -> JsonObject:
     settings = latchkey.settings
     metadata = {"issuer": settings.jwt_issuer, "jwks_uri": f"{settings.base_url}/.well-known/jwks.json"}
@@ -58,7 +86,7 @@ def _metadata() -> JsonObject:
     return metadata
 
 
-def _cached(body: JsonObject, age: int) -> Response:
+def _cached(body: JsonObject | list[JsonObject], age: int) -> Response:
     response = Response(json.dumps(body), mimetype="application/json")
     response.headers["Cache-Control"] = f"public, max-age={age}"
     response.add_etag()

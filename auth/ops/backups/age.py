@@ -21,7 +21,6 @@ from auth.core.files import exposure
 from auth.ops import UnusableFile
 
 HEAD = b"age-encryption.org/v1\n"
-_UNDER_PASSPHRASE = HEAD + b"-> scrypt "
 _IDENTITY = "AGE-SECRET-KEY-1"
 _PIECE = 64 * 1024
 _NAME_IT = "Name the key file from latchkey backup-key."
@@ -39,7 +38,7 @@ def new_identity() -> tuple[str, str]:
 
 
 def read_key(path: Path) -> str:
-    """Return the content of an identity file, or a passphrase. Raises `UnusableKey`."""
+    """Return the content of an identity file. Raises `UnusableKey`."""
     try:
         if problem := exposure(path):
             raise UnusableKey(f"{path} is refused. Fix its mode: {problem}")
@@ -85,18 +84,11 @@ def encrypting(file: BufferedIOBase, recipients: Sequence[str]) -> Iterator[Bina
 def decrypt(file: BinaryIO, key: str) -> Iterator[bytes]:
     """Yield the plaintext. Each piece is intact, but only the end proves that none is missing.
 
-    Nothing proves who wrote the file.
-
-    `key` is the content of an identity file; for a file of release 0.2.0 it is the passphrase, and the file
-    must fit into memory. Raises `UnusableFile` and `UnusableKey`.
+    Nothing proves who wrote the file. `key` is the content of an identity file. Raises `UnusableFile` and
+    `UnusableKey`.
     """
-    head = file.read(len(_UNDER_PASSPHRASE))
-    file.seek(0)
     try:
-        if head == _UNDER_PASSPHRASE:
-            yield pyrage.passphrase.decrypt(file.read(), key)
-        else:
-            yield from _decrypt(file, _identities(key))
+        yield from _decrypt(file, _identities(key))
     except pyrage.DecryptError as error:
         raise UnusableFile(f"it cannot be decrypted: {error}. Name its key file by --identity.") from None
     except OSError:

@@ -22,6 +22,7 @@ FORMAT = 1
 _LONGEST_MANIFEST = 16 * 1024 * 1024
 _GZIP = 31  # window bits, for zlib
 _SLICE = 1024
+_DEFAULT_SCHEMA = "public"
 
 
 class BackupError(Exception):
@@ -30,7 +31,8 @@ class BackupError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """`tables` has the numbers of rows, `environment` the settings of the process that created the backup."""
+    """`tables` has the numbers of rows, `environment` the settings of the process that created the backup.
+    `schema` is where the tables are."""
 
     latchkey_backup: int
     release: str
@@ -42,6 +44,7 @@ class Manifest:
     service_role_key: list[str]
     jwt_keys: list[dict[str, Any]]
     environment: dict[str, str]
+    schema: str = _DEFAULT_SCHEMA
 
     @classmethod
     def parse(cls, line: bytes) -> Self:
@@ -61,6 +64,11 @@ class Manifest:
             raise UnusableFile(
                 f"its schema has version {manifest.schema_version}, but this release supports"
                 f" {schema.NEWEST}. Install Latchkey {manifest.release} or newer."
+            )
+        if manifest.schema_version < schema.OLDEST:
+            raise UnusableFile(
+                f"its schema has version {manifest.schema_version}, from before {schema.OLDEST_RELEASE}."
+                f" Restore it with Latchkey {schema.BRIDGE_RELEASE}, then upgrade."
             )
         return manifest
 
@@ -91,7 +99,10 @@ def remove_older(path: Path, written: Path, keep: int) -> None:
 
 def plaintext(manifest: Manifest, pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
     """Yield the plaintext of a backup from the pieces of its SQL."""
-    yield json.dumps(dataclasses.asdict(manifest)).encode() + b"\n"
+    described = dataclasses.asdict(manifest)
+    if manifest.schema == _DEFAULT_SCHEMA:
+        del described["schema"]  # releases before 0.7.0 refuse it
+    yield json.dumps(described).encode() + b"\n"
     compressor = zlib.compressobj(level=1, wbits=_GZIP)
     for piece in pieces:
         yield compressor.compress(piece)
@@ -131,7 +142,7 @@ def decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decompressor = zlib.decompressobj(wbits=_GZIP)
     try:
         for piece in pieces:
-            # Deflate expands up to 1032 times, and a file with a passphrase comes in one piece.
+            # Deflate expands up to 1032 times.
             for start in range(0, len(piece), _SLICE):
                 yield decompressor.decompress(piece[start : start + _SLICE])
                 if decompressor.unused_data:

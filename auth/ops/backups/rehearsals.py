@@ -15,9 +15,9 @@ import requests
 from requests.adapters import HTTPAdapter, Retry
 
 from auth.core.net.sockets import free_port
-from auth.ops.backups import restores
+from auth.ops.backups import archive, restores
 from auth.ops.backups.archive import BackupError, Manifest
-from auth.ops.connections import Unprepared, connect
+from auth.ops.connections import Unprepared, autocommitting, connect, execute
 from auth.ops.processes import embedded_postgres
 from sql import queries
 
@@ -41,7 +41,11 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
         directory = Path(name).resolve()
         options = {"fsync": "off", "full_page_writes": "off"}
         with embedded_postgres.running(directory / "var", options) as url:
-            manifest = restores.fill(url, plaintext, restores.Options())
+            manifest, pieces = archive.parse(plaintext)
+            with autocommitting(url) as connection:
+                # Its own role does not look where that of the backup does.
+                execute(connection, "ALTER ROLE CURRENT_USER SET search_path = {}", manifest.schema)
+            restores.fill(url, manifest, pieces, restores.Options())
             with closing(connect(url)) as connection:
                 stale = queries.count_stale_user_objects(Unprepared(connection)).total
             if stale:

@@ -7,10 +7,11 @@ import dataclasses
 import re
 import secrets
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import psycopg2
+from psycopg2.errors import UndefinedTable
 from psycopg2.extensions import make_dsn
 
 from auth.core.keys import resealing
@@ -39,7 +40,9 @@ _LONGEST_END = 1024
 _LONGEST_NAME = 63
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 # While the table has another name, the service refuses the database, and links of the backup do not work.
-_LOCK_SCHEMA = b"\nRESET search_path; ALTER TABLE schema_version RENAME TO schema_version_of_restore;\n"
+_LOCK_SCHEMA = b"""
+ALTER TABLE :"schema".schema_version RENAME TO schema_version_of_restore;
+"""
 _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
 
 
@@ -51,32 +54,58 @@ class Options:
     requests_url: str | None = None
 
 
-def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> str | None:
-    """Restore a verified backup. Return the name under which the old database remains, if it had tables.
+@dataclasses.dataclass(frozen=True)
+class Restored:
+    """`former` is the name under which the old database remains, if it had tables. `admin_keys` are the names
+    of administrative keys that it did not have: those that have ended since the backup work again.
+    """
+
+    former: str | None
+    admin_keys: Sequence[str]
+
+
+def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> Restored:
+    """Restore a verified backup.
 
     Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`.
     """
+    manifest, pieces = archive.parse(plaintext)
     with _locked_target(url) as (target, connection):
+        known = _admin_keys(connection)
         if not target.is_replaceable:
             with restored.replacing(connection):
-                fill(url, plaintext, options)
-            return None
+                fill(url, manifest, pieces, options)
+            return Restored(None, _returned(url, known))
         draft = _draft(target.name)
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
-            fill(make_dsn(url, dbname=draft), plaintext, options)
+            fill(make_dsn(url, dbname=draft), manifest, pieces, options)
+            returned = _returned(make_dsn(url, dbname=draft), known)
         except BaseException:
             execute(connection, _DROP, draft)
             raise
-    return _replace(url, target, draft, restored)
+    return Restored(_replace(url, target, draft, restored), returned)
 
 
-def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
+def _admin_keys(connection: Connection) -> dict[str, str]:
+    """Return the names of the administrative keys of a database by their ids."""
+    with suppress(UndefinedTable):
+        return {key.id: key.name for key in queries.list_admin_keys(Unprepared(connection))}
+    return {}
+
+
+def _returned(url: str, known: Collection[str]) -> list[str]:
+    """Return the names of the administrative keys of a restored database, but for those that are known."""
+    with closing(connect(url)) as connection:
+        return [name for id, name in _admin_keys(connection).items() if id not in known]
+
+
+def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options) -> None:
     """Load a backup into an empty database in two transactions: the first loads, the second ends access."""
-    manifest, pieces = archive.parse(plaintext)
-    _load(url, pieces)
+    _load(url, manifest.schema, pieces)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
+        _check_schema(connection, manifest.schema)
         cursor.execute(_UNLOCK_SCHEMA)
         found, expected = writing.count_rows(connection), manifest.tables
         differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
@@ -94,7 +123,15 @@ def fill(url: str, plaintext: Iterable[bytes], options: Options) -> Manifest:
         queries.void_restored(on, resend=options.resend)
         # Dumps have no statistics, and autovacuum takes up to a minute to run.
         cursor.execute("ANALYZE")
-    return manifest
+
+
+def _check_schema(connection: Connection, expected: str) -> None:
+    place = queries.select_place(Unprepared(connection), expected=expected)
+    if place.schema != expected:
+        raise BackupError(
+            f"The tables of the backup are in the schema {expected}, where this role does not look."
+            f" Run: ALTER ROLE {place.role} SET search_path = {place.expected}"
+        )
 
 
 @contextmanager
@@ -124,8 +161,9 @@ def _check_target(target: "queries.SelectRestoreTarget") -> None:
         )
 
 
-def _load(url: str, pieces: Iterator[bytes]) -> None:
+def _load(url: str, schema_name: str, pieces: Iterator[bytes]) -> None:
     command = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
+    command.append(f"--set=schema={schema_name}")
     psql = postgres_programs.running(command, url, 1, subprocess.DEVNULL, stdin=subprocess.PIPE)
     # If psql fails, the pipe breaks, and its output has the reason.
     with psql as pipe, suppress(BrokenPipeError), pipe:

@@ -94,6 +94,7 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
                 for name, value in sorted(os.environ.items())
                 if name in kept or name.startswith(PROVIDER_PREFIX)
             },
+            schema=row.schema,
         )
         yield manifest, row.snapshot
 

@@ -21,7 +21,7 @@ identity_option = click.option(
     metavar="KEY",
     type=INPUT_FILE,
     required=True,
-    help="Decrypt FILE with the file KEY, which has a key of latchkey backup-key, or a 0.2.0 passphrase.",
+    help="Decrypt FILE with the file KEY, which has a key of latchkey backup-key.",
 )
 
 

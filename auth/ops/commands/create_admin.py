@@ -5,10 +5,12 @@ import warnings
 
 import click
 
-from auth.cli import acting, json_option, show
+from auth.cli import acting, json_option, printable, show
 from auth.core import addresses
+from auth.core.json_bodies import JsonObject
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
+from auth.core.text.labels import label
 from auth.flows.admin import administrators
 from auth.web.context import Latchkey
 
@@ -17,7 +19,7 @@ from auth.web.context import Latchkey
 @click.argument("email")
 @json_option
 def command(email: str) -> None:
-    """Make the user EMAIL an administrator.
+    """Make the user EMAIL an administrator. Ends the user's sessions, and prints what was added recently.
 
     Creates the user if missing, and replaces one that never proved the address. Takes the password of a new
     user from LATCHKEY_ADMIN_PASSWORD, or asks for it, or without a terminal reads a line of standard input.
@@ -34,11 +36,20 @@ def command(email: str) -> None:
     console = f"{asked.settings.base_url}/console" if asked.settings.console else None
     was_created = " (new user)" if user["created"] else ""
     lines = [f"{user['email']} is an administrator{was_created}: {user['id']}"]
+    if user["recent_changes"]:
+        added = [f"  {_added(each)}" for each in user["recent_changes"]]
+        remedy = f"If someone else added it: remove it with PUT /admin/users/{user['id']}, remove"
+        lines += ["Added to this user in the last seven days:", *added, remedy]
     if console:
         lines.append(f"Sign in to the console: {console}")
     if code:
         lines.append(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
     show(user | {"console": console, "code": code}, *lines)
+
+
+def _added(change: JsonObject) -> str:
+    kind = label("factors", change["type"])
+    return printable(f"{kind} {change['label'] or ''}".strip() + f", added {change['added_at']}")
 
 
 def _hash(latchkey: Latchkey, email: str) -> str:

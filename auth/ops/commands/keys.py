@@ -14,12 +14,13 @@ from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
 from auth.core.tokens.signing_keys import ALGORITHMS
+from auth.ops.commands import admin_keys
 from auth.ops.commands.common import failures, open_database, stopped_database
 from auth.ops.connections import single
 from sql import schema
 
 
-@click.group("keys")
+@click.group("keys", commands=admin_keys.COMMANDS)
 def command() -> None:
     """Manage the keys of the service."""
 
@@ -27,7 +28,8 @@ def command() -> None:
 @command.command("list", short_help="List the keys, and what still needs the old ones.")
 @json_option
 def list_command() -> None:
-    """List the keys: which are in use, when a new one will be used, and what still needs an old one.
+    """List the keys: which are in use, when a new one will be used, and what still needs an old one. Then the
+    administrative keys: their scopes, and when each was last used.
 
     \b
     Example: latchkey keys list
@@ -44,6 +46,7 @@ def list_command() -> None:
         needed = f", needed by {', '.join(needs)}" if needs else ""
         line = f"{key.kind:<13}{key.id:<{width + 2}}{status}{since}{needed} ({place})"
         show(members | {"needed_by": needs, "place": place}, line)
+    admin_keys.show_all()
 
 
 @command.command("public", short_help="Print the keys that verify tokens.")

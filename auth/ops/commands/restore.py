@@ -3,7 +3,7 @@ from pathlib import Path
 
 import click
 
-from auth.cli import json_option, load_settings, show
+from auth.cli import json_option, load_settings, printable, show
 from auth.ops.backups import age, archive, restores
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import existing_file, failures, identity_option, progress_of, stopped_database
@@ -53,17 +53,24 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         secrets = RestoredSecrets.of_backup(settings, manifest)
         with stopped_database(settings) as url, progress_of("Restoring", size) as progress:
             options = restores.Options(keep_sessions, resend, settings.find_requests())
-            former = restores.restore(url, archive.read(file, key, progress), secrets, options)
+            restored = restores.restore(url, archive.read(file, key, progress), secrets, options)
     outcome = {
         "file": str(file),
         "seconds": round(time.monotonic() - begin, 1),
-        "former_database": former,
+        "former_database": restored.former,
+        "admin_keys": [*restored.admin_keys],
         "environment_file": str(secrets.environment_file) if secrets.environment_file else None,
         "kept_variables": secrets.kept_variables,
     }
     lines = [f"Restored the backup of {manifest.created_at} ({manifest.size}) in {outcome['seconds']} s."]
-    if former:
-        lines.append(f"The old database is now called {former}. The next restore or backup deletes it;")
+    if restored.admin_keys:
+        names = printable(", ".join(restored.admin_keys))
+        lines.append(f"Administrative keys of the backup that work again: {names}.")
+        lines.append("End those that had ended: latchkey keys end NAME")
+    if restored.former:
+        lines.append(
+            f"The old database is now called {restored.former}. The next restore or backup deletes it;"
+        )
         lines.append("until then, latchkey restore --undo returns to it.")
     if secrets.environment_file:
         lines.append(f"{secrets.environment_file} has the settings of the backed-up service.")

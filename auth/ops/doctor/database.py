@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from urllib.parse import urlsplit
@@ -12,17 +13,16 @@ import requests
 from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
 from auth.cli import printable
+from auth.core import promises
 from auth.core.checks import Context, Failure, NotChecked, Note, check, span
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
 from auth.ops.doctor.public_url import fetch
 from auth.ops.processes import start_checks
 from sql import Database, queries, schema
-from sql.pool import SIZE, NotInTime, reason
+from sql.pool import NotInTime, reason
 
 GREATEST_CLOCK_DIFFERENCE = 5.0  # seconds
-# Connections of the delivery process, the master and a command.
-_OTHER_CONNECTIONS = 6
 _POOLED = "AUTH_DB_PREPARE is false, as for a pooler"
 _REFUSED_WITHIN = 0.5  # seconds within which a working machine refuses a connection
 _LOCK_SECONDS = 0.7  # seconds after which a lock counts as a problem
@@ -158,20 +158,12 @@ def _pooler(context: Context) -> Failure | None:
     )
 
 
-@check("connections", "Postgres allows enough connections")
+@check("connections", "Postgres has enough free connections")
 def _connections(context: Context) -> Failure | None:
     if not context.settings.db_prepare:
         raise NotChecked(_POOLED)
-    available = queries.select_server(context.db).connections
-    needed = context.settings.workers * SIZE + _OTHER_CONNECTIONS
-    if needed <= available:
-        return None
-    workers = max(1, (available - _OTHER_CONNECTIONS) // SIZE)
-    return Failure(
-        f"This node may open {needed} connections, but Postgres allows {available}: under load, requests"
-        " wait.",
-        f"Set AUTH_WORKERS={workers}, or raise the limit of Postgres, of the role or of the database.",
-    )
+    problem = start_checks.connections_problem(context.settings, context.db)
+    return Failure(*problem) if problem else None
 
 
 @check("clock", "The clocks agree")
@@ -244,6 +236,22 @@ def _administrators(context: Context) -> Failure | None:
     )
 
 
+@check("admin-keys", "Programs use the administrative keys")
+def _admin_keys(context: Context) -> Failure | None:
+    days = promises.UNUSED_ADMIN_KEY // promises.DAY
+    unused = [
+        key.name
+        for key in queries.list_admin_keys(context.db)
+        if key.now - key.unused_since > timedelta(days=days)
+    ]
+    if not unused:
+        return None
+    return Note(
+        printable(f"No program has used these administrative keys for {days} days: {', '.join(unused)}."),
+        "End each by: latchkey keys end NAME",
+    )
+
+
 CHECKS = (
     _answers,
     _version,
@@ -257,4 +265,5 @@ CHECKS = (
     _locks,
     _room,
     _administrators,
+    _admin_keys,
 )

@@ -12,8 +12,11 @@ from auth.delivery.rendering import load_templates
 from auth.delivery.senders import channels
 from auth.delivery.senders.smtp_tokens import read_client_key
 from sql import Database, queries
+from sql.pool import SIZE
 
 _LONGEST = 2.0  # seconds
+# Connections of the delivery process, the master and a command.
+_OTHER_CONNECTIONS = 6
 
 
 def check_files(settings: Settings) -> None:
@@ -79,6 +82,19 @@ def pooler_problem(url: str) -> str | None:
         return None
     return (
         "DATABASE_URL: Leads to a pooler in transaction mode, such as PgBouncer. Set AUTH_DB_PREPARE=false."
+    )
+
+
+def connections_problem(settings: Settings, db: Database) -> tuple[str, str] | None:
+    """Return the problem and the remedy if fewer connections are free than this node may open."""
+    free, needed = queries.select_server(db).free_connections, settings.workers * SIZE + _OTHER_CONNECTIONS
+    if needed <= free:
+        return None
+    workers = max(1, (free - _OTHER_CONNECTIONS) // SIZE)
+    return (
+        f"This node may open {needed} connections, but Postgres has {free} free: under load, requests wait"
+        " or fail.",
+        f"Set AUTH_WORKERS={workers}, or raise the limit of Postgres, of the role or of the database.",
     )
 
 

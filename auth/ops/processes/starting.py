@@ -44,6 +44,11 @@ def start(server: Master, chosen: Settings) -> None:
         state.begin_metrics(chosen.state_dir, str(chosen.port))
     if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
         raise SettingsError(problem)
+    if chosen.db_prepare:
+        with single(database_url) as db:
+            lacking = start_checks.connections_problem(chosen, db)
+        if lacking:
+            logs.say(chosen, f"DATABASE_URL: {' '.join(lacking)}", "warning")
     hook = chosen.hook("custom_access_token")
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of

@@ -28,7 +28,7 @@ BEGIN
            string_agg(format('%1$I = %1$I - $2', c.column_name), ', ') AS changes
       FROM information_schema.columns AS c
      WHERE c.table_schema = 'public' AND c.data_type = 'timestamp with time zone'
-       AND c.table_name <> 'user_objects'  -- triggers write it
+       AND c.table_name <> 'user_objects'  -- a trigger writes it
        AND (c.table_name = 'users' OR EXISTS (SELECT
                                                 FROM information_schema.columns AS o
                                                WHERE o.table_schema = 'public' AND o.column_name = 'user_id'

@@ -46,7 +46,7 @@ class _Identity(factors.Part):
 
 class _ApiKeyRecord(factors.Part):
     id = fields.Uuid(required=True)
-    name = fields.KeyName(required=True)
+    name = fields.Name(required=True)
     key_mac = fields.KeyMac(required=True)
     scopes = fields.KeyScopes(load_default=list)
     created_at = fields.Timestamp()

@@ -33,6 +33,7 @@ InvitationForm = EmailForm.of(groups=fields.Groups(load_default=list))
 PasswordForm = Input.of(password=fields.Password(required=True))
 CommonForm = PasswordForm.of(email=fields.TypedText())
 NameForm = Input.of(name=fields.Name(required=True))
+OptionalNameForm = Input.of(name=fields.OptionalName(required=True))
 PhoneForm = Input.of(phone=fields.TypedPhone(required=True))
 IdForm = Input.of(id=fields.Text(required=True))
 RemovalForm = Input.of(
@@ -44,7 +45,7 @@ RemovalForm = Input.of(
 )  # fmt: skip
 ProofForm = Input.of(current_password=fields.Password(), nonce=fields.TypedCode())
 DeletionForm = Input.of(confirmed=fields.Choice("yes", required=True))
-AppNameForm = Input.of(name=fields.Name(load_default=""))
+AppNameForm = Input.of(name=fields.OptionalName(load_default=""))
 CodeForm = Input.of(code=fields.TypedCode(required=True))
 FirstCodeForm = CodeForm.of(factor_id=fields.Text(required=True))
 RecoveryForm = Input.of(recovery_code=fields.Text(required=True))

@@ -113,6 +113,14 @@ PATTERNS = {
         "myapp://other myapp://callback/x myapp2://callback myap://callback",
     ),
     "myapp://callback/**": ("myapp://callback/x", "myapp://other/x"),
+    **dict.fromkeys(
+        ("exp://**", "exp://**/**", "exp://**/"),
+        (
+            "exp://192.168.1.5:8081 exp://192.168.1.5:8081/--/callback?x=1 exp://u.expo.dev/x exp:///callback",
+            "exps://192.168.1.5:8081 exp:callback https://exp/ myexp://x exp://x/../y exp://user@x",
+        ),
+    ),
+    "com.example.app://**": ("com.example.app://login-callback/", "com.example.app2://x comXexample.app://x"),
 }
 
 

@@ -13,7 +13,7 @@ from tests.support.cases import cases
 REMEDY = (
     "Name the host as its certificate does, and add sslrootcert=FILE to the URL, with the authority that signed"
     " it."
-    " Or add sslmode=prefer, the default up to 0.3.1, which verifies nothing."
+    " Or add sslmode=prefer, which verifies nothing."
 )
 
 pytest_plugins = ["tests.support.tls_fixtures"]

@@ -45,6 +45,29 @@ def test_origin_that_browsers_do_not_send_is_refused(load, value):
     assert problems(load, AUTH_WEBAUTHN_ORIGINS=value) == {"AUTH_WEBAUTHN_ORIGINS": ORIGINS}
 
 
+CERTIFICATE = ":".join(f"{number:02X}" for number in range(32))
+APPS = {
+    "AUTH_WEBAUTHN_APPLE_APPS": (
+        "ABCDE12345.com.example.app",
+        ["com.example.app", "abcde12345.com.example.app", "ABCDE12345", "ABCDE12345.", "ABCDE12345.a/b"],
+    ),
+    "AUTH_WEBAUTHN_ANDROID_APPS": (
+        f"com.example.app/{CERTIFICATE}",
+        [
+            *("com.example.app", f"example/{CERTIFICATE}", f"com.example.app/{CERTIFICATE.lower()}"),
+            *(f"com.example.app/{CERTIFICATE[:-3]}", f"com.example.app/{CERTIFICATE.replace(':', '')}"),
+        ],
+    ),
+}
+
+
+@cases(("name", "good", "bad"), [(name, *values) for name, values in APPS.items()])
+def test_ids_of_native_applications_are_checked(load, name, good, bad):
+    assert getattr(load(**{name: good}), name.removeprefix("AUTH_").lower()) == (good,)
+    for value in bad:
+        assert list(problems(load, **{name: f"{good},{value}"})) == [name], value
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -98,7 +98,8 @@ INVALID = {
     "AUTH_SITE_URL": ["app.example.com", "https://app.example.com:99999", "https://app.example.com/a b"],
     "AUTH_BACKUP_RECIPIENTS": ["age1q"],
     "AUTH_REDIRECT_ALLOW_LIST": [
-        *("app.example.com", "https://a.example/**/b", "*"),
+        *("app.example.com", "https://a.example/**/b", "*", "**", "https://**", "http://**", "https://a/x**"),
+        *("https://**.a.example/**", "myapp://**.x", "myapp://**/x", "javascript://**", "data://**", "://**"),
         "https://good.example,https://bad.example:99999",
     ],
     "AUTH_CORS_ORIGINS": ["https://*.example.com", "app.example.com", "https://app.example.com/path"],
@@ -134,6 +135,20 @@ class TestInvalidValues:
         found = problems(load, **{name: value})
         assert list(found) == [name]
         assert len(found[name]) > 10
+
+    @cases(
+        ("pattern", "instead"),
+        [
+            ("https://**", "https://*.example.com/**"),
+            ("https://**.a.example/**", "https://*.example.com/**"),
+            ("myapp://**/x", "myapp://**"),
+            ("https://a.example/**/b", "* for one segment, and /** for the rest"),
+            ("myapp://callback/x**", "* for one segment, and /** for the rest"),
+        ],
+    )
+    def test_refused_pattern_is_told_what_to_write_instead(self, load, pattern, instead):
+        found = problems(load, AUTH_REDIRECT_ALLOW_LIST=pattern)["AUTH_REDIRECT_ALLOW_LIST"]
+        assert f". Write {instead}. " in found or f". Write one such as {instead}. " in found
 
     def test_all_invalid_values_are_reported_together(self, load):
         bad = {name: values[0] for name, values in INVALID.items()}
@@ -234,11 +249,6 @@ class TestUnknownNames:
     def test_warning_names_the_nearest_setting(self, load, name, nearest):
         warnings = load(**{name: "a value that is not printed"}).warnings
         assert warnings == (f"{name} is not a setting. Did you mean {nearest}?",)
-
-    def test_gates_that_are_on_get_a_warning_that_names_the_guide(self, load):
-        (warning,) = load(AUTH_GATE="true").warnings
-        assert "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says." in warning
-        assert load(AUTH_GATE="false").warnings == ()
 
     @cases(
         "name",

@@ -110,13 +110,13 @@ class TestEndOfTheStep:
         key, key_id, session = security_keys.set_up(alice.open_session())
         app, session = set_up(session)
         authenticator, _ = passkeys.register(session)
-        code = session.post("/recovery_codes", json={}).json["codes"][0]
+        code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
         low = alice.sign_in()
         assert audience(low) == STEP
         by_app = raised(alice.sign_in(), app)
         sessions = [by_app, by_app.refreshed(), passkeys.sign_in(client, authenticator)]
         for response in (
-            low.post("/recovery_codes/verify", json={"code": code}),
+            low.post("/factors/recovery-codes/verify", json={"code": code}),
             alice.sign_in().post("/reauthenticate", json=passkeys.assertion(client, authenticator)),
             security_keys.verify(alice.sign_in(), key_id, key),
         ):

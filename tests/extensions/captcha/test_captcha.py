@@ -10,6 +10,7 @@ import altcha.v2 as altcha
 import pytest
 
 from auth.extensions.captcha import proofs_of_work, siteverify
+from tests.support.admin_keys import make_admin_key
 from tests.support.answers import assert_error
 from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.links import Outbox
@@ -128,18 +129,20 @@ class TestProofsOfWork:
         rotated = make_app(AUTH_SECRET_KEY=f"{new},{old}", **CHEAP).test_client()
         assert ask(rotated, "/recover", token).status_code == 200
 
-    def test_administrators_and_the_service_role_key_are_not_asked(self, make_app, carol, alice):
+    def test_administrators_and_the_service_role_key_are_not_asked_but_other_keys_are(
+        self, make_app, carol, alice
+    ):
         app = make_app(AUTH_MFA_REQUIRED="none", **CHEAP)
         client, body = app.test_client(), {"email": NEW}
         key = {"apikey": SERVICE_ROLE_KEY}
         statuses = [
             client.post("/recover", json=body, headers=headers).status_code
             for headers in (
-                key, carol.open_session(client).authorization, alice.open_session(client).authorization,
+                key, make_admin_key(app.extensions["latchkey"], "users:write").headers, carol.open_session(client).authorization, alice.open_session(client).authorization,
                 {"Authorization": "Bearer an-anon-key-that-is-ignored"},
             )
         ]  # fmt: skip
-        assert statuses == [200, 200, 400, 400]
+        assert statuses == [200, 400, 200, 400, 400]
 
     def test_named_routes_ask_and_two_routes_of_one_act_together(self, make_app):
         client = make_app(AUTH_CAPTCHA_ROUTES="otp,token", **CHEAP).test_client()

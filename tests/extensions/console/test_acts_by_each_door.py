@@ -22,9 +22,10 @@ SUBJECTS = {
     "webhooks": ("webhooks", "webhook_id", {"webhook_id": "{webhook_id}", "url": "http://127.0.0.1:9"}),
     "applications": ("oauth_clients", "client_id", {"client_id": "{client_id}"}),
     "providers": ("identity_providers", "provider_id", {"provider_id": "{provider_id}"}),
+    "keys": ("admin_keys", "admin_key_id", {"admin_key_id": "{admin_key_id}", "admin_key": "billing"}),
 }
 # The acts that ask for no factor.
-FREE = {"end-sessions", "ban", "unban", "unlock", "recover", "metadata", "redeliver"}
+FREE = {"end", "end-sessions", "ban", "unban", "unlock", "recover", "metadata", "redeliver"}
 WANTED = {"name": "Ada", "nested": {"a": [1, None]}}
 
 
@@ -235,6 +236,11 @@ EVERY_ACT = [
         *("Deletes 1 provider, and ends the sessions", "Provider deleted."),
         api=("DELETE", PROVIDER, {}),
         command=("providers delete {provider_id} --yes", "is deleted."),
+    ),
+    Act(
+        *("keys/{admin_key_id}/end", "admin_key_removed", "false"),
+        *("Ends 1 key: billing, with users:read.", "Key ended."),
+        command=("keys end {admin_key_id}", "billing is ended."),
     ),
 ]
 EACH_DOOR = [(act, door) for act in EVERY_ACT for door in act.doors()]

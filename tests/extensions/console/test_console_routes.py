@@ -25,7 +25,7 @@ FRAME = "/console/messages/preview/html"
 # The changes of an act, or the messages of a page.
 TABLES = (
     *("users", "identities", "factors", "webhooks", "outbox", "one_time_tokens", "audit_log"),
-    *("oauth_clients", "oauth_grants"),
+    *("oauth_clients", "oauth_grants", "admin_keys"),
 )
 # A value for each field of the acts' forms.
 FIELDS = {
@@ -44,6 +44,9 @@ FIELDS = {
     "authorization_code": "yes",
     "require_pkce": "yes",
     "id_token_signed_response_alg": "RS256",
+    "name": "Nightly report",
+    "users_read": "yes",
+    "days": "90",
 }
 # The state that an act needs to have an effect.
 NEEDS = {

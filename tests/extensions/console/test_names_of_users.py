@@ -28,8 +28,8 @@ def test_every_face_shows_the_same_name(operator, app, alice, database, metadata
     assert f'<p class="quiet">{name}</p>' in operator.visit(f"/console/users/{alice.id}").text
     assert f">{name}<" in Visitor(app).with_session_of(alice).visit("/account").text
     row = database.one(
-        "SELECT object AS user_object, false AS email_proved, false AS phone_proved"
-        " FROM user_objects WHERE user_id = %(id)s",
+        "SELECT shown.user_object, u.email_proved, u.phone_proved"
+        " FROM users AS u CROSS JOIN user_object_of(u, NULL, false) AS shown WHERE u.id = %(id)s",
         id=alice.id,
     )
     with app.test_request_context():
@@ -43,7 +43,7 @@ def test_name_that_the_user_edits_takes_the_place_of_every_other(app, alice, dat
     visitor = Visitor(app).with_session_of(alice)
     assert 'value="Ada Lovelace"' in unescape(visitor.visit("/account/name").text)
     visitor.press("account/name", name=typed)
-    kept = metadata | {"name": typed} if typed else {"team": "Engines"}
+    kept = metadata | {"name": typed, "full_name": typed} if typed else {"team": "Engines"}
     assert database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id) == kept
     shown = visitor.visit("/account").text
     assert ("Ada Lovelace" in shown, "Countess" in shown) == (False, bool(typed))

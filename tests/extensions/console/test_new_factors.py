@@ -61,7 +61,7 @@ def test_new_factors_do_not_count_beside_an_app_for_a_week(browser, owner, delet
     codes, session = owner
     thief = browser(codes)
     added, _ = set_up(session, "thief's")
-    recovery = session.post("/recovery_codes", json={}).json["codes"]
+    recovery = session.post("/factors/recovery-codes", json={}).json["codes"]
     page = delete(thief, factor_code=added.code())
     assert (page.status, "that is at least a week old" in page.text) == (422, True)
     assert delete(thief, factor_code=recovery[0]).status == 422

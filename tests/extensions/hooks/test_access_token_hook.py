@@ -412,12 +412,12 @@ class TestWaysToSignIn:
         authenticator, _ = passkeys.register(session)
         high = passkeys.sign_in(client, authenticator)
         proved = high.post("/reauthenticate", json=passkeys.assertion(client, authenticator))
-        codes = high.post("/recovery_codes").json["codes"]
+        codes = high.post("/factors/recovery-codes").json["codes"]
         client.post("/magiclink", json={"email": alice.email})
         code = {"type": "email", "email": alice.email, "token": outbox.last().code}
         by_code = client.post("/verify", json=code)
         low = alice.sign_in(client=client)
-        by_recovery_code = low.post("/recovery_codes/verify", json={"code": codes[0]})
+        by_recovery_code = low.post("/factors/recovery-codes/verify", json={"code": codes[0]})
         for response in (proved, by_code, by_recovery_code):
             assert session_of(client, response).claims["plan"] == "pro"
         assert high.claims["plan"] == "pro"

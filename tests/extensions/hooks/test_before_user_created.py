@@ -244,7 +244,8 @@ class TestProviders:
     def test_only_the_first_sign_in_asks(self, hooked, target, google):
         first = self.hand_in(hooked, google.id_token()).json["user"]
         (question,) = asked(target)
-        told = {"id": first["id"], "email": NEW, "user_metadata": {"name": "Dave"}, "is_anonymous": False}
+        told = {"id": first["id"], "email": NEW, "is_anonymous": False}
+        told |= {"user_metadata": {"name": "Dave", "full_name": "Dave"}}
         told |= {"app_metadata": {"provider": "google", "providers": ["google"]}}
         assert question["user"].items() >= told.items()
         assert hooked.signed_in("google").get("/user").json["id"] == first["id"]

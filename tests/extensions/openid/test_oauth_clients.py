@@ -120,7 +120,7 @@ class TestCreating:
             ({"redirect_uris": [APP, "/callback"]}, "invalid redirect_uri '/callback'"),
             ({"post_logout_redirect_uris": ["http://app.example.com"]}, "invalid post_logout_redirect_uri "),
             ({"client_name": "x" * 1025}, "client_name: "),
-            ({"client_name": "Grafana\u202e"}, "client_name: must be printable text"),
+            ({"client_name": "Grafana\u202e"}, "client_name: must be 1 to 1024 visible characters"),
             ({"client_name": 5}, "client_name: "),
             ({"client_uri": "javascript:alert(1)"}, "invalid client_uri "),
             ({"logo_uri": "data:image/png;base64,AAAA"}, "invalid logo_uri "),

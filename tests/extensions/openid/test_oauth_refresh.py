@@ -203,7 +203,7 @@ class TestRefusals:
         "DELETE FROM oauth_clients",
         "UPDATE oauth_clients SET allowed_roles = '{staff}'",
         "UPDATE sessions SET refreshed_at = now() - interval '30 days'",
-        "SELECT end_access(id, NULL, 'password_changed') FROM users",
+        "SELECT end_holdings(id, NULL, 'password_changed', 'all', NULL, false, now()) FROM users",
     ],
 )
 def test_session_of_a_client_ends_at_once(
@@ -219,7 +219,7 @@ def test_session_of_a_client_ends_at_once(
     assert_refused(refused, "invalid_client" if is_gone else "invalid_grant", 401 if is_gone else 400)
     answer = client.get("/oauth/userinfo", headers=headers)
     assert_refused(answer, "invalid_token", 401)
-    assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="latchkey", error="invalid_token"'
     asked = client.post("/introspect", json={"token": tokens["access_token"]}, headers=service_role)
     assert_ok(asked, {"active": False})
     if "refreshed_at" not in change:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.answers import assert_error, assert_ok
+from tests.support.answers import assert_error, assert_ok, challenge
 from tests.support.cases import cases
 from tests.support.openid import RESOURCE, assert_refused, bearer, claims_of, make_client, tokens_of
 
@@ -106,7 +106,8 @@ class TestToken:
         assert_refused(twice, "invalid_request", description=TOKEN_TWICE)
         in_query = [client.open(f"{PATH}?access_token={token}", method=method) for method in ("GET", "POST")]
         for elsewhere in (*in_query, client.post(PATH, json={"access_token": token})):
-            assert (elsewhere.status_code, elsewhere.headers["WWW-Authenticate"]) == (401, "Bearer")
+            assert_refused(elsewhere, "invalid_token", 401)
+            assert elsewhere.headers["WWW-Authenticate"] == challenge("no_authorization")
 
     def test_other_tokens_are_refused(self, client, database, alice, token):
         session = alice.open_session()
@@ -116,14 +117,14 @@ class TestToken:
         for other in (session.access_token, tokens["id_token"], tokens["refresh_token"], *altered):
             answer = client.get(PATH, headers=bearer(other))
             assert_refused(answer, "invalid_token", 401)
-            assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+            assert answer.headers["WWW-Authenticate"] == 'Bearer realm="latchkey", error="invalid_token"'
             assert client.post(PATH, data={"access_token": other}).status_code == 401
 
     def test_scope_openid_is_needed(self, client, database, alice):
         tokens = tokens_of(client, database, make_client(database), alice, "email")
         answer = client.get(PATH, headers=bearer(tokens["access_token"]))
         assert_refused(answer, "insufficient_scope", 403)
-        assert answer.headers["WWW-Authenticate"] == 'Bearer error="insufficient_scope"'
+        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="latchkey", error="insufficient_scope"'
 
     def test_access_token_replay_at_another_resource_is_refused_by_its_audience(
         self, client, database, alice

@@ -51,7 +51,9 @@ def test_expired_invitation_is_none(owner, acme, bob, client, database):
     database.run("UPDATE organization_invitations SET expires_at = now()")
     for response in (session.post(path), session.delete(path)):
         assert_error(response, 404, "invitation_not_found")
-    assert session.get("/user/invitations").json == owner.get(f"{acme}/invitations").json == {"invitations": []}
+    assert (
+        session.get("/user/invitations").json == owner.get(f"{acme}/invitations").json == {"invitations": []}
+    )
 
 
 def test_invitation_is_declined(owner, acme, bob, client, database):
@@ -115,12 +117,17 @@ def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, jo
 def test_known_and_unknown_addresses_cost_the_same(owner, acme, bob, database, outbox):
     """Rule 12: rows, messages and answers are equal whether the address has an account or not."""
     answers = [
-        owner.post(f"{acme}/invitations", json={"email": email, "role": "member"}).json | {"id": "", "email": ""}
+        owner.post(f"{acme}/invitations", json={"email": email, "role": "member"}).json
+        | {"id": "", "email": ""}
         for email in (bob.email, DAVE)
     ]
-    assert [sorted(each) for each in answers][0] == [sorted(each) for each in answers][1]
-    rows = database.all("SELECT kind, channel, user_id, secret, is_notice FROM outbox WHERE channel = 'email'")
-    assert len(rows) == 2 and rows[0] == rows[1]
+    known, unknown = answers
+    assert sorted(known) == sorted(unknown)
+    rows = database.all(
+        "SELECT kind, channel, user_id, secret, is_notice FROM outbox WHERE channel = 'email'"
+    )
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
 
 
 def test_hundred_open_invitations_are_the_limit(owner, acme, database):
@@ -131,7 +138,9 @@ def test_hundred_open_invitations_are_the_limit(owner, acme, database):
     )
     beyond = owner.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
     assert_error(beyond, 422, "too_many_invitations")
-    assert owner.post(f"{acme}/invitations", json={"email": "1@example.com", "role": "admin"}).status_code == 201
+    assert (
+        owner.post(f"{acme}/invitations", json={"email": "1@example.com", "role": "admin"}).status_code == 201
+    )
 
 
 def test_fifty_memberships_are_the_limit_also_at_once(owner, acme, bob, client, database):

@@ -86,7 +86,7 @@ def doors(database, alice) -> dict[str, Callable[[Visitor], Callable[[], object]
 
     def recovery_code(visitor: Visitor):
         _, session = set_up(alice.open_session())
-        code = session.post("/recovery_codes", json={}).json["codes"][0]
+        code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
         sign_in(visitor, query=FOR_TARGET)
         return lambda: visitor.press("second-step/recovery", recovery_code=code)
 

@@ -123,10 +123,15 @@ class TestDeadLinkPage:
         page = visitor.visit(path(type, "x" * 43))
         assert (buttons(page), f'class="button" href="{href}"' in page.text) == ([button], True)
 
-    @cases("type", ["sms", "heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
+    @cases("type", ["sms", "email", "phone_change"])
     def test_advice_for_other_types_is_general(self, visitor, type):
         page = visitor.visit(path(type, "x" * 43))
         assert "Request a new link where you requested this one." in words(page)
+
+    @cases("type", ["heading", "used", "<script>alert(1)</script>", "Signup", "__class__"])
+    def test_link_of_no_known_type_is_incomplete_and_shows_nothing_of_it(self, visitor, type):
+        page = visitor.visit(path(type, "x" * 43))
+        assert (page.status, heading(page)) == (400, "This link is incomplete")
         assert "<script" not in page.text
 
 

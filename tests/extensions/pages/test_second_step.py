@@ -88,7 +88,7 @@ class TestAuthenticatorApp:
     def test_form_that_is_sent_twice_goes_on_and_gives_no_cookie(self, visitor, alice, database, way):
         """As with a double click, without JavaScript; another cookie would benefit a thief of the first one."""
         app, session = set_up(alice.open_session())
-        code = session.post("/recovery_codes", json={}).json["codes"][0]
+        code = session.post("/factors/recovery-codes", json={}).json["codes"][0]
         sign_in(visitor)
         before = visitor.page
         form = {"recovery_code": code} if way.endswith("recovery") else {"code": app.code()}
@@ -110,7 +110,7 @@ class TestAuthenticatorApp:
         sign_in(visitor, FOR_TARGET)
         assert "One more step" in visitor.page.text
         session = traded(client, visitor.press("second-step", code=codes.code()).url)
-        assert session.get("/recovery_codes").status_code == 200
+        assert session.get("/sessions").status_code == 200
         database.run(LATER)
         visitor.visit(f"/sign-in{FOR_TARGET}")
         session = traded(client, visitor.press("sign-in/continue").url)

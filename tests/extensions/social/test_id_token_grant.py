@@ -6,11 +6,12 @@ import time
 
 import pytest
 
+from auth.core.settings.presets import PRESETS
 from sql import queries
 from tests.support.answers import ANYTHING, assert_error, token_response
 from tests.support.cases import cases
-from tests.support.fake_provider import Answer
-from tests.support.oauth import new_user
+from tests.support.fake_provider import Answer, PlainProvider
+from tests.support.oauth import new_user, told
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, session_of
 
@@ -40,7 +41,7 @@ def assert_refused(response, database) -> None:
 class TestValidToken:
     def test_id_token_signs_in_without_a_client_secret(self, service, google):
         response = hand_in(service, google.id_token())
-        expected = new_user("google", "alice-at-google", "alice@example.com", name="Alice")
+        expected = new_user("google", "alice-at-google", "alice@example.com", **told(name="Alice"))
         assert (response.status_code, response.json) == (200, token_response(expected))
         session = session_of(service.client, response)
         assert session.get("/user").json == expected
@@ -135,9 +136,15 @@ class TestInvalidToken:
         fakes.acme.person = google.person
         assert_refused(hand_in(service, fakes.acme.id_token()), database)
         assert_refused(hand_in(service, google.id_token(), "acme"), database)
-        # One that issues no id_tokens.
-        assert_refused(hand_in(service, google.id_token(), "twitter"), database)
         assert_error(hand_in(service, google.id_token(), "nobody"), 400, "provider_disabled")
+
+    @pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if not preset.issuer])
+    def test_provider_without_id_tokens_is_refused_as_one(self, make_service, google, database, name):
+        with PlainProvider(name) as plain:
+            refused = hand_in(make_service(**plain.settings()), google.id_token(), name)
+        details = "provider: has no ID tokens; sign in with it at GET /authorize"
+        assert_error(refused, 400, "validation_failed", details=details)
+        assert database.count("users") == 0
 
     @pytest.mark.parametrize(
         ("path", "answer"),

@@ -195,8 +195,10 @@ class TestIdTokens:
     @cases(
         ("claims", "kept"),
         [
-            *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"], "x" * 2048)),
-            ({"name": "", "picture": 7}, {"name": ""}),
+            *(({"name": name}, {}) for name in ("\0", "A\ud800", ["Alice"], "x" * 2048, "", " \xa0")),
+            *(({"name": name}, {}) for name in ("A\u202eb", "A\u2066b", "A\nb", "\u200d", "\u3164")),
+            *(({"name": name}, {"name": name[:1]}) for name in ("می\u200cشود", "👩\u200d💻", "A\xa0B")),
+            ({"name": " Alice", "picture": 7}, {"name": "A"}),
             ({"picture": "😀" * 1001}, {}),
             ({"name": "😀" * 200}, {"name": "😀"}),
             ({"name": "😀" * 201}, {}),

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from tests.support.cases import cases
+from tests.support.fake_provider import Answer
 from tests.support.links import hand_in
-from tests.support.oauth import FAILED, assert_failed, new_user
+from tests.support.oauth import FAILED, assert_failed, new_user, told
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
-OCTOCAT: dict[str, Any] = {"name": "The Octocat", "avatar_url": "https://avatars.example/u/1"}
+OCTOCAT: dict[str, Any] = told(name="The Octocat", picture="https://avatars.example/u/1", handle="octocat")
 ALICES = {"email": "alice@example.com", "primary": True, "verified": True}
 
 
@@ -51,6 +52,22 @@ def test_list_without_a_verified_primary_address_gives_none(service, github, ali
     assert database.count("identities", "user_id = %(id)s", id=alice.id) == 1
 
 
+@cases(
+    ("path", "status", "said"),
+    [
+        ("/user/emails", 404, "404 from the list of emails: let the app read emails"),
+        ("/user/emails", 403, "403 from the list of emails: let the app read emails"),
+        ("/user", 401, "401 from the userinfo endpoint"),
+    ],
+)
+def test_log_names_the_endpoint_that_refused(service, github, database, capfd, path, status, said):
+    github.instead = {path: Answer(status, b"{}")}
+    assert_failed(service.sign_in("github"), *FAILED)
+    github.instead = {}
+    assert f'"reason": "{said}"' in capfd.readouterr().err
+    assert database.count("users") == 0
+
+
 def test_secondary_address_and_public_address_of_the_profile_are_not_used(service, github, alice):
     github.be(583231, "octocat@github.com", alice.email, email=alice.email)
     user = service.user("github")
@@ -75,7 +92,7 @@ class TestTwitter:
 
     def test_twitter_user_has_no_address_and_can_add_one(self, service, twitter, outbox):
         session = service.signed_in("twitter")
-        data: dict[str, Any] = {"name": "X Dev", "avatar_url": "https://pbs.example/1.jpg"}
+        data: dict[str, Any] = told(name="X Dev", picture="https://pbs.example/1.jpg", handle="XDevelopers")
         assert session.get("/user").json == new_user("twitter", "2244994945", None, **data)
         assert (session.claims["email"], session.refresh().status_code) == ("", 200)
         (exchange,) = [asked for asked in twitter.asked if asked.path == twitter.TOKEN]

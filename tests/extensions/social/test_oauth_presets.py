@@ -10,7 +10,7 @@ import pytest
 from auth.core.settings.presets import GENERIC, PRESETS
 from tests.support.cases import cases
 from tests.support.fake_provider import Apple, FakeProvider, PlainProvider
-from tests.support.oauth import FAILED, assert_failed
+from tests.support.oauth import FAILED, assert_failed, told
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 ID, EMAIL, NAME, URL = "U123", "john@example.com", "John Doe", "https://pictures.example/x"
@@ -27,7 +27,13 @@ _BY_OPENID = {"sub": ID, "name": NAME, "email": EMAIL, "email_verified": True, "
 SAMPLES: dict[str, Any] = {
     "azure": {"sub": ID, "oid": "0-6", "preferred_username": "a@b.example", "name": NAME, "email": EMAIL},
     "apple": {"sub": ID, "email": EMAIL, "email_verified": "true"},
-    "bitbucket": {"type": "user", "uuid": ID, "display_name": NAME, "links": {"avatar": {"href": URL}}},
+    "bitbucket": {
+        "type": "user",
+        "uuid": ID,
+        "display_name": NAME,
+        "nickname": "joe",
+        "links": {"avatar": {"href": URL}},
+    },
     "discord": {
         "id": ID,
         "username": "j",
@@ -62,6 +68,8 @@ SAMPLES: dict[str, Any] = {
 }
 NAMES = sorted(SAMPLES)
 WITHOUT_EMAIL = {"snapchat", "twitter"}
+HANDLES = {"azure": "a@b.example", "bitbucket": "joe", "discord": "j", "github": "john", "twitch": "t"}
+HANDLES |= {"twitter": "XD"}
 UNVERIFIED = {"azure", "facebook", "figma", "fly", "notion", "spotify", "workos"}
 # The responses of the lists of addresses.
 EMAILS: dict[str, Any] = {
@@ -123,9 +131,13 @@ class TestSample:
         email = None if name in WITHOUT_EMAIL else EMAIL
         verified = name not in WITHOUT_EMAIL | UNVERIFIED
         expected: dict[str, Any] = {"sub": ID, "email": email, "email_verified": verified}
-        expected |= {} if name == "apple" else {"name": NAME}
-        expected |= {"avatar_url": URL} if URL in str(SAMPLES[name]) else {}
-        assert user["identities"][0]["identity_data"].items() >= expected.items()
+        metadata = told(
+            name="" if name == "apple" else NAME,
+            picture=URL if URL in str(SAMPLES[name]) else "",
+            handle=HANDLES.get(name, ""),
+        )
+        assert user["identities"][0]["identity_data"] == expected | metadata
+        assert user["user_metadata"] == metadata
         assert user["email"] == (EMAIL if verified else None)
         assert user["app_metadata"]["provider"] == name
         if isinstance(provider, PlainProvider):
@@ -142,6 +154,14 @@ class TestSample:
         user = sampled.user(name)
         assert (user["email"], user["user_metadata"]) == (None, {})
         assert user["identities"][0]["identity_data"]["sub"] == ID
+
+
+@pytest.mark.parametrize("name", ["discord", "github"])
+def test_handle_is_no_name(sampled, provider, name):
+    nameless = {"global_name": None} if name == "discord" else {"name": None}
+    provider.documents |= {"/user": SAMPLES[name] | nameless}
+    picture = URL if name == "github" else ""
+    assert sampled.user(name)["user_metadata"] == told(picture=picture, handle=HANDLES[name])
 
 
 @pytest.mark.parametrize("name", ["linkedin"])
@@ -183,7 +203,7 @@ def test_apples_secret_is_signed_for_each_exchange_and_the_name_sent_once_stays(
     name = '{"name": {"firstName": "Alice", "middleName": "P.", "lastName": "Liddell"}, "email": "x@example.com"}'
     for sent in (name, None):
         apple.user = sent
-        assert service.user("apple")["user_metadata"] == {"name": "Alice Liddell"}
+        assert service.user("apple")["user_metadata"] == told(name="Alice Liddell")
     assert len(apple.secrets) == 2
     for claims in apple.secrets:
         assert (claims["iss"], claims["sub"], claims["aud"]) == (apple.TEAM_ID, apple.client_id, apple.url)

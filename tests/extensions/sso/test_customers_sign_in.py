@@ -10,7 +10,7 @@ from tests.support.answers import NO_ID, assert_error
 from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.commands import run_command
-from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment
+from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment, told
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, Person, register
 
@@ -36,10 +36,10 @@ class TestWhom:
         acme.be("1", "Alice@Acme.example", name="Alice")
         session = sso.signed_in(acme.identifier)
         user = session.get("/user").json
-        assert (user["email"], user["user_metadata"]) == (ALICE, {"name": "Alice"})
+        assert (user["email"], user["user_metadata"]) == (ALICE, told(name="Alice"))
         assert [each["provider"] for each in user["identities"]] == [f"sso:{acme.id}", "email"]
-        told = {"sub": "1", "email": ALICE, "email_verified": True, "name": "Alice"}
-        assert user["identities"][0]["identity_data"] == told | {"provider_name": "Acme-Idp"}
+        data = {"sub": "1", "email": ALICE, "email_verified": True, "provider_name": "Acme-Idp"}
+        assert user["identities"][0]["identity_data"] == data | told(name="Alice")
         assert session.claims["aal"] == "aal1"
         assert sso.signed_in(acme.identifier).get("/user").json["id"] == user["id"]
         assert database.value(USERS) == 1
@@ -69,6 +69,18 @@ class TestWhom:
         user = sso.signed_in(acme.identifier).get("/user").json
         assert user["user_metadata"] == {"department": "Sales", "custom_claims": {"groups": ["staff"]}}
 
+    def test_longest_claims_are_left_out_beside_the_longest_attributes(self, sso, acme):
+        names = [f"{number}{'a' * 62}" for number in range(10)]
+        sso.change(
+            acme, attribute_mapping=dict(zip(names, names, strict=True)), custom_claims_allowlist=["groups"]
+        )
+        texts = {"name": "😀" * 200, "picture": "x" * 1000, "preferred_username": "😀" * 100}
+        acme.be("1", ALICE, **texts, **dict.fromkeys(names, "y" * 200), groups="z" * 2000)
+        metadata = sso.signed_in(acme.identifier).get("/user").json["user_metadata"]
+        assert metadata["picture"] == "x" * 1000
+        assert set(names) < metadata.keys()
+        assert "custom_claims" not in metadata
+
     @cases(
         "claim",
         ["a\0b", {"a\0b": 1}, "\ud800", float("nan"), float("inf"), nested(33), nested(300), "x" * 2048],
@@ -76,7 +88,7 @@ class TestWhom:
     def test_allowed_claims_that_cannot_be_stored_are_left_out(self, sso, acme, claim):
         sso.change(acme, custom_claims_allowlist=["groups"])
         acme.be(*new_person(), name="Alice", groups=claim)
-        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == {"name": "Alice"}
+        assert sso.signed_in(acme.identifier).get("/user").json["user_metadata"] == told(name="Alice")
 
     def test_address_that_somebody_only_typed_is_proved_and_nothing_else_stays(
         self, sso, acme, database, client
@@ -284,7 +296,7 @@ class TestAdoption:
 
     def test_move_ends_with_what_takes_the_account_back(self, sso, acme, person, database):
         run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
-        database.run("SELECT end_access(id, NULL, 'recovered') FROM users")
+        database.run("SELECT end_holdings(id, NULL, 'recovered', 'all', 'aal2', true, now()) FROM users")
         assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
 
     def test_neither_an_administrator_nor_an_address_of_another_domain_is_moved(

@@ -11,6 +11,7 @@ from auth.flows import ends
 from auth.rules.ends import SIZES, Reason, Size
 from sql import acts, load_statements, queries, schema
 from tests.support.api_keys import make_key, use
+from tests.support.commands import run_command
 from tests.support.contract import OPENAPI
 from tests.support.factors import set_up
 from tests.support.links import CHALLENGE, VERIFIER, follow, hand_in
@@ -190,6 +191,11 @@ OPERATORS = {
         EVERYTHING - {"own code", "other code", "link"},
     ),
     "sign out": (lambda admin, _link: admin("POST", "/logout"), USERS),
+    "promotion": (lambda admin, _link: admin("PUT", role="admin"), USERS - {"link"}),
+    "promotion twice": (
+        lambda admin, _link: [admin("PUT", role="admin"), admin("PUT", role="admin")],
+        USERS - {"link"},
+    ),
     "metadata": (lambda admin, _link: admin("PUT", app_metadata={"team": "blue"}), EVERYTHING),
 }
 
@@ -204,6 +210,20 @@ def test_act_of_an_operator_ends_what_its_size_says(held, admin, service_role, a
     do, kept = OPERATORS[act]
     do(admin, link)
     assert held.working() == kept
+
+
+def test_promotion_by_the_command_ends_what_that_by_the_api_ends(held, client):
+    assert run_command(client.application, "create-admin", held.person.email).exit_code == 0
+    assert held.working() == USERS - {"link"}
+
+
+def test_administrator_keeps_what_was_begun_as_one(held, admin, client):
+    """Another change, or the command again, is no promotion."""
+    admin("PUT", role="admin")
+    session = held.person.open_session(client)
+    admin("PUT", role="admin", user_metadata={"x": 1})
+    run_command(client.application, "create-admin", held.person.email)
+    assert session.get("/user").status_code == 200
 
 
 def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(held, admin, database):
@@ -264,6 +284,7 @@ ELSEWHERE = {
     "delete_expired_api_keys": "they ended 30 days ago",
     "remove_grants": "its user removes a grant",
     "change_carriers": "they are from before its session had its level or proof",
+    "end_organization": "an organisation, not what a user holds",
 }
 _END = re.compile(
     r"\bended_at = (?!NULL)|\bend_reason = |\bDELETE FROM (api_keys|oauth_grants|authorization_codes)\b"
@@ -277,4 +298,4 @@ def test_only_the_home_of_ends_ends_anything():
     assert statements - void == ELSEWHERE.keys()
     functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _END.search(path.read_text())}
     # The second ends what goes with its grant or client.
-    assert functions == {"ends.sql", "backchannel_logout.sql", "one_time_tokens.sql", "previous.sql"}
+    assert functions == {"ends.sql", "backchannel_logout.sql", "one_time_tokens.sql"}

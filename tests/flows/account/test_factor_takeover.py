@@ -104,7 +104,10 @@ class TestLinkOfANotice:
         _app, session = set_up(alice.open_session())
         change_email(client, session, outbox)
         token = outbox.last(alice.email, "email_changed").token
-        aged = "UPDATE factors SET verified_at = now() - interval '8 days' WHERE user_id = %s"
+        aged = (
+            "WITH owner AS (SELECT id FROM users WHERE id = %s FOR UPDATE)"
+            "UPDATE factors SET verified_at = now() - interval '8 days' FROM owner WHERE user_id = owner.id"
+        )
         with database.locked("users", alice.id, aged) as lock:
             taken = lock.start(lambda: press(app.test_client(), "undo", token))
         assert (taken.result().status_code, 'name="factor_code"' in taken.result().text) == (403, True)
@@ -163,7 +166,7 @@ class TestLinkOfANotice:
 
     def test_young_recovery_codes_go_and_old_ones_are_a_factor(self, client, alice, outbox, database):
         _app, session = set_up(alice.open_session())
-        codes = session.post("/recovery_codes").json["codes"]
+        codes = session.post("/factors/recovery-codes").json["codes"]
         change_email(client, session, outbox)
         age_factors(database)
         token = outbox.last(alice.email, "email_changed").token
@@ -227,7 +230,7 @@ def test_all_users_need_a_factor_if_the_setting_requires_it(make_app, alice):
 
 def test_copy_of_the_database_holds_no_usable_secret_or_code(alice, database):
     app, session = set_up(alice.open_session())
-    codes = session.post("/recovery_codes").json["codes"]
+    codes = session.post("/factors/recovery-codes").json["codes"]
     names = database.all("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'")
     stored = "".join(
         str(database.all(f"SELECT t::text AS row FROM {table.name} AS t")) for table in names

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sql import schema
+from tests.support import previous_release
 from tests.support.answers import A_SENTENCE, A_TIMESTAMP, A_UUID, assert_error, assert_ok
 from tests.support.factors import set_up
 from tests.support.links import EXPIRED, OTHER_PHONE, PHONE, follow, fragment, hand_in, path, press, type_in
@@ -370,7 +370,7 @@ class TestRemoval:
 def test_taking_back_has_one_home(what, homes):
     """Except for the copies of old factors, which rows without a link keep for seven days."""
     paths = sorted(path for path in SQL.rglob("*.sql") if not path.match("*/migrations/*"))
-    files = [path for path in paths if path.name != schema.PREVIOUS]
+    files = [path for path in paths if path.name != previous_release.FILE]
     found = [
         path
         for path in files

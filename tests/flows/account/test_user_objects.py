@@ -1,12 +1,11 @@
-"""The user object and its copy in user_objects, which nodes of 0.5.2 read; the fixture `database` checks after each
-test that both are the same.
-"""
+"""The user object, which is made of the user, identities and factors when it is read."""
 
 import pytest
 
-from sql import schema
+from tests.support.factors import set_up
 
 IDENTITY = "INSERT INTO identities (user_id, provider, subject, identity_data) VALUES (%(id)s, 'google', 'alice', '{\"sub\": \"alice\"}')"
+PLACE = "SELECT ctid::text, last_sign_in_at FROM user_objects WHERE user_id = %(id)s"
 
 
 @pytest.mark.parametrize(
@@ -35,27 +34,16 @@ def test_user_object_escapes_the_audience(make_app):
     assert answer.json["aud"] == '"}, \\"'
 
 
-class TestUpgrade:
-    """The schema is applied to a database that has the functions of another release."""
-
-    def test_only_missing_or_old_copies_are_written(self, database, database_url, alice, bob, carol, session):
-        before = session.get("/user").json
-        database.run("DELETE FROM user_objects WHERE user_id = %(id)s", id=alice.id)
-        database.run("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", id=carol.id)
-        place = "SELECT ctid::text FROM user_objects WHERE user_id = %(id)s"
-        kept = database.value(place, id=bob.id)
-        database.outdate_functions()
-        schema.apply(database_url)
-        assert session.get("/user").json == before
-        assert database.stale_objects() == []
-        assert database.value(place, id=bob.id) == kept
-
-    def test_upgrade_does_not_block_refreshes(self, database, database_url, alice, session):
-        database.run("UPDATE user_objects SET object = '{}'")
-        database.outdate_functions()
-        lock_row = "SELECT FROM user_objects WHERE user_id = %s FOR UPDATE"
-        with database.locked("user_objects", alice.id, lock_row) as lock:
-            applying = lock.start(lambda: schema.apply(database_url))
-            database.run("SET LOCAL lock_timeout = '2s'; UPDATE sessions SET refreshes = 0")
-        applying.result()
-        assert session.refreshed().get("/user").json["email"] == "alice@example.com"
+def test_nothing_but_a_sign_in_writes_the_place_of_a_user_in_the_order_by_last_sign_in(database, alice):
+    assert database.value("SELECT last_sign_in_at = '-infinity' FROM user_objects")
+    session = alice.sign_in()
+    (signed_in,) = database.all(PLACE, id=alice.id)
+    assert signed_in.last_sign_in_at == database.value("SELECT last_sign_in_at FROM users")
+    assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
+    set_up(session.refreshed())
+    database.run(IDENTITY, id=alice.id)
+    assert database.all(PLACE, id=alice.id) == [signed_in]
+    again = alice.sign_in()
+    (moved,) = database.all(PLACE, id=alice.id)
+    assert moved.last_sign_in_at > signed_in.last_sign_in_at
+    assert again.user["user_metadata"] == {"name": "Alice"}

@@ -7,6 +7,7 @@ import pytest
 
 from auth.core.text.labels import names
 from sql import schema
+from tests.support import previous_release
 from tests.support.answers import A_UUID, assert_error
 from tests.support.audit import FIREFOX, clear_history
 from tests.support.checked_rows import statements_run
@@ -200,7 +201,7 @@ class TestRefusal:
 def test_documentation_lists_exactly_the_recorded_actions():
     root = schema.SCHEMA.parent
     paths = [*(root / "auth").rglob("*.py"), *(root / "sql").glob("*.sql"), *schema.FUNCTIONS.glob("*.sql")]
-    code = " ".join(path.read_text() for path in paths if path.name != schema.PREVIOUS)
+    code = " ".join(path.read_text() for path in paths if path.name != previous_release.FILE)
     quoted = re.findall(r"""["'][{]?([a-z_]+(?:, ?[a-z_]+)*)[}]?["']""", code)
     words = {word for each in quoted for word in each.replace(" ", "").split(",")}
     acts = set(re.findall(r'\brecord\([^\[\]]*?[(,]\s*\["(\w+)"', code))

@@ -162,7 +162,9 @@ def test_event_names_the_origin_or_the_id_of_a_deleted_webhook(tell, database, a
         " 'https://app.example.com/hooks?key=x', '{auth.login}', '') RETURNING id::text"
     )
     clear_history(database)
-    written = "SELECT record_acts('{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}')"
+    written = (
+        "SELECT record_acts_at(now(), '{\"actor\": \"service\"}', %(id)s, 'a', '{}', '{auth.login}', '{}')"
+    )
     database.run(written, id=alice.id)
     event = "event (sign-in) to https://app.example.com "
     assert timeline_texts(tell(alice.id)) == [event + "waiting to be sent"]

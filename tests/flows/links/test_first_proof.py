@@ -233,7 +233,7 @@ def test_only_one_function_proves_an_address():
     proving = {source for source, path in SOURCES.items() if "is_proved=True" in path.read_text()}
     assert proving == {"auth/flows/links/proving.py"}
     functions = {path.name for path in schema.FUNCTIONS.glob("*.sql") if _PROVES.search(path.read_text())}
-    assert functions == {"previous.sql"}
+    assert functions == set()
 
 
 def test_only_one_function_sets_a_password():
@@ -243,4 +243,4 @@ def test_only_one_function_sets_a_password():
     functions = {
         path.name for path in schema.FUNCTIONS.glob("*.sql") if _SETS_PASSWORD.search(path.read_text())
     }
-    assert functions == {"previous.sql"}
+    assert functions == set()

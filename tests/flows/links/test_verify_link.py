@@ -29,6 +29,13 @@ EFFECTS = (
     *("users", "identities", "sessions", "outbox"),
     *("authorization_codes", "known_networks", "one_time_tokens"),
 )
+INCOMPLETE = {
+    "en": "This link is incomplete",
+    "de": "Dieser Link ist unvollständig",
+    "es": "Este enlace está incompleto",
+    "fr": "Ce lien est incomplet",
+    "zh": "此链接不完整",
+}
 CHANGED = {"message": "The new email address is confirmed", "type": "email_change"}
 # In the user agents of programs that preview, check or prefetch links in chats and mails: some of each kind.
 PREVIEWS = ["Twitterbot", "Slurp", "WhatsApp", "SafeLinks", "ms-office"]
@@ -129,10 +136,32 @@ class TestRequestsThatDoNotSpendALink:
 
     @pytest.mark.usefixtures("unspent")
     def test_browser_gets_a_403_page_for_a_dead_link(self, client, message):
-        for type, token in (("magiclink", "x" * 43), ("nonsense", message.token), ("magiclink", "")):
-            response = client.get(path(type, token), headers=BROWSER)
+        for type in ("magiclink", "signup", "recovery", "undo"):
+            response = client.get(path(type, "x" * 43), headers=BROWSER)
             assert (response.status_code, response.mimetype) == (403, "text/html")
             assert message.to not in response.text
+
+    @pytest.mark.usefixtures("unspent")
+    @cases("locale", INCOMPLETE)
+    def test_browser_is_told_that_a_damaged_link_is_incomplete(self, client, message, locale):
+        whole, said = path("magiclink", message.token), INCOMPLETE[locale]
+        damaged = [
+            *(whole.replace("&", "&amp;"), whole.replace("=", "=3D"), whole.replace("&type=magiclink", "")),
+            *(whole[: -len("iclink")], whole.replace("&", "%26"), whole.partition("?")[0], f"{whole}."),
+            *(path("nonsense", message.token), path("magiclink", ""), path("magiclink", message.token[:-1])),
+            *(f"{whole}&type=magiclink", f"{whole}&token=x", whole.replace("type", "ty")),
+        ]
+        for link in damaged:
+            response = client.get(link, headers=BROWSER | {"Accept-Language": locale})
+            assert (response.status_code, response.mimetype) == (400, "text/html"), link
+            assert f"<h1>{said}</h1>" in response.text, link
+            assert "X-Request-Id" not in response.text
+            assert message.to not in response.text
+
+    @pytest.mark.usefixtures("unspent")
+    def test_program_is_told_what_a_damaged_link_lacks(self, client, message):
+        link = path("magiclink", message.token).replace("&", "&amp;")
+        assert_error(client.get(link), 400, "validation_failed", details="type: is required")
 
     @pytest.mark.parametrize(
         ("settings", "spends"),

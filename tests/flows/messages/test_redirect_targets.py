@@ -21,12 +21,13 @@ PUBLIC = {"AUTH_BASE_URL": BASE_URL, "AUTH_SITE_URL": SITE, "AUTH_VERIFY_ON_GET"
 DETAILS = "redirect_to: must be at the origin of AUTH_SITE_URL or on AUTH_REDIRECT_ALLOW_LIST"
 ALLOWED = """
 https://*.preview.example.com/** https://exact.example.com/cb https://query.example.com/cb?x=1
-https://port.example.com:8443/** https://segment.example.com/a/*/b myapp://callback
+https://port.example.com:8443/** https://segment.example.com/a/*/b myapp://callback exp://**
 """
 GOOD = """
 https://app.example.com/welcome?next=/home&x=%2F%2Fevil.example https://app.example.com?@evil.example
 https://pr-7.preview.example.com/a/b/c https://query.example.com/cb?x=1 https://port.example.com:8443/x
 https://segment.example.com/a/anything/b myapp://callback HTTPS://APP.example.com/x?y=%7B1%7d
+exp://192.168.1.5:8081/--/callback
 """
 # Another host, another scheme, a script, userinfo, backslashes, a look-alike host, a port, dots, and no pattern;
 # tests/core/net/test_redirects.py has more of each.

@@ -140,7 +140,7 @@ class TestRegistration:
     def test_token_that_lacks_the_second_step_gains_nothing_by_the_first_passkey(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_MFA_REQUIRED="all").test_client())
         register(session)
-        assert_error(session.post("/recovery_codes"), *LOW)
+        assert_error(session.post("/factors/recovery-codes"), *LOW)
         assert_error(session.get("/sessions"), *LOW)
 
     def test_challenge_is_of_one_session_and_for_one_use(self, client, alice, mallory, laptop, database):
@@ -184,7 +184,7 @@ class TestSignIn:
         "changes",
         [
             *({"origin": "https://evil.example"}, {"is_verified": False}, {"key": Key(ES256)}),
-            *({"user_handle": None}, {"user_handle": bytes(16)}),
+            {"user_handle": bytes(16)},
         ],
     )
     def test_assertion_with_a_foreign_part_is_refused(self, client, authenticator, database, changes):
@@ -193,6 +193,17 @@ class TestSignIn:
         assert_error(response, *FAILED, details=A_SENTENCE)
         assert (database.count("sessions"), database.count("outbox", "kind = 'auth.login'")) == (sessions, 0)
         assert sign_in(client, authenticator)
+
+    def test_passkey_without_its_user_is_named_as_such_whether_or_not_it_is_known(
+        self, client, authenticator, database
+    ):
+        details = "credential: it has no userHandle: ask the browser without allowCredentials"
+        sessions = database.count("sessions")
+        for _ in range(2):
+            response = sign_in_response(client, authenticator, user_handle=None)
+            assert_error(response, *FAILED, details=details)
+            database.run("DELETE FROM factors")
+        assert database.count("sessions") == sessions
 
     def test_unknown_passkey_looks_like_a_wrong_one(
         self, client, authenticator, mallory, database, service_role
@@ -290,9 +301,9 @@ class TestManagement:
         renamed = known | {"friendly_name": "Work laptop"}
         assert_ok(passkey.patch(path, json={"friendly_name": "Work laptop"}), renamed)
         assert passkey.get("/passkeys").json == [renamed]
-        for name in ("", "x" * 121):
+        for name in ("", " ", "\u200d", "\u3164", "a\u202eb", "a\nb", "x" * 121):
             refused = passkey.patch(path, json={"friendly_name": name})
-            limits = "friendly_name: must be 1 to 120 characters"
+            limits = "friendly_name: must be 1 to 120 visible characters"
             assert_error(refused, 400, "validation_failed", details=limits)
 
     def test_user_removes_a_passkey(self, client, alice, authenticator, passkey, known, outbox):

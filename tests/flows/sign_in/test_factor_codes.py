@@ -70,10 +70,10 @@ def app_codes(owner, database):
 def codes(request, app_codes, owner):
     if request.param == "app":
         return app_codes
-    unused = owner[1].post("/recovery_codes").json["codes"]
+    unused = owner[1].post("/factors/recovery-codes").json["codes"]
 
     def send(session, code="00000-00000"):
-        return session.post("/recovery_codes/verify", json={"code": code})
+        return session.post("/factors/recovery-codes/verify", json={"code": code})
 
     return Codes("recovery", 10, send, lambda session: send(session, unused.pop()))
 
@@ -208,12 +208,12 @@ class TestPlaces:
         ("method", "path", "body"),
         [
             ("post", "/factors/{app.id}/verify", {"code": "{code}", "challenge_id": "{challenge}"}),
-            ("post", "/recovery_codes/verify", {"code": "00000-00000"}),
+            ("post", "/factors/recovery-codes/verify", {"code": "00000-00000"}),
             ("put", "/user", CODE | {"password": "Another-Horse-1"}),
             ("put", "/user", CODE | {"email": "new@example.com"}),
             ("post", "/factors", CODE | {"factor_type": "totp"}),
             *(("delete", path, CODE) for path in ("/factors/{app.id}", "/user")),
-            *(("post", path, CODE) for path in ("/reauthenticate", "/recovery_codes")),
+            *(("post", path, CODE) for path in ("/reauthenticate", "/factors/recovery-codes")),
             ("post", "/passkeys/registration/options", CODE),
         ],
     )
@@ -233,14 +233,14 @@ class TestPlaces:
             getattr(session.on(at(network)), method)(path.format(**known), json=sent)
             for network in (ELSEWHERE, HOME)
         ]
-        refused = (429, "mfa_recovery_codes_locked") if path == "/recovery_codes/verify" else REFUSED
+        refused = (429, "mfa_recovery_codes_locked") if path == "/factors/recovery-codes/verify" else REFUSED
         assert_error(answers[0], *refused)
         assert answers[1].json["error_code"] in ("mfa_verification_failed", "reauthentication_not_valid")
 
     @pytest.mark.parametrize("form", ["second-step", "second-step/recovery", "act"])
     def test_page_counts_by_network(self, form, app, carol, alice, at, database):
         codes, session = set_up(carol.sign_in(client=at(HOME)))
-        assert session.post("/recovery_codes").status_code == 200
+        assert session.post("/factors/recovery-codes").status_code == 200
         visitor = Visitor(app).signed_in_as(carol)
         action, fields = form, {"code": codes.wrong_code(), "recovery_code": "00000-00000"}
         if form == "act":

@@ -198,7 +198,7 @@ class TestFactor:
     def owner(self, alice, database):
         """The app of Alice, and a session that has used it 16 minutes ago. She has just signed in."""
         app, session = set_up(alice.open_session())
-        session.post("/recovery_codes")
+        session.post("/factors/recovery-codes")
         self.pass_time(database, 901)
         return app, session
 
@@ -224,9 +224,11 @@ class TestFactor:
             session = raised(session, app)
         else:
             raised(session, app)
-            code = session.post("/recovery_codes").json["codes"][0]
+            code = session.post("/factors/recovery-codes/regenerate").json["codes"][0]
             self.pass_time(database, 901)
-            session = session_of(session.client, session.post("/recovery_codes/verify", json={"code": code}))
+            session = session_of(
+                session.client, session.post("/factors/recovery-codes/verify", json={"code": code})
+            )
         self.pass_time(database, 890)
         assert session.put("/user", json={"phone": PHONE}).status_code == 200
         self.pass_time(database, 11)

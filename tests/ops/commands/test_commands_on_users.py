@@ -98,7 +98,7 @@ def test_groups_of_several_invitations_add_up(run, database):
     run("invite", "dave@example.com")
     assert sorted(groups()) == ["ops", "sales", "staff"]
     refused = run("invite", "dave@example.com", "--groups", f"a,{'x' * 65}", status=2)
-    assert "groups: must be names of at most 64 characters with commas between them" in refused
+    assert "groups: must be names of at most 64 visible characters with commas between them" in refused
 
 
 def test_ban_is_permanent_unless_it_has_an_end_and_can_void_the_password_when_it_is_lifted(run, alice):
@@ -124,9 +124,11 @@ def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_ap
 
 
 def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_told(run, alice, database):
-    _app, session = set_up(alice.open_session(), "Pho\x1b[2Jne")
+    _app, session = set_up(alice.open_session())
+    # As a release before could store it.
+    database.run("UPDATE factors SET friendly_name = E'Pho\\x1b[2Jne'")
     register(session)
-    session.post("/recovery_codes")
+    session.post("/factors/recovery-codes")
     asked = run("remove-factors", alice.email, status=1, input="n\n")
     assert ("Nothing was changed" in asked, "\x1b" in asked + run("show", alice.email)) == (True, False)
     assert database.count("factors") == 2

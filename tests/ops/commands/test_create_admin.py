@@ -123,13 +123,16 @@ def test_without_a_console_no_address_is_printed(make_app):
 
 
 class TestExistingUser:
-    def test_existing_user_becomes_an_administrator_and_keeps_everything_else(
+    def test_existing_user_becomes_an_administrator_who_signs_in_anew_and_keeps_everything_else(
         self, create_admin, client, service_role, alice, bob
     ):
         session = alice.open_session()
         before = session.get("/user").json
         assert outcome(create_admin(alice.email, input="Another-Horse-1\n")) == said(alice.id, alice.email)
-        assert_ok(session.get("/user"), before | {"role": "admin", "updated_at": A_TIMESTAMP})
+        assert_error(session.get("/user"), 401, "session_not_found")
+        changed = {"role": "admin", "updated_at": A_TIMESTAMP, "last_sign_in_at": A_TIMESTAMP}
+        session = alice.open_session()
+        assert_ok(session.get("/user"), before | changed)
         assert session.get("/admin/users").status_code == 200
         assert_error(sign_in(client, alice.email, "Another-Horse-1"), 401, "invalid_credentials")
         assert log_in(client, alice.email).status_code == 200

@@ -181,7 +181,7 @@ class TestObstacles:
 
     def test_factors_and_their_wrong_codes_are_shown(self, explain, alice, database):
         app, session = set_up(alice.open_session(), "Phone")
-        session.post("/recovery_codes")
+        session.post("/factors/recovery-codes")
         assert "factors       totp Phone; 10 recovery codes left" in explain(alice.email)
         database.run("UPDATE known_networks SET passed_at = NULL")
         for _ in range(20):

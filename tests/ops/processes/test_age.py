@@ -1,6 +1,5 @@
-"""The encryption of backups, and the plaintext of those of release 0.2.0."""
+"""The encryption of backups."""
 
-import base64
 import io
 import os
 
@@ -14,12 +13,6 @@ from tests.support.cases import cases
 RECIPIENT, IDENTITY = age.new_identity()
 OTHER_RECIPIENT, OTHER_IDENTITY = age.new_identity()
 CHUNK = 64 * 1024
-PASSPHRASE = "a passphrase"
-BY_RELEASE_0_2_0 = base64.b64decode(
-    "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBWcVZWN3ZaZTNLQlQrWlR2djVFOEN3IDE3Cng1THZoR0JXVmE0Yi9r"
-    "NjFLQ0l6akJoMmw0VVVSeCtYN2RScjBsWExpSmcKLS0tIENCSmtrS25wS1lxSm1rVzhmTGQ4ZWxRVzJ6MU9VQ2xOdVREbHdZ"
-    "MTh4WlEKyh4mCKojaOE0+2qv+80aXHl6yRph2SMo0tuzA3tAoaf9O25q3w=="
-)
 
 
 def encrypt(plaintext, path, *others, piece=50_000):
@@ -59,20 +52,13 @@ def test_truncated_or_changed_file_is_refused(encrypted, at):
     ("key", "error", "reason"),
     [
         (OTHER_IDENTITY, UnusableFile, "No matching keys"),
-        (PASSPHRASE, age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
+        ("a passphrase", age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
         (IDENTITY.strip()[:-1], age.UnusableKey, "no whole key AGE-SECRET-KEY-1"),
     ],
 )
 def test_file_is_not_decrypted_with_another_key(encrypted, key, error, reason):
     with pytest.raises(error, match=reason):
         decrypt(encrypted, key)
-
-
-def test_file_under_the_passphrase_of_release_0_2_0_is_decrypted():
-    assert decrypt(BY_RELEASE_0_2_0, PASSPHRASE) == b"hello"
-    for encrypted, key in ((BY_RELEASE_0_2_0, "another"), (BY_RELEASE_0_2_0[:-1], PASSPHRASE)):
-        with pytest.raises(UnusableFile):
-            decrypt(encrypted, key)
 
 
 class Faulty(io.BytesIO):

@@ -66,7 +66,7 @@ def test_factors_and_passkeys_work_after_export_and_import(export, import_file, 
     factors.enrol(raised, "Unfinished")
     authenticator, _passkey = register(raised)
     sign_in(client, authenticator)
-    raised.post("/recovery_codes", json={})
+    raised.post("/factors/recovery-codes", json={})
     database.run("UPDATE factors SET last_step = last_step + 1000")
     before = database.all(CONTENTS)
     sealed = database.value("SELECT secret FROM factors WHERE verified_at IS NOT NULL AND secret IS NOT NULL")
@@ -84,7 +84,7 @@ def test_factors_and_passkeys_work_after_export_and_import(export, import_file, 
     copied = sign_in_response(client, authenticator, counter=1)
     assert (copied.status_code, copied.json["details"][:35]) == (400, "credential: its counter went down, ")
     assert sign_in(client, authenticator).user["id"] == alice.id
-    assert session.get("/recovery_codes").json["remaining"] == 0
+    assert_error(session.get("/factors/recovery-codes"), 404, "mfa_factor_not_found")
 
     known = database.everything()
     outcome = import_file()

@@ -20,6 +20,8 @@ from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import Session, session_of, sign_in
 
+# The user's sessions began as an administrator's: becoming one ends those from before.
+LONG_AN_ADMINISTRATOR = "UPDATE users SET role = 'admin', admin_since = created_at"
 # The columns that hold the times of a user, by table. Their rows move when time passes.
 _TIMES = {
     "users": (
@@ -51,6 +53,15 @@ UPDATE sessions
                                                      FROM jsonb_each_text(tokens) AS each (used, until)))
                    FROM jsonb_each(echoes) AS newest (counter, tokens))
  WHERE echoes IS NOT NULL
+"""
+_IS_RECENT = """
+SELECT EXISTS (SELECT
+                 FROM identities AS i
+                 JOIN users AS u ON u.id = i.user_id
+                WHERE u.id = %(id)s AND i.provider IN ('email', 'phone')
+                  AND i.identity_data ->> i.provider = %(address)s
+                  AND i.updated_at >= now() - interval '7 days'
+                  AND i.updated_at > u.created_at + interval '1 microsecond')
 """
 _STATE = """
 SELECT u.email, u.phone, u.password_hash,
@@ -116,9 +127,7 @@ class Environment:
 
     def is_recent(self, address: str) -> bool:
         """Whether an address was added in the last seven days, so that a recovery to it removes nothing."""
-        return self.rows.value(
-            "SELECT is_recent_address(%(id)s, %(address)s)", id=self.user_id, address=address
-        )
+        return self.rows.value(_IS_RECENT, id=self.user_id, address=address)
 
     def links(self) -> list[Any]:
         """Return the links of notices that work."""
@@ -328,7 +337,7 @@ class Actor:
 
     def _verify_recovery_code(self, session: Session) -> Any:
         def use(code: str) -> Any:
-            response = session.post("/recovery_codes/verify", json={"code": code})
+            response = session.post("/factors/recovery-codes/verify", json={"code": code})
             if response.status_code == 200:
                 self.codes.remove(code)
             return response
@@ -441,9 +450,11 @@ class Actor:
             self.passkeys.append((response.json["id"], authenticator))
 
     def make_codes(self, session: Session) -> None:
-        response = self.send(session, "POST", "/recovery_codes")
-        if response.status_code == 200:
-            self.codes = response.json["codes"]
+        for path in ("/factors/recovery-codes", "/factors/recovery-codes/regenerate"):
+            response = self.send(session, "POST", path)
+            if response.status_code == 200:
+                self.codes = response.json["codes"]
+                return
 
     def link(self, session: Session, provider: str) -> None:
         self.prove(session)

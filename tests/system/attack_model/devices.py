@@ -29,7 +29,7 @@ SELECT count(*) FROM sessions AS s JOIN oauth_requests AS r ON r.opened_session_
  WHERE s.user_id = %(id)s AND r.created_at = (SELECT max(created_at) FROM oauth_requests)
 """
 _PROVED = """
-SELECT proved_at(s) > now() - interval '15 minutes' FROM sessions AS s
+SELECT greatest(s.created_at, s.reauthenticated_at) > now() - interval '15 minutes' FROM sessions AS s
  WHERE s.user_id = %(id)s AND s.ended_at IS NULL AND s.grant_id IS NULL
  ORDER BY s.created_at DESC LIMIT 1
 """

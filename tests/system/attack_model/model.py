@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.support.links import SITE, type_in
 from tests.support.services import ELSEWHERE, HOME, OFFICE
 from tests.support.users import Session, session_of, sign_in
-from tests.system.attack_model.actors import Actor, Device, Environment
+from tests.system.attack_model.actors import LONG_AN_ADMINISTRATOR, Actor, Device, Environment
 
 # Of a longer run, Hypothesis makes most examples by changing earlier ones: 50 would begin in 16 ways, not 40.
 EXAMPLES = 10
@@ -182,8 +182,7 @@ class Theft(RuleBasedStateMachine):
         if kind == "passkey":
             owner.register_passkey(session)
         if is_admin:
-            change = {"json": {"role": "admin"}, "headers": key}
-            assert device.put(f"/admin/users/{self.environment.user_id}", **change).status_code == 200
+            self.environment.rows.run(LONG_AN_ADMINISTRATOR)
 
     # The owner.
 

@@ -18,7 +18,7 @@ from tests.support.links import hand_in, type_in
 from tests.support.openid import make_client
 from tests.support.services import ELSEWHERE, HOME
 from tests.support.users import Session, session_of, sign_in
-from tests.system.attack_model.actors import Actor, Device, Environment
+from tests.system.attack_model.actors import LONG_AN_ADMINISTRATOR, Actor, Device, Environment
 from tests.system.attack_model.doors import Credential, Doors
 from tests.system.attack_model.invariants import INVARIANTS, assert_opens_all
 from tests.system.attack_model.model import NOTICES
@@ -194,7 +194,7 @@ class Takeover(RuleBasedStateMachine):
         ]:
             assert_opens_all(self, credential)
         if is_admin:
-            self._administer("PUT", f"/admin/users/{self.environment.user_id}", role="admin")
+            self.environment.rows.run(LONG_AN_ADMINISTRATOR)
         self.environment.pass_time(hours=age * 24)
         self._let_thief_learn(knows)
 

@@ -72,7 +72,7 @@ def _wrong_rows(history: History, rows: Rows) -> list[str]:
             person.id = row.id
             if row.identities != 1:
                 wrong.append(f"{person.email} has {row.identities} identities")
-    wrong += [f"the object of {row.email} is stale: {row.object}" for row in rows.stale_objects()]
+    wrong += [f"{row.email} is misplaced in the order by last sign-in" for row in rows.misplaced()]
     wrong += [f"no client signed up as {email}" for email in found if email.startswith("c")]
     wrong += [
         f"mail to {email}, a user that never existed: {kinds}"

@@ -9,7 +9,7 @@ from tests.system.faults import invariants
 SABOTAGE = [
     ("UPDATE users SET user_metadata = '{\"n\": 0}' WHERE id = %(id)s", "and should be"),
     ("DELETE FROM identities WHERE user_id = %(id)s", "has 0 identities"),
-    ("UPDATE user_objects SET object = '{}' WHERE user_id = %(id)s", "is stale"),
+    ("DELETE FROM user_objects WHERE user_id = %(id)s", "is misplaced"),
     ("UPDATE users SET password_hash = '$2b$04$' || repeat('.', 53) WHERE id = %(id)s", "the password: 401"),
     ("UPDATE outbox SET id = gen_random_uuid() WHERE id = (SELECT id FROM outbox LIMIT 1)", "never written"),
 ]

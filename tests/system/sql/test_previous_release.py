@@ -1,5 +1,5 @@
 """Nodes of the previous release serve beside new ones until they are restarted: docs/deployment.md. SQL functions that
-only they call are in sql/functions/previous.sql.
+only they call are in sql/functions/previous.sql, if there are any.
 """
 
 from contextlib import closing
@@ -10,7 +10,31 @@ import pytest
 from sql import load_statements, schema
 from tests.support import oldest_release, previous_release
 from tests.support.databases import new_databases
-from tests.support.previous_release import plan
+from tests.support.previous_release import FILE, HEADER, Release, parts_of, plan
+
+BOTH, BEFORE, NOBODY = (
+    f"CREATE OR REPLACE FUNCTION {name}(x integer = 1) RETURNS integer LANGUAGE sql AS $$ SELECT x $$;\n"
+    for name in ("both", "before", "nobody")
+)
+
+
+def release(text: str, callers: str) -> Release:
+    return Release({"file.sql": list(parts_of(text))}, callers)
+
+
+def test_function_that_only_its_nodes_call_moves_to_the_file_and_one_that_nobody_calls_is_dropped():
+    planned = plan(
+        release(BOTH + BEFORE + NOBODY, "SELECT both()"), release(BOTH + BEFORE, "SELECT both(), before()")
+    )
+    assert planned.files == {"file.sql": BOTH, FILE: HEADER + BEFORE}
+    assert (planned.drops, planned.problems) == (["DROP FUNCTION IF EXISTS nobody(integer);"], [])
+
+
+def test_function_that_its_nodes_call_keeps_its_text():
+    planned = plan(release(BOTH.replace("x $$", "2 $$"), "SELECT both()"), release(BOTH, "SELECT both()"))
+    assert planned.problems == [
+        f"both(integer) has another text than nodes of {previous_release.NAME} need: give the new one a name"
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -194,7 +194,7 @@ def test_release_before_goes_on_with_its_backup_after_an_upgrade(place, files_of
     files.write(key, IDENTITY)
 
     def run_old(*arguments: object) -> None:
-        command = [sys.executable, "-m", "auth.operator.commands", *map(str, arguments)]
+        command = [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)]
         environment = {**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)}
         done = subprocess.run(
             command, cwd=files_of_the_release_before, env=environment, capture_output=True, text=True
@@ -225,6 +225,10 @@ class TestUnusableFile:
         "newer release": (
             lambda head, whole, plaintext: manifested(head, plaintext, schema_version=9999),
             "its schema has version 9999",
+        ),
+        "older release": (
+            lambda head, whole, plaintext: manifested(head, plaintext, release="0.5.2", schema_version=52),
+            "its schema has version 52, from before 0.6.0. Restore it with Latchkey 0.6.1, then upgrade.",
         ),
     }
 

@@ -90,7 +90,7 @@ def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(
         assert before - found == set()
         assert {email for email, at in acknowledged.items() if at > ended + 5} & found == set()
         assert rows.all(_HALF_DONE) == []
-        assert rows.stale_objects() == []
+        assert rows.misplaced() == []
         for email in CHANCE.sample(sorted(before), 10):
             assert sign_in(client, email).status_code == 200
 

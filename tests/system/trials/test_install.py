@@ -286,20 +286,6 @@ def test_migration_without_a_way_back_needs_a_backup_of_the_last_day(machine, wh
     assert f"{__version__} cannot use the schema of {NEXT}. Restore a backup" in output
 
 
-def test_release_is_not_installed_over_gates_unless_told_to(machine, wheels, url):
-    machine.environment["AUTH_GATE"] = "true"
-    status, output = machine.install(wheels["migrating"])
-    said = f"deploy/install: AUTH_GATE is on, and {NEXT} has no gates: their tools let nobody in until oauth2-proxy is in"
-    assert (status, output.splitlines()[-1].startswith(said)) == (1, True), output
-    assert (
-        f"{__version__} is still current. To go on: deploy/install --without-gates {wheels['migrating']}"
-        in output
-    )
-    assert (machine.release(), machine.restarts()) == (__version__, [f"restart latchkey {__version__}"])
-    assert not _has_table(url)
-    assert machine.install("--without-gates", "--without-backup", wheels["migrating"])[0] == 0
-
-
 @pytest.fixture
 def serving(url, wheels) -> Iterator[Machine]:
     """A machine where this release serves."""

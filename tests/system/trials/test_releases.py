@@ -1,6 +1,9 @@
-"""A node of the release before next to one of this release: a rolling upgrade of two nodes."""
+"""A node of the release before next to one of this release: a rolling upgrade of two nodes, and back."""
 
+import json
 import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +13,11 @@ import httpx
 import pytest
 from werkzeug.datastructures import Headers
 
+from auth.core.tokens.refresh_tokens import RefreshTokens
 from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, hand_in, type_in
+from tests.support.processes import CHECKOUT, Service
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import PASSWORD, Person, Session, refresh, register, session_of
@@ -131,10 +136,12 @@ def test_second_factor_and_recovery_code_are_used_at_the_other_node(nodes):
     begun = factors.challenge(session, app)
     verified = factors.verify(move(session, nodes.other), app, app.code(-1), begun)
     session = session_of(nodes.other, verified)
-    codes = session.post("/recovery_codes").json["codes"]
+    codes = session.post("/factors/recovery-codes").json["codes"]
     for begins, ends in ((nodes.one, nodes.other), (nodes.other, nodes.one)):
         session = move(person.sign_in(client=begins), ends)
-        recovered = session_of(ends, session.post("/recovery_codes/verify", json={"code": codes.pop()}))
+        recovered = session_of(
+            ends, session.post("/factors/recovery-codes/verify", json={"code": codes.pop()})
+        )
         assert recovered.claims["aal"] == move(recovered, begins).claims["aal"] == "aal2"
     session = person.sign_in(client=nodes.other)
     begun = factors.challenge(session, app)
@@ -217,3 +224,55 @@ def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turn
     browser.press("sign-out")
     turns.node = nodes.one
     assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
+
+
+_CROWD = """
+INSERT INTO users (email, email_confirmed_at, email_proved, made_by, last_sign_in_at)
+SELECT 'user' || n || '@example.com', now(), true, 'signup', now() - n * interval '1 minute'
+  FROM generate_series(1, 20000) AS n;
+INSERT INTO identities (user_id, provider, subject, identity_data)
+SELECT id, 'email', id, jsonb_build_object('sub', id, 'email', email) FROM users;
+INSERT INTO sessions (user_id, method) SELECT id, 'password' FROM users ORDER BY id LIMIT 400
+"""
+
+
+def refresh_all(client: Any, tokens: Iterable[str]) -> list[str]:
+    """Refresh sessions, and return their next refresh tokens."""
+    with ThreadPoolExecutor(8) as threads:
+        return list(
+            threads.map(lambda token: session_of(client, refresh(client, token)).refresh_token, tokens)
+        )
+
+
+def errors_of(service: Service) -> list[Any]:
+    service.written()
+    lines = [json.loads(line) for line in service.log().splitlines() if line.startswith("{")]
+    assert len(lines) > 400
+    return [line for line in lines if line["level"] not in ("debug", "info")]
+
+
+def test_nobody_is_signed_out_by_a_node_beside_the_other_or_by_either_alone(
+    deployment, files_of_the_release_before
+):
+    settings: Any = {"AUTH_WORKERS": "1"}
+    with deployment.service(directory=files_of_the_release_before, **settings) as before:
+        old, rows = deployment.client(before), deployment.rows()
+        rows.insert_many(_CROWD)
+        make = RefreshTokens([(deployment.state_dir / "secret_key").read_text().strip()]).make
+        tokens = [make(*row) for row in rows.all("SELECT id::text, counter FROM sessions")]
+        with ThreadPoolExecutor(1) as thread:
+            beside = thread.submit(refresh_all, old, tokens)
+            with deployment.service(**settings) as after:
+                new, tokens = deployment.client(after), beside.result()
+                for number, node in enumerate((new, old, new, old)):
+                    tokens = refresh_all(node, tokens)
+                    register(node, ADMIN, f"new{number}@example.com").sign_in()
+                assert errors_of(after) == []
+            assert errors_of(before) == []
+    for release in (files_of_the_release_before, CHECKOUT):
+        with deployment.service(directory=release, **settings) as alone:
+            tokens = refresh_all(deployment.client(alone), tokens)
+            assert errors_of(alone) == []
+    assert rows.count("sessions", "ended_at IS NOT NULL") == 0
+    assert rows.count("sessions", "counter >= 7") == 400
+    assert rows.misplaced() == []

@@ -14,9 +14,6 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 _INJECTED_BY_PLATFORMS = re.compile(
     r"AUTH_((SERVICE_HOST|SERVICE_PORT.*|PORT_.*|NAME|ENV_.*)=.*|PORT=(tcp|udp)://.*)", re.DOTALL
 )
-# Values that 0.5.1 read as false.
-_WITHOUT_GATES = re.compile("AUTH_GATE=(f|false|n|no|off|0)", re.IGNORECASE)
-_GATES = "Gates are removed: put oauth2-proxy in front of each tool, as docs/openid.md says."
 # The message of environs for a missing variable of a provider, and ours.
 _NOT_SET = "Environment variable not set."
 _NEEDED = "Is missing, but other settings of its provider need it. Set it, or unset those."
@@ -58,9 +55,8 @@ def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tupl
     for name in sorted(set(environment) - set(known.values())):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
-        line = f"{name}={environment[name]}"
-        if not (_INJECTED_BY_PLATFORMS.fullmatch(line) or _WITHOUT_GATES.fullmatch(line)):
+        if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
             nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
             hint = f"Did you mean {known[nearest[0]]}?" if nearest else "Correct its name, or remove it."
-            lines.append(f"{name} is not a setting. {_GATES if name == 'AUTH_GATE' else hint}")
+            lines.append(f"{name} is not a setting. {hint}")
     return tuple(lines)

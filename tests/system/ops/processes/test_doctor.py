@@ -20,6 +20,7 @@ from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination
 from auth.ops.doctor.examination import CHECKS, examine
 from sql import pool
+from tests.support.admin_keys import make_admin_key
 from tests.support.cases import cases
 from tests.support.commands import run_command, run_with_settings
 from tests.support.contract import OPENAPI
@@ -59,6 +60,22 @@ class TestHealthyService:
         page = (OPENAPI.parent / "docs" / "doctor.md").read_text()
         named = re.findall(r"^- `([a-z-]+)`: ", page, re.MULTILINE)
         assert named == ["settings", *(check.name for check in CHECKS)]
+
+
+def test_administrative_keys_that_nobody_uses_are_named(look, parts, database):
+    for name in ("billing", "support", "new"):
+        make_admin_key(parts, "users:read", name=name)
+    assert look("admin-keys") is None
+    database.run(
+        "UPDATE admin_keys SET created_at = now() - interval '91 days',"
+        " last_used_on = CASE name WHEN 'support' THEN CURRENT_DATE - 89 WHEN 'billing' THEN CURRENT_DATE - 92 END"
+        " WHERE name <> 'new'"
+    )
+    assert look("admin-keys") == "End each by: latchkey keys end NAME"
+    database.run("UPDATE admin_keys SET last_used_on = CURRENT_DATE WHERE name = 'billing'")
+    assert look("admin-keys") is None
+    database.run("UPDATE admin_keys SET last_used_on = NULL WHERE name = 'support'")
+    assert look("admin-keys") is not None
 
 
 class TestCommand:

@@ -124,9 +124,6 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
         fcntl.flock(service, fcntl.LOCK_EX)
         taken = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
         assert running.given(tmp_path) == taken
-        # That of 0.5.2.
-        path.write_text(json.dumps({"settings": settings, "pid": 1, "dotenv": str(tmp_path / ".env")}))
-        assert running.given(tmp_path) == {"AUTH_BRAND_NAME": "Changed", "AUTH_TWILIO_AUTH_TOKEN": "s3cret"}
 
 
 def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_what_a_command_asks_for(

@@ -113,7 +113,7 @@ SETTINGS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("test-settings", "Set AUTH_RATE_LIMITS_ENABLED=true.", PUBLIC | {"rate_limits_enabled": False}, LIMITED),
     ("test-settings", "Set AUTH_RATE_LIMIT_STORAGE=", LIMITED | {"rate_limit_storage": "memory://"}, LIMITED),
-    ("connections", "Set AUTH_WORKERS=31, or raise the limit", {"workers": 64}, {"workers": 31}),
+    ("connections", "Set AUTH_WORKERS=3", {"workers": 64}, {"workers": 29}),
     (
         "encryption",
         ENCRYPT,

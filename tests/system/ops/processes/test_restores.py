@@ -19,6 +19,7 @@ from auth.ops.backups.archive import BackupError
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import progress_of
 from sql import queries
+from tests.support.admin_keys import make_admin_key
 from tests.support.cases import cases
 from tests.support.processes import wait_until
 
@@ -94,7 +95,7 @@ def test_role_without_the_right_to_create_databases_restores_into_an_empty_one(
     url, restore, directory, parts, database
 ):
     as_role = f"{url}{'&' if '?' in url else '?'}options=-c%20role%3D{TARGET}"
-    assert restore(as_role) is None
+    assert restore(as_role).former is None
     assert query(url, "SELECT email FROM users") == [("alice@example.com",)]
     # Else the doctor would be content with the backup of another machine.
     assert query(url, "SELECT task FROM last_done") == [("counts",)]
@@ -154,6 +155,18 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
     assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
 
 
+def test_administrative_keys_that_work_again_are_named(request, url, directory, parts, database):
+    """All of them, where nobody knows which have ended."""
+    for name in ("billing", "support"):
+        make_admin_key(parts, "users:read", name=name)
+    restore = request.getfixturevalue("restore")
+    assert restore(url).admin_keys == ["billing", "support"]
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM admin_keys WHERE name = 'billing'")
+    assert restore(url).admin_keys == ["billing"]
+    assert restore(url).admin_keys == []
+
+
 def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
     restore(url)  # an empty database is not kept
     for name, secret in SECRETS.items():
@@ -184,9 +197,9 @@ def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
 def test_commands_of_the_shell_in_a_dump_are_not_run(url, backup, tmp_path, beginning, reason):
     manifest = archive.verify(backup, IDENTITY, lambda _: None)
     dump = f"{beginning}\\! touch {tmp_path}/ran\n"
-    plaintext = archive.plaintext(manifest, [dump.encode()], lambda _: None)
+    plain = archive.plaintext(manifest, [dump.encode()], lambda _: None)
     with pytest.raises(BackupError, match=reason):
-        restores.fill(url, plaintext, restores.Options())
+        restores.fill(url, *archive.parse(plain), restores.Options())
     assert not (tmp_path / "ran").exists()
 
 

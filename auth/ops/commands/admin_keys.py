@@ -1,0 +1,90 @@
+"""`latchkey keys create` and `end`: administrative keys."""
+
+import click
+
+from auth.cli import NumberRange, Unusable, acting, json_option, printable, show
+from auth.core import promises
+from auth.flows.admin import admin_keys
+from auth.flows.admin.admin_keys import SCOPES
+from auth.web import fields
+from auth.web.input import check
+from auth.web.schemas import Input
+from sql import queries
+
+_LONGEST = 3650
+_NewKey = Input.of(name=fields.Name(required=True))
+
+
+@click.command("create", short_help="Create an administrative key, and print it once.")
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(SCOPES),
+    multiple=True,
+    required=True,
+    help="What the key opens. Repeat it for each scope.",
+)
+@click.option(
+    "--days",
+    type=NumberRange(1, _LONGEST),
+    metavar="DAYS",
+    help="End the key after DAYS days. It works until then, or without end.",
+)
+@json_option
+def create(name: str, scopes: tuple[str, ...], days: int | None) -> None:
+    """Create a key that opens the administrative operations of its scopes, for the program NAME.
+
+    docs/api-keys.md lists the operations of each scope. The audit log names the key.
+
+    \b
+    Example: latchkey keys create billing --scope users:read --days 90
+    """
+    with acting() as asked:
+        named: str = check(_NewKey, {"name": name.strip()})["name"]
+        chosen = [scope for scope in SCOPES if scope in scopes]
+        id, key = admin_keys.create(asked, named, chosen, days * promises.DAY if days else None)
+    show({"id": id, "name": named, "scopes": chosen, "key": key}, key)
+
+
+@click.command("end", short_help="End an administrative key.")
+@click.argument("name", metavar="NAME|KEY_ID")
+@json_option
+def end(name: str) -> None:
+    """End an administrative key. Programs that use it lose their access at once.
+
+    \b
+    Example: latchkey keys end billing
+    """
+    with acting() as asked:
+        known = next((key for key in admin_keys.listed(asked) if name in (key.name, key.id)), None)
+        if known is None:
+            raise Unusable(
+                f"No administrative key is called {printable(name)}. Find it by: latchkey keys list"
+            )
+        admin_keys.end(asked, known.id)
+    show({"id": known.id, "name": known.name}, printable(f"{known.name} is ended."))
+
+
+def show_all() -> None:
+    """Print the administrative keys."""
+    with acting() as asked:
+        for key in admin_keys.listed(asked):
+            _show(key)
+
+
+def _show(key: "queries.ListAdminKeys") -> None:
+    state = "expired" if key.expires_at and key.expires_at <= key.now else "in use"
+    until = key.expires_at.date().isoformat() if key.expires_at else None
+    ends = f", until {until}" if until else ""
+    used = f"last used {key.last_used_on}" if key.last_used_on else "never used"
+    # The members of every key, then its own.
+    known: dict[str, object] = {"kind": "admin", "id": key.id, "state": state, "active_from": None}
+    known |= {"needed_by": [], "place": "database", "name": key.name, "scopes": key.scopes}
+    known |= {"expires_at": until, "last_used_on": key.last_used_on}
+    show(
+        known, printable(f"{'admin':<13}{key.name}  {state}{ends}, {' '.join(key.scopes)}, {used} (database)")
+    )
+
+
+COMMANDS = (create, end)

@@ -1,1 +1,0 @@
-ALTER TABLE sessions ADD COLUMN factor_proved_at timestamptz;

@@ -1,1 +1,0 @@
-ALTER TABLE authorization_codes ADD COLUMN authenticated_at timestamptz;

@@ -1,1 +1,0 @@
-ALTER TABLE sessions ADD COLUMN first_passkey_at timestamptz;

@@ -1,1 +1,0 @@
-ALTER TABLE sessions ADD COLUMN used_counter bigint, ADD COLUMN successor_counter bigint;

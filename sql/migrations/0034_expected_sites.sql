@@ -1,1 +1,0 @@
-ALTER TABLE browser_sessions ADD COLUMN site_expected_until timestamptz;

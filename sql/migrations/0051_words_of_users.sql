@@ -1,2 +1,0 @@
--- users_names has its place.
-DROP INDEX IF EXISTS users_words;

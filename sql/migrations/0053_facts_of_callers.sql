@@ -1,3 +1,0 @@
--- Usable from 0052
--- Only functions are new.
-SELECT;

@@ -1,0 +1,160 @@
+"""Who belongs to an organisation, and who may say so (rules 46 to 49), a sentence and an example each."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from auth.rules import organizations
+from auth.rules.organizations import Membership
+from tests.rules.facts import ALICE, ANONYMOUS, DAY, NOW, UNUSED
+from tests.support.cases import cases
+
+ACME = Membership(id="acme", role="admin")
+SECURE = Membership(id="secure", role="owner", level="aal2")
+FEDERATED = Membership(id="federated", role="member", providers=["sso:1"])
+PROVED = replace(ALICE, email_proved=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invitation:
+    email: str = "alice@example.com"
+    role: str = "member"
+    expires_at: datetime = NOW + DAY
+    ended_at: datetime | None = None
+
+
+@cases(
+    ("sentence", "aal", "providers", "roles"),
+    [
+        ("A token says what counts in its session.", "aal1", [], {"acme": "admin"}),
+        ("With the level that the organisation requires.", "aal2", [], {"acme": "admin", "secure": "owner"}),
+        ("Or with its provider.", "aal1", ["sso:1"], {"acme": "admin", "federated": "member"}),
+        ("No other one will do.", "aal1", ["sso:2", "google"], {"acme": "admin"}),
+        ("A session that lacks a step has none.", "aal0", [], {}),
+    ],
+)
+def test_membership_counts(sentence, aal, providers, roles):
+    assert organizations.roles_in_token([ACME, SECURE, FEDERATED], aal, providers) == roles
+
+
+@cases(
+    ("sentence", "actor", "before", "after", "owners", "is_self", "refusal"),
+    [
+        ("Owners manage all.", "owner", "admin", "owner", 0, False, None),
+        ("Admins those below them.", "admin", "member", "billing", 1, False, None),
+        ("They raise nobody to their own rank.", "admin", "member", "admin", 1, False, "organization"),
+        ("They remove no admin.", "admin", "admin", None, 1, False, "organization"),
+        ("Nor an owner.", "admin", "owner", None, 1, False, "organization"),
+        ("Members manage nobody.", "member", "member", None, 1, False, "organization"),
+        ("Everybody may leave.", "member", "member", None, 1, True, None),
+        ("And nobody may raise himself.", "admin", "admin", "owner", 1, True, "organization"),
+        ("The last owner stays.", "owner", "owner", None, 0, True, "last_owner"),
+        ("And keeps the role.", "owner", "owner", "member", 0, True, "last_owner"),
+        ("One of two may go.", "owner", "owner", None, 1, True, None),
+    ],
+)
+def test_role_is_changed(sentence, actor, before, after, owners, is_self, refusal):
+    found = organizations.refusal_of_change(actor, before, after, owners, is_self=is_self)
+    assert (found and found.partition(".")[0]) == refusal
+
+
+@cases(
+    ("before", "after", "loses"),
+    [
+        ("admin", "member", True),
+        ("owner", "admin", True),
+        ("admin", None, True),
+        ("admin", "owner", False),
+        ("member", "billing", False),
+        ("member", None, False),
+    ],
+)
+def test_lowered_membership_takes_its_invitations(before, after, loses):
+    assert organizations.loses_invitations(before, after) is loses
+
+
+@cases(
+    ("sentence", "actor", "before", "after", "open_ones", "refusal"),
+    [
+        ("Admins invite.", "admin", None, "member", 0, None),
+        ("But nobody of their own rank.", "admin", None, "admin", 0, "organization"),
+        ("Nor do they lower an owner's invitation.", "admin", "owner", "member", 0, "organization"),
+        ("Who lost the role invites nobody.", "", None, "member", 0, "organization"),
+        ("A hundred are open at most.", "owner", None, "member", 100, "too_many_invitations"),
+        ("One of them may be sent again.", "owner", "member", "admin", 100, None),
+        ("An operator has no role.", None, "owner", "member", 0, None),
+    ],
+)
+def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
+    found = organizations.refusal_of_invitation(actor, before, after, open_ones)
+    assert (found and found.partition(".")[0]) == refusal
+
+
+@cases(
+    ("sentence", "person", "invitation", "memberships", "is_member", "refusal"),
+    [
+        ("Who has proved the address joins.", PROVED, Invitation(), 49, False, None),
+        (
+            "A stranger does not.",
+            PROVED,
+            Invitation(email="bob@example.com"),
+            0,
+            False,
+            "invitation_not_found",
+        ),
+        (
+            "Nor who only typed it.",
+            replace(ALICE, email_proved=False),
+            Invitation(),
+            0,
+            False,
+            "invitation_not_found",
+        ),
+        ("It ends at its moment.", PROVED, Invitation(expires_at=NOW), 0, False, "invitation_not_found"),
+        ("And with its organisation.", PROVED, Invitation(ended_at=NOW), 0, False, "invitation_not_found"),
+        ("There must be one.", PROVED, None, 0, False, "invitation_not_found"),
+        ("A user is in fifty.", PROVED, Invitation(), 50, False, "too_many_memberships"),
+        ("A member may press again.", PROVED, Invitation(), 50, True, None),
+    ],
+)
+def test_invitation_is_accepted(sentence, person, invitation, memberships, is_member, refusal):
+    found = organizations.refusal_of_acceptance(person, invitation, memberships, is_member=is_member)
+    assert found == refusal
+
+
+@cases(
+    ("person", "founded", "memberships", "refusal"),
+    [
+        (PROVED, 4, 49, None),
+        (replace(ALICE, email_proved=False), 0, 0, "email_not_confirmed"),
+        (PROVED, 5, 5, "too_many_organizations"),
+        (PROVED, 0, 50, "too_many_memberships"),
+    ],
+)
+def test_organisation_is_founded(person, founded, memberships, refusal):
+    assert organizations.refusal_of_founder(person, founded, memberships) == refusal
+
+
+@cases(
+    ("person", "may"),
+    [
+        (PROVED, True),
+        (replace(UNUSED, made_by="administrator"), True),
+        (UNUSED, False),
+        (replace(ANONYMOUS, email_proved=False), False),
+    ],
+)
+def test_user_whom_a_stranger_may_have_made_is_not_added(person, may):
+    assert organizations.may_be_added(person) is may
+
+
+@cases(
+    ("role", "members", "owners", "done"),
+    [
+        ("member", 2, 1, "leave"),
+        ("owner", 3, 1, "leave"),
+        ("owner", 2, 0, "refuse"),
+        ("owner", 1, 0, "end"),
+    ],
+)
+def test_deletion_of_a_user_in_an_organisation(role, members, owners, done):
+    assert organizations.what_deletion_does(role, members, owners) == done

@@ -1,9 +1,0 @@
-"""Times that stand in several places."""
-
-from auth.core import promises
-from auth.rules import policy
-
-
-def test_age_of_what_is_recent_is_the_lifetime_of_the_links_of_notices(database):
-    recent = database.value("SELECT extract(epoch FROM recent_age())")
-    assert recent == policy.RECENT_AGE.total_seconds() == promises.UNDO_LIFETIME

@@ -1,0 +1,97 @@
+"""Writes with an empty search path, as those of pg_restore and of careful operators, in any schema."""
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg2
+import pytest
+from psycopg2 import sql as composed
+
+from auth.ops.processes import embedded_postgres
+from sql import schema
+from tests.support.databases import as_role, run
+
+# What only older nodes use, and the next release drops.
+PREVIOUS = """
+DROP TRIGGER IF EXISTS users_object ON users;
+DROP TRIGGER IF EXISTS identities_object ON identities;
+DROP TRIGGER IF EXISTS factors_object ON factors;
+"""
+USER, CLIENT, GRANT = (str(uuid.uuid4()) for _ in range(3))
+ROWS = f"""
+INSERT INTO users (id, email, made_by) VALUES ('{USER}', 'alice@example.com', 'signup');
+INSERT INTO users (made_by) VALUES ('anonymous');
+INSERT INTO identities (user_id, provider, subject, identity_data)
+VALUES ('{USER}', 'email', '{USER}', '{{"sub": "{USER}", "email": "alice@example.com"}}');
+INSERT INTO factors (id, user_id, factor_type, secret, verified_at)
+VALUES (gen_random_uuid(), '{USER}', 'totp', '', now());
+INSERT INTO oauth_clients (id, token_endpoint_auth_method, redirect_uris, grant_types, backchannel_logout_uri)
+VALUES ('{CLIENT}', 'none', '{{https://wiki.example.com}}', '{{authorization_code}}', 'https://wiki.example.com/logout');
+INSERT INTO oauth_grants (id, user_id, client_id, scopes) VALUES ('{GRANT}', '{USER}', '{CLIENT}', '{{openid}}');
+INSERT INTO sessions (user_id, method, ip, grant_id, scopes)
+SELECT '{USER}', 'password', '192.0.2.1', '{GRANT}', '{{openid}}' FROM generate_series(1, 3);
+INSERT INTO outbox (id, channel, kind, recipient) VALUES (gen_random_uuid(), 'email', 'magiclink', 'a@example.com');
+"""
+# Each fires triggers. The schema is named as pg_dump names it.
+WRITES = """
+UPDATE {schema}.users SET email_confirmed_at = pg_catalog.now() WHERE made_by = 'anonymous';
+UPDATE {schema}.sessions SET ended_at = pg_catalog.now(), end_reason = 'ended_by_admin'
+ WHERE id = (SELECT s.id FROM {schema}.sessions AS s LIMIT 1);
+DELETE FROM {schema}.factors;
+DELETE FROM {schema}.users;
+DELETE FROM {schema}.oauth_clients;
+"""
+
+
+@pytest.fixture(params=["public", "Own schema"])
+def place(request, new_database, database) -> Iterator[tuple[str, str]]:
+    """The name of a schema, and the URL of a role that looks there."""
+    whole, name = new_database(), f"looks_{uuid.uuid4().hex}"
+    run(whole, f"CREATE ROLE {name} LOGIN SUPERUSER PASSWORD 'own'")
+    run(whole, f'ALTER ROLE {name} SET search_path = "{request.param}"')
+    run(whole, f'CREATE SCHEMA IF NOT EXISTS "{request.param}"')
+    url = as_role(whole, name, password="own")
+    schema.apply(url)
+    run(url, PREVIOUS)
+    yield request.param, url
+    run(whole, f"REASSIGN OWNED BY {name} TO current_user; DROP ROLE {name}")
+
+
+def test_triggers_of_an_operators_writes_find_their_tables(place):
+    name, url = place
+    run(url, ROWS)
+    with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("SET search_path = ''")
+        cursor.execute(composed.SQL(WRITES).format(schema=composed.Identifier(name)))
+    written = run(url, "SELECT channel, variables ->> 'client_id' FROM outbox WHERE channel = 'logout'")
+    # One for each session: an ended one, and those of a deleted user.
+    assert written == [("logout", CLIENT)] * 3
+
+
+def test_data_is_restored_by_pg_restore(place, new_database, tmp_path):
+    name, url = place
+    run(url, ROWS)
+    programs = embedded_postgres.find_programs()
+    file, tables = (
+        tmp_path / "data",
+        ("users", "identities", "factors", "oauth_clients", "oauth_grants", "sessions", "outbox"),
+    )
+    counts = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables)
+    before = run(url, counts)
+    chosen = [f'--table="{name}".{table}' for table in tables]
+    subprocess.run(
+        [
+            str(programs / "pg_dump"),
+            "--data-only",
+            "--format=custom",
+            f"--file={file}",
+            *chosen,
+            url,
+        ],
+        check=True,
+    )
+    run(url, "DELETE FROM users; DELETE FROM oauth_clients; DELETE FROM outbox")
+    subprocess.run([str(programs / "pg_restore"), "--exit-on-error", f"--dbname={url}", file], check=True)
+    assert run(url, counts) == before

@@ -1,0 +1,78 @@
+"""Names that people, applications and providers have: one idea of what a name is at every door."""
+
+from typing import Any
+
+import pytest
+
+from auth.core import typed
+from tests.support.api_keys import ROUTE as API_KEYS
+from tests.support.cases import cases
+from tests.support.passkeys import register
+
+PERSIAN, SINHALA, EMOJI = "می\u200cشود", "ශ්\u200dරී ලංකා", "👩\u200d💻"
+NAMES = {
+    **{name: name for name in ("Ada", "O’Brien-Łuk", "李小龍", PERSIAN, SINHALA, EMOJI, "❤\ufe0f")},
+    **{"Ada\xa0Lovelace": "Ada Lovelace", " Ada\u3000": "Ada", "\u2009A B\u202f": "A B"},
+}
+HIDING = [
+    f"A{char}B" for char in "\0\n\t\x1b\x7f\x85\xad\u200b\u200e\u200f\u202a\u202e\u2028\u2066\u2069\ufeff"
+]
+HIDING += [f"A{char}B" for char in "\u061c\u180e\ue000\U000e0041"]
+BLANK = [" ", "\xa0", "\u3000 ", "\u200c", "\u200d \u200d", "\u2800", "\u3164", "\u115f\u1160", "\uffa0"]
+
+
+@cases(("name", "kept"), NAMES.items())
+def test_letters_of_all_scripts_are_kept_and_spaces_are_plain(name, kept):
+    assert typed.name(name, 20) == kept
+
+
+@cases("name", ["", *HIDING, *BLANK, "x" * 21, None, 1, ["Ada"], "A\ud800"])
+def test_what_hides_or_reorders_letters_or_is_blank_is_no_name(name):
+    assert typed.name(name, 20) is None
+
+
+@pytest.fixture
+def doors(make_app, alice, service_role) -> Any:
+    """Ways to give a name: each returns the response, and the name in it."""
+    client = make_app(AUTH_API_KEYS="true", AUTH_SSO="true").test_client()
+    session = alice.open_session(client)
+    _, passkey = register(session)
+    of_client = {"redirect_uris": ["https://app.example.com/cb"]}
+    factor = {"factor_type": "totp"}
+
+    def named(member: str, response: Any) -> tuple[Any, Any]:
+        return response, response.json.get(member)
+
+    return {
+        "friendly_name of a passkey": lambda name: named(
+            "friendly_name", session.patch(f"/passkeys/{passkey['id']}", json={"friendly_name": name})
+        ),
+        "friendly_name of a factor": lambda name: named(
+            "friendly_name", session.prepared().post("/factors", json=factor | {"friendly_name": name})
+        ),
+        "name of a key": lambda name: named("name", session.prepared().post(API_KEYS, json={"name": name})),
+        "client_name": lambda name: named(
+            "client_name",
+            client.post("/admin/oauth/clients", json=of_client | {"client_name": name}, headers=service_role),
+        ),
+    }
+
+
+MOST = {
+    "friendly_name of a passkey": 120,
+    "friendly_name of a factor": 256,
+    "name of a key": 80,
+    "client_name": 1024,
+}
+MAY_BE_EMPTY = ("friendly_name of a factor", "client_name")
+
+
+@pytest.mark.parametrize("door", MOST)
+def test_each_door_takes_the_same_names(doors, door):
+    for name, kept in NAMES.items():
+        response, shown = doors[door](name)
+        assert (response.status_code in (200, 201), shown) == (True, kept), response.json
+    for name in HIDING[1:] + (BLANK[3:] if door in MAY_BE_EMPTY else BLANK):
+        response, _ = doors[door](name)
+        said = f"{door.partition(' ')[0]}: must be 1 to {MOST[door]} visible characters"
+        assert (response.status_code, response.json.get("details") or response.json["msg"]) == (400, said)
