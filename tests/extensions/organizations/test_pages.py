@@ -301,7 +301,7 @@ class TestSecondStep:
         join(bob, acme)
         shown = words(browse(alice).visit(PATH))
         assert shown.count("no second step") == 2
-        app, session = set_up(owner)
+        app, _session = set_up(owner)
         visitor = browse(alice)
         visitor.visit(f"{PATH}/requirement")
         database.run("UPDATE factors SET last_step = NULL")
