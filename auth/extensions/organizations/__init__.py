@@ -10,6 +10,9 @@ from auth.extensions import Extension
 class Organizations(Extension):
     api = ("routes",)
     pages = ("pages",)
+    sections = ("console",)
+    navigation = ((37, "console/organizations", "Organizations"),)
+    command = "organizations"
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         slug = "organizations/[a-z0-9-]{1,63}"
@@ -19,6 +22,11 @@ class Organizations(Extension):
         from auth.extensions.organizations import pages
 
         return {"organizations": pages.shown_memberships()}
+
+    def user_tabs(self, user_id: str) -> Mapping[str, Any]:
+        from auth.extensions.organizations import console
+
+        return {"organizations": console.memberships_of(user_id)}
 
     def data(self) -> Mapping[str, Any]:
         from auth.extensions.organizations import acts

@@ -88,9 +88,12 @@ def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
 # Acts on an organisation.
 
 
-def create(asked: Asked, body: JsonObject) -> str:
-    """Create an organisation, and return its object. The caller owns it; an operator may name an owner."""
-    id, slug = str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
+def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
+    """Create an organisation, and return its object. The caller owns it; an operator may name an owner.
+
+    `id` is that of an imported one.
+    """
+    id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
     if slug in _RESERVED or is_uuid(slug):
         raise ApiError("slug_exists")
     owner_id = body.get("owner") if is_operator(asked) else asked.caller.user_id
@@ -164,8 +167,13 @@ def end(asked: Asked, name: str, body: JsonObject) -> None:
 # Acts on members.
 
 
-def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject) -> JsonObject:
-    """Change the role of a member; an operator also adds one. Return the member."""
+def set_role(
+    asked: Asked, name: str, user_id: str, role: str, body: JsonObject, *, tells: bool = True
+) -> JsonObject:
+    """Change the role of a member; an operator also adds one. Return the member.
+
+    `tells` the other owners of a new one.
+    """
     seen = see(asked, name)
     is_raise = not is_operator(asked) and role in (OWNER, ADMIN)
     with _on(asked, seen, user_id, body=body if is_raise else None) as (act, known, caller):
@@ -187,7 +195,7 @@ def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject)
                 queries.withdraw_invitations_by(act, user_id=user_id, organization_id=known.id)
             changed = {"id": user_id, "email": member.email, "role": role}
             record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
-        if role == OWNER and known.role != OWNER:
+        if tells and role == OWNER and known.role != OWNER:
             _tell_owners(asked, act, known, caller, "organization_owner_added", but=user_id)
     return {"user_id": user_id, "role": role}
 
