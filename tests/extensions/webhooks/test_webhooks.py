@@ -1,6 +1,7 @@
 """/admin/webhooks: registering webhooks and looking at their deliveries."""
 
 import itertools
+from auth.core.net.webhook_urls import EVENTS
 from typing import Any
 
 from auth.core import promises
@@ -13,7 +14,7 @@ from tests.support.hooks import verified
 URL = "https://192.0.1.1/hooks"
 A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")
 AN_EVENT_ID = Like("the id of an event", r"msg_[0-9a-f-]{36}")
-ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
+ALL = [*EVENTS]
 
 
 def webhook(**changes):
