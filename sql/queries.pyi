@@ -1059,6 +1059,8 @@ class LockAdministrators(NamedTuple):
 
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
 
+def hold_session(on: Runner, /, *, session_id: str | None) -> int: ...
+
 class LockSession(NamedTuple):
     session_id: str
     user_id: str
