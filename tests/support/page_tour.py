@@ -153,6 +153,8 @@ def links(page_client: PageClient) -> None:
     for kind in ("magiclink", "recovery", "invite", "email_change", "undo"):
         page_client.visit(path(kind, "x" * 43))
         page_client.shows(f"dead link, {kind}", "There are three possible reasons")
+    page_client.visit(path("magiclink", "x" * 42))
+    page_client.shows("incomplete link", "Copy all of it from the message")
     alice = page_client.person()
     for kind, url in (("magiclink", "/magiclink"), ("recovery", "/recover")):
         page_client.client.post(url, json={"email": ALICE})
@@ -246,7 +248,7 @@ def account(page_client: PageClient) -> None:
     page_client.visit("/account/name")
     page_client.shows("name", "Your name")
     page_client.press("account/name", name="n" * 81)
-    page_client.shows("name, too long", "Use at most 80 characters.")
+    page_client.shows("name, too long", "Use 1 to 80 visible characters.")
     page_client.press("account/name", name="Alice Liddell")
     page_client.visit("/account/email")
     page_client.shows("email", "New email address")
