@@ -98,7 +98,7 @@ def test_groups_of_several_invitations_add_up(run, database):
     run("invite", "dave@example.com")
     assert sorted(groups()) == ["ops", "sales", "staff"]
     refused = run("invite", "dave@example.com", "--groups", f"a,{'x' * 65}", status=2)
-    assert "groups: must be names of at most 64 characters with commas between them" in refused
+    assert "groups: must be names of at most 64 visible characters with commas between them" in refused
 
 
 def test_ban_is_permanent_unless_it_has_an_end_and_can_void_the_password_when_it_is_lifted(run, alice):
@@ -124,7 +124,9 @@ def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_ap
 
 
 def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_told(run, alice, database):
-    _app, session = set_up(alice.open_session(), "Pho\x1b[2Jne")
+    _app, session = set_up(alice.open_session())
+    # As releases before 0.7.0 stored it.
+    database.run("UPDATE factors SET friendly_name = %(name)s", name="Pho\x1b[2Jne")
     register(session)
     session.post("/recovery_codes")
     asked = run("remove-factors", alice.email, status=1, input="n\n")
