@@ -19,6 +19,9 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 -- name: lock_administrators() -> row
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
 
+-- name: hold_session(session_id uuid)
+SELECT FROM sessions WHERE id = :session_id FOR NO KEY UPDATE;
+
 -- name: lock_session(session_id uuid, ip inet, user_agent text, audience text)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?)

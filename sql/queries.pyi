@@ -957,7 +957,7 @@ class CountUsersOfProvider(NamedTuple):
 
 def count_users_of_provider(on: Runner, /, *, id: str | None) -> CountUsersOfProvider: ...
 
-def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
+def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason: str | None) -> int: ...
 
 class SelectClosedEntrance(NamedTuple):
     identifier: str
@@ -1104,6 +1104,8 @@ class LockAdministrators(NamedTuple):
     locked: bool
 
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
+
+def hold_session(on: Runner, /, *, session_id: str | None) -> int: ...
 
 class LockSession(NamedTuple):
     session_id: str

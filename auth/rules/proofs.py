@@ -29,6 +29,12 @@ Kind = Literal[
 # What the request itself brought: the code of an app, one from the user's mailbox, another proof, or `begun`
 # if an earlier request of the change brought the proof.
 Proof = Literal["factor", "code", "proof", "begun"]
+_IN_ORDER: tuple[Refusal, ...] = (
+    "insufficient_aal",
+    "mfa.reauthentication_needed",
+    "code.reauthentication_needed",
+    "reauthentication_needed",
+)
 # A passkey cannot be sent with the change, so a proof by a factor counts for five minutes at least.
 _LEAST_AGE_OF_FACTOR = timedelta(minutes=5)
 # How long a mailed recovery is the proof for its new password, also with AUTH_REAUTHENTICATION_AGE=always.
@@ -80,9 +86,9 @@ def refusal_of_changes(
     proof: Proof | None,
     policy: Policy,
 ) -> Refusal | None:
-    """The first refusal by its name: `insufficient_aal` before `reauthentication_needed`."""
-    refusals = [refusal_of_change(change, user, session, aal, proof, policy) for change in changes]
-    return min((refusal for refusal in refusals if refusal is not None), default=None)
+    """The first of `_IN_ORDER`: nobody gives a proof for what is refused whatever the proof is."""
+    refusals = {refusal_of_change(change, user, session, aal, proof, policy) for change in changes}
+    return next((refusal for refusal in _IN_ORDER if refusal in refusals), None)
 
 
 def refusal_of_change(

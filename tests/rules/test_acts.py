@@ -1,5 +1,7 @@
 """Which proof an act takes, what it ends, and what is counted, a sentence and an example each."""
 
+import inspect
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -137,6 +139,17 @@ def test_of_a_user_with_a_factor_no_password_is_a_proof():
 def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
     acts = [Change(verb="change", kind=kind) for kind in kinds]
     assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy) == refusal
+
+
+def test_order_of_refusals_has_each_that_a_change_may_meet_and_what_no_proof_heals_first():
+    source = inspect.getsource(proofs.refusal_of_change)
+    assert {*re.findall(r'"((?:\w+\.)?\w+_needed|insufficient_aal)"', source)} == {*proofs._IN_ORDER}
+    assert proofs._IN_ORDER[0] == "insufficient_aal"
+    admin = replace(ALICE, role="admin")
+    both = [Change(verb="add", kind="factor"), Change(verb="change", kind="recovery_codes")]
+    alone = [proofs.refusal_of_changes([each], admin, STALE, "aal1", None, POLICY) for each in both]
+    assert alone == ["code.reauthentication_needed", BELOW]
+    assert proofs.refusal_of_changes(both, admin, STALE, "aal1", None, POLICY) == BELOW
 
 
 ADDED = [

@@ -169,6 +169,18 @@ class TestAuthenticatorApp:
         assert (page.status, database.count("recovery_codes")) == (200, 10)
         assert "recovery_codes_created" in {row.kind for row in database.all("SELECT kind FROM outbox")}
 
+    def test_limit_of_apps_is_named(self, visitor, passed, alice, database):
+        database.run(
+            "INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, verified_at)"
+            " SELECT gen_random_uuid(), %(id)s, 'totp', n, '', now() FROM generate_series(1, 10) AS n",
+            id=alice.id,
+        )
+        visitor.visit("/account/two-step")
+        page = visitor.press("account/two-step")
+        assert page.status == 422
+        assert "You’ve reached the limit of apps and keys. Remove one first." in words(page)
+        assert database.count("factors") == 11
+
     def test_factor_of_another_user_is_not_renamed(self, visitor, alice, bob):
         app, _session = set_up(bob.open_session())
         assert visitor.with_session_of(alice).visit(f"/account/rename?id={app.id}").status == 404
