@@ -106,12 +106,14 @@ class _Measured(Collector):
         if workers is not None:
             yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", workers)
         try:
-            rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
+            measured = [*self._outbox(), *self._upkeep()]
         except psycopg2.Error:
-            rows = None
-        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", rows is not None)
-        if rows is None:
-            return
+            measured = []
+        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", bool(measured))
+        yield from measured
+
+    def _outbox(self) -> Iterator[Metric]:
+        rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
         for name, text in (
             ("waiting", f"Messages and events waiting, counted up to {_MOST_COUNTED:,}."),
             ("oldest_seconds", "Age of the oldest one."),
@@ -121,7 +123,6 @@ class _Measured(Collector):
             for channel in _CHANNELS:
                 family.add_metric([channel], getattr(rows[channel], name) if channel in rows else 0)
             yield family
-        yield from self._upkeep()
 
     def _upkeep(self) -> Iterator[Metric]:
         used = GaugeMetricFamily(

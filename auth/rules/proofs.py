@@ -80,9 +80,10 @@ def refusal_of_changes(
     proof: Proof | None,
     policy: Policy,
 ) -> Refusal | None:
-    """The first refusal by its name: `insufficient_aal` before `reauthentication_needed`."""
+    """`insufficient_aal` before all others, because the missing step may be the proof too."""
     refusals = [refusal_of_change(change, user, session, aal, proof, policy) for change in changes]
-    return min((refusal for refusal in refusals if refusal is not None), default=None)
+    refused = (refusal for refusal in refusals if refusal is not None)
+    return min(refused, key=lambda refusal: (refusal != "insufficient_aal", refusal), default=None)
 
 
 def refusal_of_change(

@@ -139,6 +139,11 @@ def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
     assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy) == refusal
 
 
+def test_level_is_told_before_the_code_that_an_administrators_first_factor_takes():
+    acts = [Change(verb="add", kind=kind) for kind in ("factor", "recovery_codes")]
+    assert proofs.refusal_of_changes(acts, CAROL, FRESH, "aal1", None, POLICY) == BELOW
+
+
 ADDED = [
     Addition(id="new", kind="identity", added_at=NOW - DAY),
     Addition(id="old", kind="identity", added_at=NOW - WEEK),

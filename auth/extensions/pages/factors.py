@@ -95,7 +95,7 @@ def submit_recovery_second_step() -> Response:
 
 @blueprint.post("/second-step/passkey")
 @form("give_proof", shown=show_second_step, level=Level.SESSION)
-@audited("factor_refused")
+@audited("factor_refused", sign_in="factor")
 def submit_passkey_second_step() -> Response:
     asked = current_asked()
     _, session = assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))

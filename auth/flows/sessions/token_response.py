@@ -247,7 +247,8 @@ def write_code(
         network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
-    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=person.has_second_step)
+    lacks_step = levels.lacks_step(person, "aal1", asked.parts.policy)
+    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
     return code
 
 

@@ -205,6 +205,8 @@ def _reload(server: Master) -> str | None:
         return str(error)
     except psycopg2.Error as error:
         return unusable("DATABASE_URL", error)
+    except Exception as error:  # it would end the master
+        return f"{type(error).__name__}: {error}"
     return None
 
 
