@@ -197,7 +197,7 @@ def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
     return _is_after(proved, now - policy.proof_age)
 
 
-def added_at(moment: datetime, created_at: datetime) -> datetime | None:
+def time_of_addition(moment: datetime, created_at: datetime) -> datetime | None:
     """When a way to sign in was added: at this moment, or None for what the user was created with.
 
     A provider's sign-up writes the email a microsecond later.

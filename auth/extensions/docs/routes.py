@@ -34,7 +34,7 @@ def docs() -> Response:
 
     words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
     if words:
-        return _page(rendered.found(words, _theme()))
+        return _page(rendered.search(words, _theme()))
     return _zipped(_page(), rendered.guide(_FIRST, _theme(), root=""))
 
 

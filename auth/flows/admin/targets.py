@@ -16,9 +16,9 @@ from sql.acts import Act
 def act(asked: Asked) -> Iterator[Act]:
     """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
     has been demoted or signed out meanwhile. Acts of `Many` go by `on` or `on_holders`, which claim."""
-    with acts.begin(asked.db) as act:
-        yield act
-        check_actor(asked, act)
+    with acts.begin(asked.db) as begun:
+        yield begun
+        check_actor(asked, begun)
 
 
 @contextmanager
@@ -42,13 +42,13 @@ def on_holders(
     """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
     these others, too. `before` takes the locks that come before users."""
 
-    def find(on: Runner) -> list[str | None]:
-        return [user_id, *(queries.select_holders(on, addresses=addresses).ids if addresses else [])]
+    def find(runner: Runner) -> list[str | None]:
+        return [user_id, *(queries.select_holders(runner, addresses=addresses).ids if addresses else [])]
 
-    with acts.on_found(asked.db, find, before) as (act, ids):
-        asked.claim(act)
-        yield act, [id for id in ids if id != user_id]
-        check_actor(asked, act)
+    with acts.on_found(asked.db, find, before) as (begun, ids):
+        asked.claim(begun)
+        yield begun, [id for id in ids if id != user_id]
+        check_actor(asked, begun)
 
 
 def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> PersonFacts:

@@ -266,10 +266,10 @@ def _take_back(query: Mapping[str, str]) -> Response:
 def _redirect_elsewhere(outcome: Outcome, session: IssuedSession, target: str) -> Response:
     """Sign this browser in without the application, which waits in the browser that requested the link."""
     to, done = redirects.entrance(target), redirects.done_of(outcome)
-    page = "sign-in" if to.next else "sign-in/here"
+    path = "sign-in" if to.next else "sign-in/here"
     if outcome.purpose == "recovery" or done:
-        page = "new-password"
-    return redirects.redirect_with_cookie(to.own_url(page), session, done=done)
+        path = "new-password"
+    return redirects.redirect_with_cookie(to.own_url(path), session, done=done)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:

@@ -102,7 +102,7 @@ class Outcome:
     members: dict[str, Any] = field(default_factory=dict)
     # Another browser requested the link: the application gets nothing.
     is_elsewhere: bool = False
-    # The target of a link or code.
+    # Of the link or code.
     purpose: str | None = None
 
 
@@ -267,11 +267,11 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> IssuedSession:
         person = act.read(queries.select_person, user_id=owner, session_id=known and known.opened_by)
         if known is None or person is None:
             raise ApiError("flow_state_not_found")
-        refusal = _verdict_on_code(asked, known, person, code_challenge)
+        verdict = _verdict_on_code(asked, known, person, code_challenge)
         asked.noted.note(user_id=owner if known.expires_at > person.now else None)
-        if refusal not in (None, "reused"):
-            raise ApiError(refusal)
-        if refusal is None:
+        if verdict not in (None, "reused"):
+            raise ApiError(verdict)
+        if verdict is None:
             proof = _proof_of_code(asked, act, person, known)
             session = sign_in_user(asked, act, person, proof, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
