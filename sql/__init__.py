@@ -331,8 +331,8 @@ class Database(Runner):
     def _execute(
         self, connection: Connection, *calls: Call, before: str = "", after: str = ""
     ) -> NamedTupleCursor:
-        """Run statements, with BEGIN before them or COMMIT after them. If one is outdated, prepare it again
-        once: in a transaction that has begun before, a failed statement cannot be.
+        """Run statements, with BEGIN before them or COMMIT after them. If one is outdated, prepare it again,
+        once. In a transaction that began in an earlier round trip this is impossible.
         """
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
         try:

@@ -1,6 +1,6 @@
 -- name: begin_import() -> row
--- Plans from the time when the tables were empty would scan them for each row, even in triggers. Other acts are
--- short; between the statements of an import, a busy machine may need more than their three seconds.
+-- Plans that were made while the tables were empty scan them for each row, in triggers too. Between two
+-- statements of an import, a busy machine may need more than the three seconds that other acts have.
 SELECT set_config('enable_seqscan', 'off', true) AS scans,
        set_config('idle_in_transaction_session_timeout', '0', true) AS timeout;
 

@@ -23,7 +23,7 @@ PATH = "/metrics"
 _TIMEOUT = 10  # seconds for a client to send its request
 _REUSED_FOR = 5.0  # seconds, so that several Prometheus servers do not each count the outbox
 _MOST_COUNTED = 10_000
-_CHANNELS = ("email", "sms", "webhook")
+_CHANNELS = ("email", "sms", "webhook")  # not `logout`, which waits for other services
 _FIRST_WARNING = 10.0  # seconds: the previous process holds the port until it has stopped
 
 log = structlog.get_logger()
@@ -36,7 +36,7 @@ def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )
     registry = CollectorRegistry()
-    # First, because it counts what the files then contain.
+    # First: it counts lost lines, which `Files` then reads.
     registry.register(_Measured(settings, db))
     registry.register(metrics.Files())
     served = settings.metrics_bind or "", registry

@@ -46,7 +46,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     known = None if known and gives_way(known) else known
     if known and not has_open_invitation(known):
         raise ApiError("email_exists")
-    # Without a hook, create a user again who is deleted meanwhile.
+    # Without a hook always: the known user may be deleted meanwhile.
     new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
         admission.ask_hook(asked, new_id, email, None, data=body["data"])
@@ -131,7 +131,7 @@ def _obstacle(message: "queries.SelectMessage") -> str | None:
     if message.outcome == "waiting":
         return None
     if message.channel == "logout":
-        return "an application is told of the end of a session for an hour"
+        return "the end of a session is told to an application for an hour only"
     if not message.has_user:
         return "its user no longer exists"
     if message.kind == "reauthentication":

@@ -15,7 +15,8 @@ from sql.acts import Act
 @contextmanager
 def act(asked: Asked) -> Iterator[Act]:
     """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
-    has been demoted or signed out meanwhile. Acts of `Many` go by `on` or `on_holders`, which claim."""
+    has been demoted or signed out meanwhile. Acts on many users (`Many` in user_actions.py) go by `on` or
+    `on_holders`, which call `asked.claim`."""
     with acts.begin(asked.db) as begun:
         yield begun
         check_actor(asked, begun)
@@ -68,9 +69,7 @@ def check(asked: Asked, act: Act, person: PersonFacts) -> PersonFacts:
 
 
 def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
-    """Delete those of some users who give way to the owner of their address: users whom a stranger may have
-    made block no address (rule 7). They are locked, with the owner.
-    """
+    """Delete those of some locked users who give way to the owner of their address (rule 7)."""
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
         if user and is_replaced(user):

@@ -31,9 +31,9 @@ from sql import queries
 blueprint = Blueprint("verify", __name__)
 
 _PREVIEW_BOTS = re.compile(
-    r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
+    r"bot\b|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
     r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
-    r"|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat"
+    r"|yahoo|pinterest|iframely|mastodon|snapchat"
     r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
@@ -54,7 +54,8 @@ _TOLD = {
     "confirmed": "email_change",
     "undone": "taken",
 }
-# For each type of link that offers "This wasn't me": the flow, and one of these sections.
+# For each type of link that offers "This wasn't me": the flow, and one of these sections. Any other type in
+# the form is treated as a sign-up, whose flow declines only such links.
 _DECLINED = {
     "signup": (declining.decline_sign_up, "declined"),
     "email_change": (declining.decline_change, "change_declined"),
@@ -96,6 +97,7 @@ _VerifyForm = _VerifyQuery.of(
 
 
 @blueprint.get("/verify")
+# A HEAD request, which scanners send, spends nothing, and nobody can guess a token.
 @limited("open_link", unless=lambda: request.method == "HEAD")
 @audited("verification_refused", sign_in="link")
 @refuses_by_page
@@ -273,7 +275,8 @@ def _redirect_elsewhere(outcome: Outcome, session: IssuedSession, target: str) -
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
-    # A dead link is known while its row stands. With a challenge, the application has named the target.
+    # The row of a dead link may remain. Its own target counts only with a challenge: then the application has
+    # named it.
     link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), id=None)
     has_challenge = link is not None and link.code_challenge is not None
     target = _target(query, link.redirect_to if link and has_challenge else None)

@@ -200,7 +200,9 @@ def raise_session(
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> IssuedSession:
-    """Raise a session of a locked user to `aal2`. What carried it before carries it no more."""
+    """Raise a session of a locked user to `aal2`. Its earlier refresh tokens, cookie and unused codes are
+    void.
+    """
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
     return IssuedSession(
@@ -316,7 +318,7 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     if known:
         person = queries.select_person(asked.db, user_id=known.user_id, session_id=known.opened_by)
     if not known or not person or _verdict_on_code(asked, known, person, code_challenge) is not None:
-        return about_new(asked, hook, None, "")
+        return about_new(asked, hook, None, "")  # asks nothing: there is no user
     provider, opener = known.provider, known.opened_by
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 

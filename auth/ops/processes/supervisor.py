@@ -137,7 +137,6 @@ def post_worker_init(worker: StartedWorker) -> None:
 
 
 def child_exit(server: Master, worker: StartedWorker) -> None:
-    # A HUP may turn metrics on, but only a start creates their directory. An error here would end the master.
     state.discard_gauges(worker.slot)
 
 
