@@ -1832,8 +1832,8 @@ def measure_totals(on: Runner, /, *, names: Sequence[str | None] | None, seconds
 
 class MeasureUpkeep(NamedTuple):
     failing_webhooks: int
-    backup_age: float
-    backup_verified_age: float
+    backup_age: float | None
+    backup_verified_age: float | None
 
 def measure_upkeep(on: Runner, /) -> MeasureUpkeep: ...
 

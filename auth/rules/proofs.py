@@ -167,8 +167,8 @@ def may_take_back(user: UserOfToken, session: AuthenticatedSession, added_at: da
     """Whether a session of a mailed recovery may remove, without a factor, what a thief may have added.
 
     That was added in the last seven days and before the session. A factor that is older than seven days is
-    asked for. In a session that has been raised to `aal2` the user holds a factor, so that one is asked for
-    even if the access token is from before.
+    asked for. A session that was raised to `aal2` takes back nothing without a factor, even with an access
+    token from before.
     """
     if added_at is None or not user.now - RECENT_AGE < added_at < session.session_created_at:
         return False
@@ -202,7 +202,7 @@ def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
     return _is_after(proved, now - policy.proof_age)
 
 
-def added_at(moment: datetime, created_at: datetime) -> datetime | None:
+def time_of_addition(moment: datetime, created_at: datetime) -> datetime | None:
     """When a way to sign in was added: at this moment, or None for what the user was created with.
 
     A provider's sign-up writes the email a microsecond later.
@@ -214,8 +214,8 @@ def proof_of_code(*, is_of_session: bool, address_added_at: datetime | None, now
     """What a code from the mailbox proves: `code`, or only `proof`, which adds no administrator's first
     factor.
 
-    A thief may have changed the address in the last seven days, so a code that went there is the latter. A
-    code that an operator's command made belongs to no session, and is the former.
+    A thief may have changed the address in the last seven days, so a code that went there is only `proof`. A
+    code that an operator's command made belongs to no session, and is `code`.
     """
     is_recent = address_added_at is not None and address_added_at >= now - RECENT_AGE
     return "proof" if is_of_session and is_recent else "code"

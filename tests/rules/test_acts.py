@@ -181,7 +181,7 @@ def test_addition_is_recent_for_seven_days(age, is_recent):
 
 def test_what_a_providers_sign_up_writes_a_microsecond_later_was_not_added():
     moments = [NOW + later * MICROSECOND for later in (1, 2)]
-    assert [proofs.added_at(moment, NOW) for moment in moments] == [None, moments[1]]
+    assert [proofs.time_of_addition(moment, NOW) for moment in moments] == [None, moments[1]]
 
 
 @cases(

@@ -12,7 +12,7 @@ _MOST_FOUND = 30
 _SNIPPET = 160
 
 
-def found(words: list[str], theme: str | None) -> str:
+def search(words: list[str], theme: str | None) -> str:
     """Return the page of a search."""
     found = [section for text, section in _sections() if all(word in text for word in words)]
     found.sort(key=lambda section: -sum(word in section.heading.lower() for word in words))

@@ -1,4 +1,5 @@
-"""The documentation: the HTTP API, the guides, and a search. The pages need no script and no other host.
+"""The documentation: the HTTP API, the guides, and a search. The pages need no other host. Only the trial
+of requests, on a developer's machine, needs a script.
 
 The first request of a worker for a page imports its renderer, which takes 0.5 s for the API's page.
 """
@@ -34,7 +35,7 @@ def docs() -> Response:
 
     words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
     if words:
-        return _page(rendered.found(words, _theme()))
+        return _page(rendered.search(words, _theme()))
     return _zipped(_page(), rendered.guide(_FIRST, _theme(), root=""))
 
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
+from auth.web.declarations import route_of
 from auth.web.html.forms import FIELD
 from tests.support import passkeys
 from tests.support.api_keys import insert_key
@@ -65,6 +66,12 @@ def test_continuing_makes_no_network_known(visitor, client, alice, database):
     visitor.visit(f"/sign-in{FOR_TARGET}")
     traded(client, visitor.press("sign-in/continue").url)
     assert (database.count("sessions"), database.count("known_networks")) == (2, 0)
+
+
+@pytest.mark.parametrize("path", ["/second-step", "/second-step/passkey", "/second-step/key"])
+def test_each_factor_counts_as_a_sign_in_in_the_metrics(app, path):
+    endpoints = [rule.endpoint for rule in app.url_map.iter_rules() if rule.rule == path]
+    assert "factor" in {route_of(app.view_functions[endpoint]).sign_in for endpoint in endpoints}
 
 
 class TestAuthenticatorApp:
