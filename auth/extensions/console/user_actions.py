@@ -109,6 +109,7 @@ USER_ACTS = {
         done="The recovery email is on its way.",
     ),
     "end-sessions": _declared("end-sessions"),
+    "reset-two-step": _declared("reset-two-step"),
     "ban": _declared("ban", "act_ban.html"),
     "unban": _declared("unban"),
     "unlock": _declared("unlock"),

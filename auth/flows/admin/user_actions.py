@@ -15,6 +15,7 @@ from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
 from auth.flows.admin import schemas, users
+from auth.flows.passkeys import passkeys
 from auth.web.asked import Asked
 from auth.web.errors import found
 from auth.web.schemas import Input
@@ -39,7 +40,8 @@ class Many:
 class Command:
     """The words of `latchkey users NAME`.
 
-    `said` follows the name of the user, and gets what the flow returned. `question` is asked first.
+    `said` follows the name of the user, and gets what the flow returned. An empty `question` is not
+    asked.
     """
 
     name: str
@@ -110,7 +112,7 @@ def _keys(user: "queries.SelectEffects") -> str:
 
 ACTIONS = {
     "end-sessions": UserAction(
-        title="End all sessions",
+        title="Sign out everywhere",
         flow=lambda asked, id, _options: {"api_keys": users.end_sessions(asked, id).api_keys},
         effects=lambda user: [
             _ended(user),
@@ -135,6 +137,32 @@ ACTIONS = {
                 f"is signed out everywhere. API keys that still work: {outcome['api_keys']}."
                 if outcome["api_keys"]
                 else "is signed out everywhere."
+            ),
+        ),
+    ),
+    "reset-two-step": UserAction(
+        title="Reset two-step",
+        flow=lambda asked, id, _options: {"removed": passkeys.remove_all(asked, id)},
+        effects=lambda user: [
+            f"Removes {counted(user.factors, 'factor or passkey', 'factors and passkeys')},"
+            " and the recovery codes.",
+            "Sessions that used them lose their second step. The user gets a notice.",
+        ],
+        undo="The user can set them up again. Check first who asks: anyone with the password or mailbox can"
+        " sign in afterwards.",
+        done="Two-step verification is reset.",
+        needs_factor=True,
+        is_destructive=True,
+        command=Command(
+            "remove-factors",
+            "Remove all second factors and passkeys of a user.",
+            "Remove all second factors, passkeys and recovery codes of a user who has lost them.\n\n"
+            "The user gets a notice. Check first who asks: anyone with the password or mailbox can sign in"
+            " afterwards.",
+            "alice@example.com",
+            lambda _outcome: "has no second factor or passkey.",
+            question=lambda user: (
+                f"Remove {', '.join(user.factors)} of {name_of(user)}?" if user.factors else ""
             ),
         ),
     ),

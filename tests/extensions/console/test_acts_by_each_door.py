@@ -74,6 +74,12 @@ EVERY_ACT = [
         command=("users sign-out {user_id}", "is signed out everywhere. API keys that still work: 1."),
     ),
     Act(
+        *("users/{user_id}/reset-two-step", "factor_removed user.updated"),
+        "NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = users.id)",
+        *("Removes 1 factor or passkey, and the recovery codes.", "Two-step verification is reset."),
+        command=("users remove-factors {user_id} --yes", "has no second factor or passkey."),
+    ),
+    Act(
         *("users/{user_id}/ban", "banned user.updated", "banned_until > now() + interval '23 hours'"),
         *("Voids 1 unused link or code. Removes 1 API key. Lifting", "Can’t sign in: Banned until"),
         fields={"ban_duration": "24h"},
@@ -123,7 +129,6 @@ EVERY_ACT = [
         "NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = users.id)",
         *("Removes 1 authenticator app", "Removed."),
         api=("DELETE", f"{USER}/factors/{{factor_id}}", {}),
-        command=("users remove-factors {user_id} --yes", "has no second factor or passkey."),
     ),
     Act(
         *("webhooks/{webhook_id}/test", "webhook_tested user.deleted"),
