@@ -402,6 +402,7 @@ def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
+    invited_at: str | None
     identities: Any
     factors: Any
 
@@ -509,6 +510,7 @@ class DescribeUsers(NamedTuple):
     role: str
     is_anonymous: bool
     is_confirmed: bool
+    is_invited: bool
     is_banned: bool
     is_locked: bool
     has_factor: bool

@@ -99,6 +99,15 @@ def _declared(name: str, template: str = "act.html") -> Action:
 
 
 USER_ACTS = {
+    "invite-again": Action(
+        title="Send invitation again",
+        effects=lambda user: [
+            f"Sends 1 email to {user.row.email} with a new link that is valid for seven days."
+        ],
+        undo="A sent email can’t be recalled. Deleting the user voids its link.",
+        do=lambda asked, user, _form: messages.invite_again(asked, user.row.email),
+        done="The invitation is on its way.",
+    ),
     "recover": Action(
         title="Send recovery email",
         effects=lambda user: [

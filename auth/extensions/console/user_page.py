@@ -1,6 +1,7 @@
 """A user's page: whether they can sign in, their details, actions, and timeline."""
 
 import json
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -25,7 +26,7 @@ ENTRIES = 25
 _SESSIONS, _MESSAGES = 10, 10
 _LONGEST_NAME = 200
 # The acts that support needs most often: buttons, where the others are in a menu.
-_OFTEN = ("recover", "end-sessions", "reset-two-step", "unban")
+_OFTEN = ("invite-again", "recover", "end-sessions", "reset-two-step", "unban")
 _KINDS_OF_ENTRIES = {
     "act": "Actions",
     "refusal": "Refused",
@@ -60,6 +61,10 @@ def show_user(user_id: str) -> Response:
 
 def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
+    if facts.invited_at:
+        # The invitation is the message that confirms the address.
+        obstacles = [obstacle for obstacle in explained.obstacles if obstacle.act != "recover"]
+        explained = replace(explained, obstacles=obstacles)
     is_administrator = user.role == "admin"
     steps = [factor for factor in facts.factors if factor["type"] != "passkey"]
     # Without one, losing the phone locks the user out.
@@ -79,7 +84,7 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         "verdict": _verdict(explained, steps),
         "has_second_step": bool(steps),
         "codes_left": codes_left,
-        "tone": _tone(explained, has_reserve=has_reserve),
+        "tone": _tone(explained, has_reserve=has_reserve and not facts.invited_at),
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,
         "possible": [] if is_administrator else list(_possible(user, facts, explained)),
@@ -125,8 +130,10 @@ def _either(texts: list[str]) -> str:
 def _possible(
     user: "queries.SelectSummary", facts: "queries.SelectUserFacts", explained: explanation.Explanation
 ) -> list[str]:
+    is_invited = facts.invited_at is not None and user.email is not None
     wanted = {
-        "recover": user.email is not None and not user.banned_until,
+        "invite-again": is_invited and not user.banned_until,
+        "recover": user.email is not None and not user.banned_until and not is_invited,
         "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
         "reset-two-step": bool(facts.factors),
         "ban": not user.banned_until,

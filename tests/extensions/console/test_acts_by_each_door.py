@@ -24,7 +24,7 @@ SUBJECTS = {
     "providers": ("identity_providers", "provider_id", {"provider_id": "{provider_id}"}),
 }
 # The acts that ask for no factor.
-FREE = {"end-sessions", "ban", "unban", "unlock", "recover", "metadata", "redeliver"}
+FREE = {"end-sessions", "ban", "unban", "unlock", "recover", "invite-again", "metadata", "redeliver"}
 WANTED = {"name": "Ada", "nested": {"a": [1, None]}}
 
 
@@ -98,6 +98,12 @@ EVERY_ACT = [
         command=("users unlock {user_id}", "alice@example.com can try again."),
         before="INSERT INTO failure_counts VALUES"
         " ('login alice@example.com ::1', 20, now() + interval '1 hour', 'login', 'alice@example.com', '::1')",
+    ),
+    Act(
+        *("users/{user_id}/invite-again", "invited"),
+        *("(SELECT count(*) = 1 FROM outbox WHERE kind = 'invite')", "Sends 1 email to alice@example.com"),
+        "The invitation is on its way.",
+        before=NEEDS["invite-again"],
     ),
     Act(
         *("users/{user_id}/recover", "message_requested"),

@@ -123,6 +123,27 @@ class TestActs:
         assert (page.status, ONLY_THE_KEY in page.text) == (403, True)
         assert database.everything("users", "outbox", "one_time_tokens") == before
 
+    def test_invitation_is_named_and_sent_again_until_it_is_accepted(self, operator, database, outbox):
+        operator.visit("/console/users/invite")
+        said = words(operator.press("invite", email="dave@example.com"))
+        assert "Invited just now . Hasn’t accepted yet. Details" in said
+        assert "Send recovery email" not in said
+        assert "dave@example.com Invited Email" in words(operator.visit("/console/users?status=invited"))
+        dave = database.value("SELECT id FROM users WHERE email = 'dave@example.com'")
+        first = (
+            operator.visit(f"/console/users/{dave}").text.partition('class="acts"')[2].partition("</a>")[0]
+        )
+        assert first.endswith(f'console/users/{dave}/invite-again">Send invitation again')
+        operator.visit(f"/console/users/{dave}/invite-again")
+        assert "The invitation is on its way." in words(operator.press("invite-again"))
+        assert [kind for kind, _to in outbox.kinds()] == ["invite", "invite"]
+        operator.visit(f"/console/users/{dave}/invite-again")
+        database.run("UPDATE users SET email_confirmed_at = now() WHERE id = %(id)s", id=dave)
+        assert operator.press("invite-again").status == 409
+        assert len(outbox.kinds()) == 2
+        said = words(operator.visit(f"/console/users/{dave}"))
+        assert ("Send invitation again" in said, "Send recovery email" in said) == (False, True)
+
 
 class TestRefusals:
     @cases(
