@@ -212,6 +212,28 @@ class TestRefusals:
         assert refusal == ("admin_refused", carol.id, alice.id)
 
 
+@cases(
+    ("path", "named", "back"),
+    [
+        ("users/{id}/ban", "Ban", "users/{id}"),
+        ("users/{id}/sessions/{session}/end", "End this session", "users/{id}"),
+        ("users/chosen/ban?id={id}", "Ban these users", "users"),
+        ("users/invite-list", "Invite a list", "users"),
+    ],
+)
+def test_page_that_asks_for_a_proof_names_the_act_and_leads_back(
+    operator, alice, database, path, named, back
+):
+    ids = {"id": alice.id, "session": alice.open_session().id}
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    operator.visit("/console/" + path.format(**ids))
+    assert "/account/confirm?" in operator.page.url
+    assert f"We ask this before “{named}”." in words(operator.page)
+    back_link = operator.link("Back to the console")
+    assert back_link.endswith("/console/" + back.format(**ids))
+    assert operator.visit(back_link).status == 200
+
+
 class TestRaces:
     def test_recovery_email_is_not_sent_to_an_address_that_changes_meanwhile(self, operator, alice, database):
         operator.visit(f"/console/users/{alice.id}/recover")
