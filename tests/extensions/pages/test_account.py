@@ -33,6 +33,13 @@ def with_phone(visitor, outbox) -> Visitor:
     return visitor
 
 
+def test_page_of_an_address_shows_which_one_changes_or_goes(with_phone, alice):
+    for kind, known in (("email", alice.email), ("phone", spaced_phone(PHONE))):
+        said = words(with_phone.visit(f"/account/{kind}"))
+        assert f"Now: {known}" in said.replace("\u200b", "")
+        assert f"Remove {known}" in said
+
+
 class TestItems:
     def test_last_used_devices_are_shown_first_and_the_sixth_behind_a_click(self, visitor, alice, database):
         for hours, agent in enumerate(

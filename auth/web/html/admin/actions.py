@@ -101,7 +101,7 @@ def above(path: str) -> tuple[str | None, str]:
     return title, "console"
 
 
-def _view_at(path: str) -> View | None:
+def _view_at(path: str) -> Callable[..., Any] | None:
     adapter = current_app.create_url_adapter(request)
     with suppress(HTTPException):
         endpoint, values = adapter.match(f"/{path}", "GET") if adapter else ("", {})
