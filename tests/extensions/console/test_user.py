@@ -110,7 +110,7 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
     set_up(alice.sign_in(), "Alice's phone")
     said = look(alice.id)
     for fact in (
-        f"ID {alice.id} Copy Email alice@example.com confirmed Phone {PHONE} not confirmed Role authenticated",
+        f"ID {alice.id} Copy Email alice@example.com confirmed Phone {PHONE} not confirmed Role User",
         "Password set Two-step 1 set up, no recovery codes",
         "Unknown device two-step 127.0.0.1, last used just now , started just now End Unknown device",
         "Alice's phone authenticator app, added just now , last used just now Remove Alice's phone",
@@ -121,6 +121,8 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         "Second factor added waiting to alice@example.com, created just now",
     ):
         assert fact in said
+    # The subject of an email is the user's ID, which is above.
+    assert f"{alice.id}, " not in said
 
 
 def test_page_shows_the_claims_of_the_next_token(make_app, alice, carol, database):
