@@ -29,6 +29,8 @@ class Many:
     """The words of an act on many users, with {users}, {sessions} and {keys} in numbers."""
 
     title: str
+    # What the users are then.
+    past: str
     effect: str
     # If none of the users is signed in, which {nobody} says.
     effect_signed_out: str
@@ -123,6 +125,7 @@ ACTIONS = {
         is_destructive=True,
         many=Many(
             title="Sign out",
+            past="signed out",
             effect="Ends {sessions} of {users}.",
             effect_signed_out="{nobody}",
             undo="They can sign in again.",
@@ -182,6 +185,7 @@ ACTIONS = {
         is_destructive=True,
         many=Many(
             title="Ban",
+            past="banned",
             effect="Bans {users} and signs out {sessions}, which stay ended.",
             effect_signed_out="Bans {users}. {nobody}",
             undo="You can lift the ban later.",
@@ -238,6 +242,7 @@ ACTIONS = {
         is_destructive=True,
         many=Many(
             title="Delete",
+            past="deleted",
             effect="Deletes {users} with all that belongs to them, and signs out {sessions}.",
             effect_signed_out="Deletes {users} with all that belongs to them. {nobody}",
             undo=f"{NEVER} The audit log keeps their history.",
