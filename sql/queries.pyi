@@ -360,7 +360,7 @@ class SelectHealth(NamedTuple):
     is_counted_hourly: bool
     active_users: int | None
 
-def select_health(on: Runner, /, *, most: int | None) -> SelectHealth | None: ...
+def select_health(on: Runner, /, *, most: int | None) -> SelectHealth: ...
 
 class SearchClients(NamedTuple):
     id: str
