@@ -80,7 +80,7 @@ def test_overview_begins_with_what_needs_an_act_and_is_quiet_without(operator, c
     hooks.register("http://127.0.0.1:9/old")
     database.run("UPDATE webhooks SET failing_since = now() - interval '1 day'")
     said = words(operator.visit("/console"))
-    assert said.startswith("Overview 1 webhook is failing. Look at them Users 1 Active users ")
+    assert said.startswith("Overview 1 webhook is failing. Show Users 1 Active users ")
     assert "schema" not in said
     assert "Latchkey " in words(operator.visit("/console/settings")).partition("Name")[0]
 
