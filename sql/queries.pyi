@@ -415,7 +415,7 @@ class SelectHealth(NamedTuple):
     is_counted_hourly: bool
     active_users: int | None
 
-def select_health(on: Runner, /, *, most: int | None) -> SelectHealth | None: ...
+def select_health(on: Runner, /, *, most: int | None) -> SelectHealth: ...
 
 class SearchClients(NamedTuple):
     id: str
@@ -457,6 +457,7 @@ def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
+    invited_at: str | None
     identities: Any
     factors: Any
 
@@ -564,6 +565,7 @@ class DescribeUsers(NamedTuple):
     role: str
     is_anonymous: bool
     is_confirmed: bool
+    is_invited: bool
     is_banned: bool
     is_locked: bool
     has_factor: bool

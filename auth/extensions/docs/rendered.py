@@ -29,8 +29,8 @@ def search(words: list[str], theme: str | None, base_url: str) -> str:
 
 @functools.cache
 def reference(base_url: str, is_local: bool, theme: str | None) -> bytes:
-    values = {"theme": theme, "reference": Reference(), "base_url": base_url, "is_local": is_local}
-    return gzip.compress(_render("api.html", PAGE, "HTTP API", **values).encode())
+    values = {"theme": theme, "reference": Reference(), "is_local": is_local}
+    return gzip.compress(_render("api.html", PAGE, "HTTP API", base_url=base_url, **values).encode())
 
 
 @functools.cache
@@ -39,8 +39,8 @@ def guide(name: str, theme: str | None, root: str, base_url: str) -> bytes:
     first, *others = guides.sections(name)
     contents = [section for section in others if section.level == 2]
     values = {"theme": theme, "guide": guides.html(name, root), "root": root, "contents": contents}
-    values |= {"anchor": first.anchor, "base_url": base_url}
-    return gzip.compress(_render("guide.html", name, first.heading, **values).encode())
+    values |= {"anchor": first.anchor}
+    return gzip.compress(_render("guide.html", name, first.heading, base_url=base_url, **values).encode())
 
 
 def _render(template: str, name: str, title: str, *, base_url: str, **values: object) -> str:

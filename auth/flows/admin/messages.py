@@ -80,6 +80,15 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     return user, message_id
 
 
+def invite_again(asked: Asked, email: str | None) -> None:
+    """Send an open invitation to its address again. Without an open one, no user is created."""
+    holder = queries.find_holder(asked.db, address=email or "").id
+    known = queries.select_person(asked.db, user_id=holder, session_id=None)
+    if email is None or known is None or not has_open_invitation(known):
+        raise ApiError("undue.validation_failed")
+    invite(asked, invitation(email, []))
+
+
 def _renew_invitation(asked: Asked, act: Act, user: PersonFacts, body: JsonObject) -> str:
     if not has_open_invitation(user):
         raise ApiError("email_exists")

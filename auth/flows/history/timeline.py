@@ -95,6 +95,8 @@ def outcome(details: JsonObject) -> str:
         case "sent":
             by = " by" if details["channel"] == "email" else ":"
             after = f", after {attempts}" if details["attempts"] > 1 else ""
+            if details["response"] == "standard output":
+                return "printed in the terminal"
             return f"accepted{by} {details['response']}{after}"
         case "waiting" if details["attempts"] == 0:
             return "waiting to be sent"
