@@ -38,6 +38,9 @@ AS $$
            WHEN 'locked' THEN is_locked(u, filters -> 'locks')
            WHEN 'unconfirmed' THEN u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
                                    AND coalesce(u.email, u.phone) IS NOT NULL
+           -- Users without an address that is confirmed have an index.
+           WHEN 'invited' THEN has_open_invitation(u) AND u.email_confirmed_at IS NULL
+                               AND u.phone_confirmed_at IS NULL AND coalesce(u.email, u.phone) IS NOT NULL
            WHEN 'anonymous' THEN is_anonymous(u)
            WHEN 'administrator' THEN u.role = 'admin'
            ELSE true

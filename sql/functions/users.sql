@@ -72,6 +72,13 @@ AS $$
      AND NOT is_banned(u) AND u.password_vouched IS NOT TRUE
 $$;
 
+-- An invitation is open until its user accepts it, or gets a password.
+CREATE OR REPLACE FUNCTION has_open_invitation(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.invited_at IS NOT NULL AND u.password_hash IS NULL AND (u.email IS NULL OR u.email_confirmed_at IS NULL)
+$$;
+
 -- The name of a user, from metadata that the user writes. auth/core/text/names.py has the same in Python, and
 -- the index users_names a copy.
 CREATE OR REPLACE FUNCTION name_of(metadata jsonb) RETURNS text

@@ -1,10 +1,10 @@
 """/admin/webhooks: registering webhooks and looking at their deliveries."""
 
 import itertools
-from auth.core.net.webhook_urls import EVENTS
 from typing import Any
 
 from auth.core import promises
+from auth.core.net.webhook_urls import EVENTS
 from auth.delivery import janitor
 from sql import queries
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, NO_ID, Like, assert_error, assert_ok, page_of

@@ -23,7 +23,7 @@ from auth.ops.backups import age, archive
 from auth.web.context import EXTENSION
 from tests.support import previous_release
 from tests.support.commands import run_process
-from tests.support.processes import Service, short_directory
+from tests.support.processes import CHECKOUT, Service, short_directory
 from tests.support.server import ServerClient
 from tests.support.users import Session, refresh, register, session_of, sign_in
 
@@ -56,6 +56,14 @@ def key_of(directory: Path) -> dict[str, str]:
     return {"apikey": (directory / "service_role_key").read_text().strip()}
 
 
+# What a server has in /etc/latchkey.env.
+OF_THE_GUIDE = dict(
+    re.findall(
+        r"^   ((?:AUTH|LATCHKEY)_\w+)=(.+)$", (CHECKOUT / "docs/deployment.md").read_text(), re.MULTILINE
+    )
+)
+
+
 @contextmanager
 def serving(directory: Path, /, **changes: Any) -> Iterator[ServerClient]:
     with (
@@ -84,7 +92,7 @@ def place() -> Iterator[Path]:
 def origin(place) -> SimpleNamespace:
     """A backup of a service with a user who is signed in and got a link, and that service, stopped."""
     state_dir = place / "origin"
-    changes = {
+    changes = OF_THE_GUIDE | {
         "AUTH_STATE_DIR": str(state_dir),
         "AUTH_JWT_AUDIENCE": "it's",
         "HTTP_PROXY": "http://127.0.0.1:9",
@@ -131,7 +139,11 @@ def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_
     assert secrets_of(state_dir) == secrets_of(origin.state_dir)
     kept = state_dir / "restored.env"
     assert f"{kept} has the settings of the backed-up service" in done.stdout
-    assert "AUTH_JWT_AUDIENCE='it\\'s'" in kept.read_text().splitlines()
+    lines = set(kept.read_text().splitlines())
+    assert {
+        "AUTH_JWT_AUDIENCE='it\\'s'",
+        *(f"{name}='{text}'" for name, text in OF_THE_GUIDE.items()),
+    } <= lines
     assert {stat.S_IMODE((state_dir / name).stat().st_mode) for name in (*SECRETS, kept.name)} == {0o600}
     with serving(state_dir, AUTH_JWT_AUDIENCE="it's") as client:
         assert sign_in(client, "alice@example.com").status_code == 200
