@@ -29,6 +29,8 @@ UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
 # older databases, with their commits.
 OLDEST_RELEASE, OLDEST_COMMIT = "0.6.0", "84422159"
 BRIDGE_RELEASE, BRIDGE_COMMIT = "0.6.1", "909be80b"
+# Backups name the oldest version whose releases can use their schema: one of OLDEST_RELEASE, 52 or 53.
+OLDEST_IN_BACKUPS = 52
 # The first line of a migration that earlier releases can work with: docs/releasing.md.
 _USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
 # Advisory lock. Nodes of earlier releases take it too, so the number stays, as those in the statements do.
