@@ -12,7 +12,7 @@ $$;
 
 -- The users that match the filters of the console; an absent filter matches all. Inlined, and planned with
 -- the filters' values (see bound_search), so that the conditions of absent filters vanish.
-CREATE OR REPLACE FUNCTION filtered_users(filters jsonb, among uuid[]) RETURNS SETOF users
+CREATE OR REPLACE FUNCTION matching_users(filters jsonb, among uuid[]) RETURNS SETOF users
   LANGUAGE sql STABLE
 AS $$
   SELECT u.*

@@ -164,9 +164,9 @@ CREATE OR REPLACE TRIGGER users_converted
   WHEN (is_anonymous(NEW) AND coalesce(NEW.email_confirmed_at, NEW.phone_confirmed_at) IS NOT NULL)
   EXECUTE FUNCTION user_is_confirmed();
 
--- The only writer of user_objects.
+-- The only writer of user_objects. It finds the table with an empty search path, too, as pg_restore has.
 CREATE OR REPLACE FUNCTION user_has_signed_in() RETURNS trigger
-  LANGUAGE plpgsql
+  LANGUAGE plpgsql SET search_path FROM CURRENT
 AS $$
 BEGIN
   INSERT INTO user_objects (user_id, last_sign_in_at)
