@@ -1964,6 +1964,13 @@ class ListExported(NamedTuple):
 
 def list_exported(on: Runner, /, *, after_slug: str | None, most: int | None) -> list[ListExported]: ...
 
+class SelectRoles(NamedTuple):
+    members: int
+    without_factor: int
+    roles: list[str]
+
+def select_roles(on: Runner, /, *, organization_id: str | None) -> SelectRoles: ...
+
 class ClaimMessage(NamedTuple):
     id: str
     channel: str

@@ -28,6 +28,11 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "INSERT INTO admin_keys (id, name, key_mac, scopes)"
         " VALUES (gen_random_uuid(), 'billing', '', '{users:read}') RETURNING id"
     )
+    organization = (
+        "WITH made AS (INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'initech', 'Initech') RETURNING id)"
+        " INSERT INTO memberships (user_id, organization_id, role, added_by)"
+        " SELECT %(owner)s, id, 'owner', 'founder' FROM made RETURNING organization_id"
+    )
     to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
     event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
     return {
@@ -39,6 +44,7 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "bulk_id": database.value(bulk, by=carol.id, of=[alice.id]),
         "provider_id": database.value(provider),
         "admin_key_id": database.value(key),
+        "organization_id": database.value(organization, owner=alice.id),
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }

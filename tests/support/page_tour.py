@@ -15,7 +15,7 @@ from tests.support.page_clients import PageClient
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD
 
-ALICE, DAVE = "alice@example.com", "dave@example.com"
+ALICE, BOB, DAVE = "alice@example.com", "bob@example.com", "dave@example.com"
 PHONE = "+491701234567"
 WEAK, WRONG, NEW = "Ab-1", "Wrong-Horse-1", "Fresh-Horse-2"
 # Further settings of every service of the tour, besides its addresses and Google.
@@ -25,6 +25,7 @@ SETTINGS = {
     "AUTH_PRIVACY_URL": "https://acme.example/privacy",
     "AUTH_SUPPORT_URL": "mailto:help@acme.example",
     "AUTH_API_KEYS": "true",
+    "AUTH_ORGANIZATIONS": "users",
     "AUTH_DEV_INBOX": "true",
     "AUTH_PROVIDER_GITHUB_CLIENT_ID": "walks",
     "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a-secret-of-the-walks",
@@ -526,6 +527,79 @@ def logging_out(page_client: PageClient) -> None:
     page_client.shows("sign-out", "asks to sign you out of Acme in this browser.")
 
 
+def organizations(page_client: PageClient) -> None:
+    """Alice founds an organisation, Bob joins it, and it requires a second step."""
+    path, alice, bob = "/account/organizations/initech", page_client.person(), page_client.person(BOB)
+    page_client.sign_in()
+    page_client.shows("account, no organization", "You aren’t a member of an organization.")
+    page_client.visit("/account/organizations/new")
+    page_client.shows("new organization", "You’ll be its owner, and can invite others.")
+    page_client.press("account/organizations/new", name="Initech", slug="Not a short name")
+    page_client.shows("new organization, malformed", "Use lowercase letters, digits and hyphens.")
+    page_client.press("account/organizations/new", name="Initech", slug="initech")
+    page_client.shows("organization, new", "The organization has been created.")
+    page_client.visit(f"{path}/name")
+    page_client.shows("name of an organization", "Name of the organization")
+    page_client.press("name", name="Initech Inc.")
+    page_client.shows("organization, renamed", "Initech Inc.")
+    page_client.visit(f"{path}/leave")
+    page_client.press("leave")
+    page_client.shows("leave, last owner", "An organization keeps an owner.")
+    page_client.visit(f"{path}/invite")
+    page_client.shows("invite", "Invite someone to Initech Inc.")
+    page_client.press("invite", email=DAVE, role="member")
+    page_client.shows("organization, invited", "The invitation has been sent.")
+    page_client.press("withdraw")
+    page_client.shows("organization, withdrawn", "No open invitations.")
+    page_client.visit(f"{path}/invite")
+    page_client.press("invite", email=BOB, role="admin")
+    page_client.sign_in(BOB)
+    page_client.shows("account, invited", "You’re invited as admin.")
+    page_client.visit("/organizations/initech/join")
+    page_client.shows("join an organization", "Its owners will see your name and address.")
+    page_client.press("organizations/initech/join", action="approve")
+    page_client.shows("account, joined", "You’ve joined the organization.")
+    page_client.visit(path)
+    page_client.shows("organization, of an admin", "no second step")
+    app, _ = factors.set_up(alice.sign_in(client=page_client.client))
+    page_client.rows.run("UPDATE factors SET last_step = NULL")
+    page_client.sign_in()
+    page_client.press("second-step", code=app.code())
+    page_client.visit(f"{path}/members/{bob.id}")
+    page_client.shows("role", "Role of bob@example.com")
+    page_client.press(f"members/{bob.id}", role="member")
+    page_client.shows("organization, role changed", "The role has been saved.")
+    page_client.visit(f"{path}/members/{bob.id}/remove")
+    page_client.shows("remove a member", "Their account stays.")
+    page_client.visit(f"{path}/requirement")
+    page_client.shows("require a second step", "1 of 2 members doesn’t have one yet.")
+    page_client.press("requirement")
+    page_client.shows("organization, requirement", "Members now need two-step verification.")
+    page_client.visit(f"{path}/requirement")
+    page_client.shows("lift the requirement", "Stop requiring two-step verification")
+    page_client.sign_in(BOB)
+    page_client.shows("account, asked for a second step", "Initech Inc. asks for a second step.")
+    page_client.visit(f"{path}/leave")
+    page_client.shows("leave an organization", "To come back, you need an invitation.")
+    page_client.press("leave")
+    page_client.shows("account, left an organization", "You’ve left the organization.")
+    page_client.rows.run(
+        "UPDATE factors SET last_step = NULL;"
+        " INSERT INTO memberships (user_id, organization_id, role, added_by)"
+        " SELECT u.id, o.id, 'member', 'administrator' FROM users AS u, organizations AS o"
+        " WHERE u.email = 'bob@example.com'"
+    )
+    page_client.sign_in()
+    page_client.press("second-step", code=app.code())
+    page_client.visit(f"{path}/members/{bob.id}/remove")
+    page_client.press("remove")
+    page_client.shows("organization, member removed", "The member has been removed.")
+    page_client.visit(f"{path}/end")
+    page_client.shows("end an organization", "All members lose access.")
+    page_client.press("end")
+    page_client.shows("account, organization ended", "The organization has ended.")
+
+
 def others(page_client: PageClient) -> None:
     page_client.visit("/")
     page_client.shows("welcome", "Latchkey is running")
@@ -563,6 +637,7 @@ TOUR = (
     consenting,
     connecting,
     logging_out,
+    organizations,
     others,
 )
 

@@ -28,8 +28,12 @@ def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
 DOORS = {
     "add_api_key": "/user/api_keys /account/api-keys",
     "add_passkey": "/passkeys/registration/verify /account/passkeys",
+    "answer_invitation": "/user/invitations/<invitation_id> /organizations/<slug>/join",
     "begin_passkey_sign_in": "/passkeys/authentication/options /sign-in/passkey",
     "change_address": "/user /account/email /account/phone",
+    "change_member": "/organizations/<name>/members/<user_id> /account/organizations/<slug>/members/<user_id>",
+    "change_organization": "/organizations/<name> /account/organizations/<slug>/name"
+    " /account/organizations/<slug>/requirement /account/organizations/<slug>/end",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
     "connect_identity": "/user/identities/authorize /account/connect",
     "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /account/recovery-codes",
@@ -37,8 +41,12 @@ DOORS = {
     "delete_user": "/user /account/delete",
     "end_session": "/sessions/<session_id> /account/sessions/end",
     "enrol_factor": "/factors /account/two-step",
+    "found_organization": "/organizations /account/organizations/new",
     "give_proof": "/reauthenticate /account/confirm /account/confirm/passkey /second-step/passkey",
     "invite": "/admin/invite /invite",
+    "invite_member": "/organizations/<name>/invitations /account/organizations/<slug>/invite",
+    "leave_organization": "/organizations/<name>/members/<user_id> /account/organizations/<slug>/leave"
+    " /account/organizations/<slug>/members/<user_id>/remove",
     "log_out": "/logout /account/sessions/end-others /oauth/logout/confirm /sign-out",
     "refresh": "/token /oauth/token",
     "remove": "/factors/<factor_id> /factors/recovery-codes /passkeys/<passkey_id> /user/api_keys/<api_key_id> /account/remove"
@@ -56,6 +64,8 @@ DOORS = {
     " /sign-up/verify",
     "verify_factor": "/factors/<factor_id>/verify /account/two-step/verify /second-step /second-step/key",
     "verify_recovery_code": "/factors/recovery-codes/verify /second-step/recovery",
+    "withdraw_invitation": "/organizations/<name>/invitations/<invitation_id>"
+    " /account/organizations/<slug>/invitations/<invitation_id>/withdraw",
 }
 # Statements count these, or a function of a view without its own act.
 COUNTED_ELSEWHERE = {"refresh", "invite"}

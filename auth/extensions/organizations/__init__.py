@@ -1,10 +1,42 @@
 """Organisations of users: members, roles and invitations, which every token of a member says."""
 
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from auth.extensions import Extension
 
 
 class Organizations(Extension):
     api = ("routes",)
+    pages = ("pages",)
+    sections = ("console",)
+    navigation = ((37, "console/organizations", "Organizations"),)
+    command = "organizations"
+
+    def next_pages(self) -> Sequence[tuple[str, str]]:
+        slug = "organizations/[a-z0-9-]{1,63}"
+        return ((f"{slug}/join", "{}"), (f"{slug}(/[a-z0-9-]+)*", "account/{}"))
+
+    def account_tabs(self) -> Mapping[str, Any]:
+        from auth.extensions.organizations import pages
+
+        return {"organizations": pages.shown_memberships()}
+
+    def user_tabs(self, user_id: str) -> Mapping[str, Any]:
+        from auth.extensions.organizations import console
+
+        return {"organizations": console.memberships_of(user_id)}
+
+    def data(self) -> Mapping[str, Any]:
+        from auth.extensions.organizations import acts
+        from auth.web import guard
+        from auth.web.asked import current_asked
+        from sql import queries
+
+        asked = current_asked()
+        stored = queries.list_memberships_of_user(asked.db, user_id=guard.caller_id()).memberships
+        return {"organizations": json.loads(stored), "organization_invitations": acts.own(asked)[1]}
 
 
 EXTENSION = Organizations

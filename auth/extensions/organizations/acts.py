@@ -32,7 +32,7 @@ from sql.acts import Act
 
 Facts: TypeAlias = "queries.SelectOrganizationFacts"
 
-_CHANGE = WantedChange("change", "organization")
+CHANGE = WantedChange("change", "organization")
 # Of the routes of pages.
 _RESERVED = {"new", "join", "invitations"}
 _LONGEST_FOUND = 40
@@ -88,9 +88,12 @@ def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
 # Acts on an organisation.
 
 
-def create(asked: Asked, body: JsonObject) -> str:
-    """Create an organisation, and return its object. The caller owns it; an operator may name an owner."""
-    id, slug = str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
+def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
+    """Create an organisation, and return its object. The caller owns it; an operator may name an owner.
+
+    `id` is that of an imported one.
+    """
+    id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
     if slug in _RESERVED or is_uuid(slug):
         raise ApiError("slug_exists")
     owner_id = body.get("owner") if is_operator(asked) else asked.caller.user_id
@@ -164,8 +167,13 @@ def end(asked: Asked, name: str, body: JsonObject) -> None:
 # Acts on members.
 
 
-def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject) -> JsonObject:
-    """Change the role of a member; an operator also adds one. Return the member."""
+def set_role(
+    asked: Asked, name: str, user_id: str, role: str, body: JsonObject, *, tells: bool = True
+) -> JsonObject:
+    """Change the role of a member; an operator also adds one. Return the member.
+
+    `tells` the other owners of a new one.
+    """
     seen = see(asked, name)
     is_raise = not is_operator(asked) and role in (OWNER, ADMIN)
     with _on(asked, seen, user_id, body=body if is_raise else None) as (act, known, caller):
@@ -187,7 +195,7 @@ def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject)
                 queries.withdraw_invitations_by(act, user_id=user_id, organization_id=known.id)
             changed = {"id": user_id, "email": member.email, "role": role}
             record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
-        if role == OWNER and known.role != OWNER:
+        if tells and role == OWNER and known.role != OWNER:
             _tell_owners(asked, act, known, caller, "organization_owner_added", but=user_id)
     return {"user_id": user_id, "role": role}
 
@@ -195,7 +203,7 @@ def set_role(asked: Asked, name: str, user_id: str, role: str, body: JsonObject)
 def remove(asked: Asked, name: str, user_id: str) -> None:
     """Remove a member. Members may leave, also while the membership does not count."""
     is_leaving = not is_operator(asked) and user_id == asked.caller.user_id
-    seen = _see_own(asked, name) if is_leaving else see(asked, name)
+    seen = see_own(asked, name) if is_leaving else see(asked, name)
     with _on(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
         member = _member(asked, act, user_id)
         if known.role is None:
@@ -334,8 +342,8 @@ def _on(
     """Run an act on an organisation, which is locked after its caller and a user. With a `body`, the caller
     needs a proof of the last 15 minutes.
     """
-    wanted = [] if body is None or is_operator(asked) else [_CHANGE]
-    given = give_proof(asked, body, _CHANGE) if wanted and body else None
+    wanted = [] if body is None or is_operator(asked) else [CHANGE]
+    given = give_proof(asked, body, CHANGE) if wanted and body else None
     if is_operator(asked):
         with targets.act(asked) as act:
             act.lock_users([user_id])
@@ -379,7 +387,7 @@ def _demand(asked: Asked, known: Facts, role: str) -> None:
         raise ApiError("organization.insufficient_permissions")
 
 
-def _see_own(asked: Asked, name: str) -> Seen:
+def see_own(asked: Asked, name: str) -> Seen:
     row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")

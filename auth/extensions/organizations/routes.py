@@ -22,7 +22,7 @@ from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
 
-_NewOrganization = schemas.Input.of(
+NewOrganization = schemas.Input.of(
     name=fields.OrganizationName(required=True),
     slug=fields.Slug(),
     owner=fields.Uuid(),
@@ -35,6 +35,7 @@ _OrganizationChange = schemas.Reauthentication.of(
     requires=Nested(_Requires),
     app_metadata=fields.Metadata(),
 )
+Role = schemas.Input.of(role=fields.MemberRole(required=True))
 _RoleBody = schemas.Reauthentication.of(role=fields.MemberRole(required=True))
 _NewInvitation = schemas.Input.of(email=fields.Email(required=True), role=fields.MemberRole(required=True))
 _ListQuery = PageQuery.of(search=fields.Text())
@@ -66,7 +67,7 @@ _reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
 @_acting("found_organization")
 def create_organization() -> ResponseReturnValue:
     """Create an organisation, whose owner the caller becomes."""
-    return JsonResponse(acts.create(current_asked(), read_body(_NewOrganization)), 201)
+    return JsonResponse(acts.create(current_asked(), read_body(NewOrganization)), 201)
 
 
 @blueprint.get("/organizations")

@@ -9,6 +9,7 @@ from auth.web import cookies
 from auth.web.errors import ApiError
 from auth.web.html import forms
 from auth.web.html.page import redirect_to_own
+from auth.web.html.redirects import own_page
 
 # The pages for a page's errors; without a session, /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}
@@ -18,19 +19,20 @@ _APPLICATION = ("redirect_to", "code_challenge", "then")
 
 def redirect_to_missing(error: ApiError) -> Response:
     """Redirect to the page for an error of `ELSEWHERE`, which then returns to the requested page."""
+    next_page = request.path.removeprefix("/").removeprefix("account/")
     if error.error_code in _STEPS:
         # The page checks both again.
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
-        next_page = request.path.removeprefix("/").removeprefix("account/")
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
             named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
             next_page = with_query(f"account/{next_page}", named)
         return to_step(error.key, {"next": next_page} | application)
     # The page shows why a link failed: the query is signed.
-    return to_step(
-        error.key, {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
-    )
+    query = {"error_code": request.args["error_code"]} if "error_code" in request.args else {}
+    if request.method in ("GET", "HEAD") and own_page(next_page):
+        query["next"] = next_page
+    return to_step(error.key, query)
 
 
 def to_step(key: str, query: dict[str, str]) -> Response:

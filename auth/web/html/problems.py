@@ -42,6 +42,7 @@ _FIELDS = {
     "email_exists": "email",
     "user_already_exists": "email",
     "phone_exists": "phone",
+    "slug_exists": "slug",
 }
 # The texts of errors in a context, by their keys.
 _BY_KEY = {
@@ -51,6 +52,9 @@ _BY_KEY = {
     "device.otp_expired": "user_code_invalid",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
+    "organization.insufficient_permissions": "role_insufficient",
+    "founder.insufficient_permissions": "role_insufficient",
+    "invited.over_email_send_rate_limit": "invitation_rate_limit",
 }
 _FORM_TYPES = {FORM, "multipart/form-data"}
 _OPENING = ("GET", "HEAD")

@@ -12,7 +12,10 @@ from tests.support.cases import cases
 
 LANGUAGES = ["de", "en", "es", "fr", "zh"]
 # Strings that may be the same in two languages.
-SAME = {"version", "name", "label", "passkey", "which", "console", "system", "application", "of_day"}
+SAME = {
+    *("version", "name", "label", "passkey", "which", "console", "system", "application", "of_day"),
+    "invitations",
+}
 
 each_subject = pytest.mark.parametrize("subject", ["pages", "messages"])
 each_language = cases("language", LANGUAGES)

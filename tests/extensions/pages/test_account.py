@@ -76,12 +76,15 @@ class TestItems:
         assert above.rindex(laptop.id) > max(above.rindex(each.id) for each in (phone, orphan))
 
     def test_account_is_for_signed_in_browsers_only(self, app, client, alice):
-        for path in ("/account", "/account/data", "/account/email", "/account/delete", "/new-password"):
-            stranger = Visitor(app)
+        # Pages to which a sign-in may return.
+        after = {"/account/email": "email", "/account/delete": "delete", "/new-password": "new-password"}
+        for path in ("/account", "/account/data", *after):
+            stranger, then = Visitor(app), f"next={after[path]}" if path in after else ""
             # Only a browser with a cookie had a session that could end.
-            assert stranger.visit(path).url == f"{SITE}/sign-in"
+            assert stranger.visit(path).url == f"{SITE}/sign-in{then and '?'}{then}"
             stranger.plant("latchkey", "a" * 43)
-            assert unsigned(stranger.visit(path)) == f"{SITE}/sign-in?error_code=session_expired"
+            ended = f"{SITE}/sign-in?error_code=session_expired{then and '&'}{then}"
+            assert unsigned(stranger.visit(path)) == ended
         response = client.get("/account", headers=alice.open_session().authorization)
         assert_error(response, 401, "session_not_found", "Your session has ended. Please sign in again.")
 

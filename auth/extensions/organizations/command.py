@@ -1,0 +1,267 @@
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_option, printable, show, yes_option
+from auth.core import files
+from auth.core.addresses import canonical_typed_email
+from auth.extensions.organizations import acts, transfer
+from auth.extensions.organizations.routes import NewOrganization, Role
+from auth.web.asked import Asked
+from auth.web.input import check
+from sql import queries
+
+
+@click.group("organizations", short_help="Manage organizations and their members.")
+def command() -> None:
+    """Manage organizations and their members, as in the console. ORGANIZATION is an ID or a short name."""
+
+
+_PAGE = 100
+_organization = click.argument("organization")
+_subject = click.argument("subject")
+_role = click.option(
+    "--role",
+    default="member",
+    show_default=True,
+    metavar="ROLE",
+    help="Give the role owner, admin or another word.",
+)
+_levels = click.argument("level", type=click.Choice(["aal1", "aal2"]))
+
+
+@command.command("create")
+@click.argument("name")
+@click.option("--slug", metavar="SLUG", help="Choose its short name.")
+@click.option("--owner", metavar="SUBJECT", help="Make this user its owner: an email, phone or ID.")
+@json_option
+def create(name: str, slug: str | None, owner: str | None) -> None:
+    """Create an organization called NAME.
+
+    \b
+    Example: latchkey organizations create "Acme Inc." --slug acme --owner alice@acme.example
+    """
+    with acting() as asked:
+        given = {"name": name, "slug": slug, "owner": owner and found_user(asked.parts, owner).id}
+        body = check(NewOrganization, {key: value for key, value in given.items() if value})
+        _show_object(acts.create(asked, body))
+
+
+@command.command("list")
+@click.option(
+    "--search",
+    metavar="TEXT",
+    help="Only those whose name contains TEXT, or whose short name starts with it.",
+)
+@json_option
+def list_command(search: str | None) -> None:
+    """List the organizations, newest first.
+
+    \b
+    Example: latchkey organizations list --search acme
+    """
+    with acting() as asked:
+        for each in _organizations(asked, search):
+            level = "  requires a second factor" if each["requires"]["aal"] == "aal2" else ""
+            line = (
+                f"{each['id']}  {each['slug']}  {printable(each['name'])}  {each['members']} members{level}"
+            )
+            show(each, line)
+
+
+@command.command("show")
+@_organization
+@json_option
+def show_command(organization: str) -> None:
+    """Show ORGANIZATION with its members and open invitations.
+
+    \b
+    Example: latchkey organizations show acme
+    """
+    with acting() as asked:
+        seen = acts.see(asked, organization)
+        members = list(_members(asked, seen.id))
+        invitations = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
+        shown = json.loads(seen.object)
+        lines = [f"{name}: {printable(str(value))}" for name, value in _facts(shown).items()]
+        for each in members:
+            step = "" if each["has_second_factor"] else "  no second factor"
+            lines.append(f"member: {each['user_id']}  {each['email'] or 'no email'}  {each['role']}{step}")
+        lines += [
+            f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}"
+            for each in invitations
+        ]
+        show(shown | {"members": members, "invitations": invitations}, *lines)
+
+
+@command.command("add")
+@_organization
+@_subject
+@_role
+@json_option
+def add(organization: str, subject: str, role: str) -> None:
+    """Add the user SUBJECT to ORGANIZATION, or change the role of a member.
+
+    \b
+    Example: latchkey organizations add acme bob@acme.example --role admin
+    """
+    with acting() as asked:
+        given = check(Role, {"role": role})["role"]
+        member = acts.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
+        show(member, f"{subject} is {role} of {organization}.")
+
+
+@command.command("remove")
+@_organization
+@_subject
+@json_option
+def remove(organization: str, subject: str) -> None:
+    """Remove the user SUBJECT from ORGANIZATION, even its last owner. The user gets a notice.
+
+    \b
+    Example: latchkey organizations remove acme bob@acme.example
+    """
+    with acting() as asked:
+        user = found_user(asked.parts, subject)
+        acts.remove(asked, organization, user.id)
+        show({"user_id": user.id}, f"{subject} is no member of {organization} any more.")
+
+
+@command.command("invite")
+@_organization
+@click.argument("email")
+@_role
+@json_option
+def invite(organization: str, email: str, role: str) -> None:
+    """Invite EMAIL, with or without a user, to join ORGANIZATION within seven days.
+
+    \b
+    Example: latchkey organizations invite acme bob@acme.example
+    """
+    with acting() as asked:
+        given = check(Role, {"role": role})["role"]
+        invited = json.loads(acts.invite(asked, organization, canonical_typed_email(email), given))
+        show(invited, f"{invited['email']} is invited as {role} until {invited['expires_at'][:10]}.")
+
+
+@command.command("require")
+@_organization
+@_levels
+@json_option
+def require(organization: str, level: str) -> None:
+    """Require LEVEL of the sessions of members: aal2 is a second factor, aal1 nothing.
+
+    \b
+    Example: latchkey organizations require acme aal2
+    """
+    with acting() as asked:
+        _show_object(acts.change(asked, organization, {"requires": {"aal": level}}))
+
+
+@command.command("end")
+@_organization
+@yes_option
+@json_option
+def end(organization: str) -> None:
+    """End ORGANIZATION for all its members. Their accounts stay.
+
+    \b
+    Example: latchkey organizations end acme
+    """
+    ask(f"End {organization} for all its members?")
+    with acting() as asked:
+        seen = acts.see(asked, organization)
+        acts.end(asked, seen.id, {})
+        show({"id": seen.id, "slug": seen.slug}, f"{organization} has ended.")
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def export(file: Path) -> None:
+    """Write all organizations with their members to FILE, as JSON lines. Replaces an existing FILE.
+
+    \b
+    Example: latchkey organizations export organizations.jsonl
+    """
+    with acting() as asked:
+        total = 0
+        try:
+            with files.replacing(file) as draft:
+                for line in transfer.lines(asked):
+                    draft.write(f"{line}\n".encode())
+                    total += 1
+        except OSError as error:
+            raise click.ClickException(
+                f"{file} cannot be written: {error.strerror}. Name another file."
+            ) from None
+        show({"organizations": total, "file": str(file)}, f"Organizations exported to {file}: {total:,}.")
+
+
+@command.command("import")
+@click.argument("file", type=INPUT_FILE)
+@json_option
+def import_(file: Path) -> None:
+    """Create the organizations in FILE, from `export`, and add their members.
+
+    Adds a member only if a user has the ID and has proved the address of FILE, so import the users first.
+    Never changes existing organizations and members, so you can run it again. Sends no messages. Exits with 3
+    if something was refused.
+
+    \b
+    Example: latchkey organizations import organizations.jsonl
+    """
+    counts = {"created": 0, "added": 0, "exists": 0, "refused": 0}
+    with acting() as asked:
+        try:
+            for outcome in transfer.take(asked, file):
+                counts[outcome.status] += 1
+                _show_outcome(outcome)
+        except transfer.UnreadableLine as error:
+            raise Unreadable(f"{file}, line {error}. Fix the line.") from None
+    show(
+        counts,
+        f"Organizations created: {counts['created']:,}. Members added: {counts['added']:,}."
+        f" Already existed: {counts['exists']:,}. Refused: {counts['refused']:,}.",
+    )
+    if counts["refused"]:
+        raise click.exceptions.Exit(3)
+
+
+def _show_outcome(outcome: transfer.Outcome) -> None:
+    """Print what was done or refused; of what existed, only as JSON."""
+    who = f"{outcome.email or outcome.user_id} in {outcome.slug}" if outcome.user_id else outcome.slug
+    lines = [] if outcome.status == "exists" else [f"{who}: {outcome.reason or outcome.status}"]
+    show(outcome._asdict(), *map(printable, lines))
+
+
+def _show_object(object: str) -> None:
+    shown = json.loads(object)
+    show(shown, *(f"{name}: {printable(str(value))}" for name, value in _facts(shown).items()))
+
+
+def _facts(shown: Mapping[str, Any]) -> dict[str, str]:
+    level = "a second factor" if shown["requires"]["aal"] == "aal2" else "nothing"
+    return {"name": shown["name"], "short name": shown["slug"], "id": shown["id"], "requires": level}
+
+
+def _pages(page_of: Callable[[int], str]) -> Iterator[dict[str, Any]]:
+    """Yield the items of a list. `page_of` gets the offset of a page."""
+    offset = 0
+    while found := json.loads(page_of(offset)):
+        yield from found
+        offset += len(found)
+
+
+def _organizations(asked: Asked, search: str | None) -> Iterator[dict[str, Any]]:
+    listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
+    return _pages(lambda offset: listed(page_offset=offset).organizations)
+
+
+def _members(asked: Asked, id: str) -> Iterator[dict[str, Any]]:
+    listed = partial(queries.list_members, asked.db, organization_id=id, with_addresses=True, page_size=_PAGE)
+    return _pages(lambda offset: listed(page_offset=offset).members)

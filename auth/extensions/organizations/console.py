@@ -1,0 +1,230 @@
+"""Organisations in the console: the list, the page of each, and a section of a user's page."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from auth.core.net.redirects import with_query
+from auth.core.text.labels import counted, quoted
+from auth.extensions.organizations import acts
+from auth.extensions.organizations.routes import Role
+from auth.rules.organizations import ADMIN, OWNER
+from auth.web import fields
+from auth.web.asked import Asked, current_asked
+from auth.web.context import latchkey
+from auth.web.errors import found
+from auth.web.html.admin.access import administrator
+from auth.web.html.admin.actions import Action, Subject, serve, told
+from auth.web.html.admin.console_page import MOST, console_page
+from auth.web.html.page import redirect_to_own
+from auth.web.input import check, known_id, read_query
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("organizations", __name__)
+
+_PATH = "console/organizations"
+_MEMBER = "member"
+_ListQuery = Input.of(q=fields.TypedText(load_default=""), page=fields.PageNumber(1, most=2**31))
+_NewForm = Input.of(
+    name=fields.TypedText(load_default=""),
+    slug=fields.TypedText(load_default=""),
+    owner=fields.TypedText(load_default=""),
+)
+_ChangeForm = Input.of(name=fields.TypedText(load_default=""), slug=fields.TypedText(load_default=""))
+_RoleForm = Input.of(role=fields.TypedText(load_default=""))
+_AddForm = _RoleForm.of(email=fields.TypedEmail(required=True))
+_Change = Input.of(name=fields.OrganizationName(required=True), slug=fields.Slug(required=True))
+_New = Input.of(name=fields.OrganizationName(required=True), slug=fields.Slug(), owner=fields.TypedEmail())
+
+
+def memberships_of(user_id: str) -> list[dict[str, Any]]:
+    return json.loads(queries.list_memberships_of_user(latchkey.db, user_id=user_id).memberships)
+
+
+@blueprint.get("/console/organizations")
+@administrator
+def show_organizations() -> Response:
+    """Show the organisations, newest first."""
+    query = read_query(_ListQuery)
+    row = queries.list_organizations(latchkey.db, search=query["q"] or None, **_bounds(query["page"]))
+    return console_page(
+        "organizations.html",
+        rows=json.loads(row.organizations),
+        total=row.total,
+        **_paging(query["page"], row.total),
+        notice=told(_MAKING | _ACTS),
+    )
+
+
+@blueprint.get("/console/organizations/<organization_id>")
+@administrator
+def show_organization(organization_id: str) -> Response:
+    subject, number = _found(organization_id), read_query(_ListQuery)["page"]
+    id = subject.row.id
+    members = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **_bounds(number))
+    return console_page(
+        "organization.html",
+        organization=subject.row,
+        members=json.loads(members.members),
+        total=members.total,
+        invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
+        acts=_ACTS,
+        possible=["add", "change", "lift" if subject.row.requires["aal"] == "aal2" else "require", "end"],
+        **_paging(number, members.total),
+        notice=told(_MAKING | _ACTS | _MEMBER_ACTS),
+    )
+
+
+def _bounds(number: int) -> dict[str, int]:
+    return {"page_size": MOST, "page_offset": MOST * (number - 1)}
+
+
+def _paging(number: int, total: int) -> dict[str, Any]:
+    """Return the URLs of the first and the next page of a list."""
+    here, kept = request.path.rpartition("/")[2], {"q": q} if (q := request.args.get("q")) else {}
+    following = with_query(here, kept | {"page": str(number + 1)}) if total > MOST * number else None
+    first = (with_query(here, kept) if kept else here) if number > 1 else None
+    return {"first": first, "next": following}
+
+
+def _found(organization_id: str) -> Subject:
+    id = known_id(organization_id, "organization_not_found")
+    row = acts.see_by_id(current_asked(), id)
+    roles = queries.select_roles(latchkey.db, organization_id=id)
+    known = SimpleNamespace(
+        **json.loads(row.organization_object),
+        app_metadata=row.app_metadata,
+        members=roles.members,
+        without_factor=roles.without_factor,
+        roles=dict.fromkeys([OWNER, ADMIN, _MEMBER, *roles.roles]),
+    )
+    return Subject(row.name, f"{_PATH}/{row.id}", known)
+
+
+def _member(organization_id: str, user_id: str) -> Subject:
+    subject, id = _found(organization_id), known_id(user_id, "member.user_not_found")
+    row = queries.select_member_of(latchkey.db, organization_id=subject.row.id, user_id=id)
+    member = found(row, "member.user_not_found")
+    subject.row.member = member
+    return replace(subject, row=SimpleNamespace(**vars(subject.row), who=member.email or member.name or id))
+
+
+def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
+    if email := body.pop("owner", None):
+        body["owner"] = _user_with(email)
+    made = json.loads(acts.create(asked, body))
+    return redirect_to_own(f"{_PATH}/{made['id']}", "new")
+
+
+def _add(asked: Asked, subject: Subject, form: dict[str, Any]) -> None:
+    acts.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
+
+
+def _user_with(email: str) -> str:
+    known = queries.select_summary(latchkey.db, id=None, email=email, phone=None)
+    return found(known, "user_not_found").id
+
+
+def _require(level: str) -> Any:
+    return lambda asked, subject, _form: acts.change(asked, subject.row.id, {"requires": {"aal": level}})
+
+
+_act = partial(Action, needs_factor=True)
+_MAKING = {
+    "new": _act(
+        title="Create an organization",
+        effects=lambda _subject: ["Creates 1 organization. Its owner invites the members."],
+        undo="You can end it at any time.",
+        do=_create,
+        done="Organization created.",
+        form=_NewForm,
+        check=lambda _subject, form: check(_New, {name: value for name, value in form.items() if value}),
+        template="act_organization.html",
+    ),
+}
+_ACTS = {
+    "add": _act(
+        title="Add a member",
+        effects=lambda _subject: ["Adds 1 user, who is not asked, or changes the role of a member."],
+        undo="You can remove the member at any time.",
+        do=_add,
+        done="Member added.",
+        form=_AddForm,
+        check=lambda _subject, form: form | check(Role, {"role": form["role"]}),
+        template="act_member.html",
+    ),
+    "change": _act(
+        title="Change organization",
+        effects=lambda subject: [f"Changes 1 organization with {counted(subject.row.members, 'member')}."],
+        undo="You can change it back. Links to the old short name stop working.",
+        do=lambda asked, subject, body: acts.change(asked, subject.row.id, body),
+        done="Organization changed.",
+        form=_ChangeForm,
+        check=lambda _subject, form: check(_Change, form),
+        template="act_organization.html",
+    ),
+    "require": _act(
+        title="Require a second factor",
+        effects=lambda subject: [
+            f"{counted(subject.row.without_factor, 'member')} without a second factor lose access until they"
+            " add one and sign in with it.",
+        ],
+        undo="You can lift the requirement at any time.",
+        do=_require("aal2"),
+        done="A second factor is now required.",
+    ),
+    "lift": _act(
+        title="Lift the requirement",
+        effects=lambda _subject: ["Members need no second factor."],
+        undo="You can require it again.",
+        do=_require("aal1"),
+        done="A second factor is no longer required.",
+    ),
+    "end": _act(
+        title="End",
+        effects=lambda subject: [
+            f"Ends 1 organization with {counted(subject.row.members, 'member')}, and its invitations.",
+            "Their accounts stay.",
+        ],
+        undo="This can’t be undone.",
+        do=lambda asked, subject, _form: acts.end(asked, subject.row.id, {}),
+        done="Organization ended.",
+        then=_PATH,
+        is_destructive=True,
+    ),
+}
+_MEMBER_ACTS = {
+    "role": _act(
+        title="Change the role",
+        effects=lambda subject: [f"Changes the role of 1 member: {quoted(subject.row.who)}."],
+        undo="You can change it back. Invitations that a former admin sent stay ended.",
+        do=lambda asked, subject, form: acts.set_role(
+            asked, subject.row.id, subject.row.member.id, form["role"], {}
+        ),
+        done="Role changed.",
+        form=_RoleForm,
+        check=lambda _subject, form: check(Role, form),
+        template="act_member.html",
+    ),
+    "remove": _act(
+        title="Remove the member",
+        effects=lambda subject: [
+            f"Removes 1 member: {quoted(subject.row.who)}.",
+            "The account stays. Invitations that the member sent end. The member is told.",
+        ],
+        undo="You can add the member again.",
+        do=lambda asked, subject, _form: acts.remove(asked, subject.row.id, subject.row.member.id),
+        done="Member removed.",
+        is_destructive=True,
+    ),
+}
+
+_EMPTY = SimpleNamespace(id=None, name="", slug="")
+serve(blueprint, "/console/organizations", _MAKING, lambda: Subject("Organizations", _PATH, _EMPTY))
+serve(blueprint, "/console/organizations/<organization_id>", _ACTS, _found)
+serve(blueprint, "/console/organizations/<organization_id>/members/<user_id>", _MEMBER_ACTS, _member)

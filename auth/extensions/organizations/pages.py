@@ -1,0 +1,373 @@
+"""Organisations of the account: memberships and invitations, and what owners and admins do.
+
+The API has /organizations/NAME, so the pages are below /account; that of an invitation has no API beside it.
+"""
+
+import functools
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from flask import Blueprint, Response, request
+from flask.typing import ResponseReturnValue
+from markupsafe import Markup
+
+from auth.extensions.organizations import acts
+from auth.extensions.organizations.acts import Seen
+from auth.flows.sign_in.reauthentication import require
+from auth.rules.organizations import ADMIN, OWNER, may_manage
+from auth.web import Level, View, audited, fields, g, guard
+from auth.web.asked import current_asked
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
+from auth.web.html import forms
+from auth.web.html.browser_sessions import signed_in
+from auth.web.html.form_schemas import Decision
+from auth.web.html.page import ago, application, has_text, page, redirect_to_own, text
+from auth.web.html.problems import Problem, form, told
+from auth.web.input import check, known_id, read_form, read_query
+from auth.web.schemas import Input
+from sql import queries
+
+blueprint = Blueprint("organizations", __name__)
+
+_PATH = "account/organizations"
+_MOST = 50
+MEMBER = "member"
+# What the page of an organisation answers to everybody who may not know it, or not open the page.
+_HIDDEN = {
+    "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
+    "user_not_found", "invitation_not_found",
+}  # fmt: skip
+
+_NewForm = Input.of(name=fields.OrganizationName(required=True), slug=fields.TypedText(load_default=""))
+_Slug = Input.of(slug=fields.Slug(required=True))
+_NameForm = Input.of(name=fields.OrganizationName(required=True))
+_RoleForm = Input.of(role=fields.MemberRole(required=True))
+_InvitationForm = _RoleForm.of(email=fields.TypedEmail(required=True))
+_RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
+_PageQuery = Input.of(page=fields.PageNumber(1, most=2**31))
+
+
+def _or_not_found(view: View) -> View:
+    """Show one page for all that the caller may not see."""
+
+    @functools.wraps(view)
+    def shown(*args: object, **kwargs: object) -> ResponseReturnValue:
+        try:
+            return view(*args, **kwargs)
+        except ApiError as error:
+            if error.key in _HIDDEN:
+                raise ApiError("not_found") from None
+            raise
+
+    return shown
+
+
+# The account.
+
+
+def shown_memberships() -> dict[str, Any]:
+    """Return the memberships and the open invitations for the account page."""
+    memberships, invitations = acts.own(current_asked())
+    may_create = latchkey.settings.organizations == "users" and guard.live_caller().email_proved
+    return {
+        "memberships": memberships,
+        "invitations": invitations,
+        "may_create": may_create,
+        "role_title": role_title,
+    }
+
+
+def role_title(role: str, *, begins: bool = False) -> Markup:
+    """Return the name of a role, for the beginning of a line or a sentence: our text for the roles that we
+    know, else the application's word.
+    """
+    if role not in (OWNER, ADMIN, MEMBER):
+        return application(role)
+    title = text("organizations", role)
+    return title[:1].upper() + title[1:] if begins else title
+
+
+@blueprint.get("/account/organizations/new")
+@signed_in(Level.AAL2)
+def show_new(problem: Problem | None = None) -> Response:
+    return page("organizations/new.html", script=True, here=f"/{_PATH}/new", problem=problem)
+
+
+@blueprint.post("/account/organizations/new")
+@form("found_organization", shown=show_new, level=Level.AAL2)
+@audited("change_refused")
+def submit_new() -> Response:
+    sent = read_form(_NewForm)
+    body = {"name": sent["name"].strip()} | (check(_Slug, {"slug": sent["slug"]}) if sent["slug"] else {})
+    created = json.loads(acts.create(current_asked(), body))
+    return redirect_to_own(f"{_PATH}/{created['slug']}", "organization_created")
+
+
+# An invitation.
+
+
+@blueprint.get("/organizations/<slug>/join")
+@signed_in(Level.AAL2)
+def show_invitation(slug: str, problem: Problem | None = None) -> Response:
+    invitation, known = _invitation(slug), guard.live_caller()
+    if invitation is None:
+        return redirect_to_own(f"{_PATH}/{slug}")
+    values: dict[str, Any] = {
+        "invitation": invitation,
+        "role": role_title(invitation["role"]),
+        "account": known.email,
+    }
+    return page("organizations/join.html", script=True, here=request.path, problem=problem, **values)
+
+
+@blueprint.post("/organizations/<slug>/join")
+@form("answer_invitation", shown=show_invitation, level=Level.AAL2)
+@audited("change_refused")
+def answer_invitation(slug: str) -> Response:
+    invitation = _invitation(slug)
+    if invitation is None:
+        return redirect_to_own(f"{_PATH}/{slug}")
+    if read_form(Decision)["action"] == "deny":
+        acts.decline(current_asked(), invitation["id"])
+        return redirect_to_own("account#organizations", "invitation_declined")
+    acts.accept(current_asked(), invitation["id"])
+    return redirect_to_own("account#organizations", "organization_joined")
+
+
+def _invitation(slug: str) -> dict[str, Any] | None:
+    """Return the caller's invitation to an organisation, None for a member."""
+    memberships, invitations = acts.own(current_asked())
+    open_one = next((each for each in invitations if each["organization"]["slug"] == slug), None)
+    if open_one is None and not any(each["slug"] == slug for each in memberships):
+        raise ApiError("not_found")
+    return open_one
+
+
+# The organisation.
+
+
+@blueprint.get("/account/organizations/<slug>")
+@signed_in(Level.AAL2)
+@_or_not_found
+def show_organization(slug: str) -> Response:
+    seen, number = acts.see(current_asked(), slug), read_query(_PageQuery)["page"]
+    manages = seen.role in (OWNER, ADMIN)
+    listed = queries.list_members(
+        latchkey.db,
+        organization_id=seen.id,
+        with_addresses=manages,
+        page_size=_MOST,
+        page_offset=_MOST * (number - 1),
+    )
+    invitations = queries.list_invitations(latchkey.db, organization_id=seen.id).invitations
+    done = forms.signed("done")
+    return page(
+        "organizations/organization.html",
+        script=True,
+        here=f"/{_PATH}/{slug}",
+        organization=_shown(seen),
+        manages=manages,
+        members=[_member(seen, each) for each in json.loads(listed.members)],
+        following=number + 1 if listed.total > number * _MOST else None,
+        invitations=[_shown_invitation(seen, each) for each in json.loads(invitations)] if manages else [],
+        notice=text("done", done) if has_text("done", done) else None,
+        problem=told(),
+    )
+
+
+@blueprint.get("/account/organizations/<slug>/name")
+@signed_in(Level.AAL2)
+@_or_not_found
+def show_name(slug: str, problem: Problem | None = None) -> Response:
+    return _form_page("name", acts.see(current_asked(), slug, OWNER), problem)
+
+
+@blueprint.post("/account/organizations/<slug>/name")
+@form("change_organization", shown=show_name, level=Level.AAL2)
+@audited("change_refused")
+def submit_name(slug: str) -> Response:
+    acts.change(current_asked(), slug, {"name": read_form(_NameForm)["name"].strip()})
+    return redirect_to_own(f"{_PATH}/{slug}#settings", "organization_renamed")
+
+
+@blueprint.get("/account/organizations/<slug>/requirement")
+@signed_in(Level.PROOF)
+@_or_not_found
+def show_requirement(slug: str, problem: Problem | None = None) -> Response:
+    """Say who would lose access before the requirement is made."""
+    asked = current_asked()
+    seen = acts.see(asked, slug, OWNER)
+    if asked.caller.aal < "aal2":
+        # Who requires a second step must have given one.
+        raise ApiError("insufficient_aal")
+    require(asked, acts.CHANGE)
+    counts = queries.select_roles(latchkey.db, organization_id=seen.id)
+    return _form_page("requirement", seen, problem, counts=counts)
+
+
+@blueprint.post("/account/organizations/<slug>/requirement")
+@form("change_organization", shown=show_requirement, level=Level.PROOF)
+@audited("change_refused")
+def submit_requirement(slug: str) -> Response:
+    aal = read_form(_RequirementForm)["aal"]
+    acts.change(current_asked(), slug, {"requires": {"aal": aal}})
+    return redirect_to_own(f"{_PATH}/{slug}#settings", f"requirement_{aal}")
+
+
+@blueprint.get("/account/organizations/<slug>/end")
+@signed_in(Level.PROOF)
+@_or_not_found
+def show_end(slug: str, problem: Problem | None = None) -> Response:
+    seen = acts.see(current_asked(), slug, OWNER)
+    require(current_asked(), acts.CHANGE)
+    return _form_page("end", seen, problem)
+
+
+@blueprint.post("/account/organizations/<slug>/end")
+@form("change_organization", shown=show_end, level=Level.PROOF)
+@audited("change_refused")
+def submit_end(slug: str) -> Response:
+    acts.end(current_asked(), slug, {})
+    return redirect_to_own("account#organizations", "organization_ended")
+
+
+# Members.
+
+
+@blueprint.get("/account/organizations/<slug>/leave")
+@signed_in(Level.AAL2)
+@_or_not_found
+def show_leave(slug: str, problem: Problem | None = None) -> Response:
+    return _form_page("leave", acts.see_own(current_asked(), slug), problem)
+
+
+@blueprint.post("/account/organizations/<slug>/leave")
+@form("leave_organization", shown=show_leave, level=Level.AAL2)
+@audited("change_refused")
+def submit_leave(slug: str) -> Response:
+    acts.remove(current_asked(), slug, guard.caller_id())
+    return redirect_to_own("account#organizations", "organization_left")
+
+
+@blueprint.get("/account/organizations/<slug>/members/<user_id>")
+@signed_in(Level.PROOF)
+@_or_not_found
+def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Response:
+    asked = current_asked()
+    seen = acts.see(asked, slug, OWNER, ADMIN)
+    member = _managed(seen, user_id)
+    if seen.role == OWNER:
+        # An owner may make others owners and admins.
+        require(asked, acts.CHANGE)
+    roles = _roles(seen, member.role)
+    return _form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
+
+
+@blueprint.post("/account/organizations/<slug>/members/<user_id>")
+@form("change_member", shown=show_member, level=Level.PROOF)
+@audited("change_refused")
+def submit_role(slug: str, user_id: str) -> Response:
+    role, id = read_form(_RoleForm)["role"], known_id(user_id, "not_found")
+    acts.set_role(current_asked(), slug, id, role, {})
+    return redirect_to_own(f"{_PATH}/{slug}", "member_changed")
+
+
+@blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
+@signed_in(Level.AAL2)
+@_or_not_found
+def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
+    seen = acts.see(current_asked(), slug, OWNER, ADMIN)
+    member = _managed(seen, user_id)
+    return _form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
+
+
+@blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
+@form("leave_organization", shown=show_removal, level=Level.AAL2)
+@audited("change_refused")
+def submit_removal(slug: str, user_id: str) -> Response:
+    acts.remove(current_asked(), slug, known_id(user_id, "not_found"))
+    return redirect_to_own(f"{_PATH}/{slug}", "member_removed")
+
+
+# Invitations of the organisation.
+
+
+@blueprint.get("/account/organizations/<slug>/invite")
+@signed_in(Level.AAL2)
+@_or_not_found
+def show_invite(slug: str, problem: Problem | None = None) -> Response:
+    seen = acts.see(current_asked(), slug, OWNER, ADMIN)
+    return _form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
+
+
+@blueprint.post("/account/organizations/<slug>/invite")
+@form("invite_member", shown=show_invite, level=Level.AAL2)
+@audited("change_refused")
+def submit_invite(slug: str) -> Response:
+    sent = read_form(_InvitationForm)
+    acts.invite(current_asked(), slug, sent["email"], sent["role"])
+    return redirect_to_own(f"{_PATH}/{slug}#invitations", "member_invited")
+
+
+@blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
+@form("withdraw_invitation", level=Level.AAL2)
+@_or_not_found
+@audited("change_refused")
+def submit_withdrawal(slug: str, invitation_id: str) -> Response:
+    acts.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
+    return redirect_to_own(f"{_PATH}/{slug}#invitations", "invitation_withdrawn")
+
+
+# What the pages share.
+
+
+def _form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
+    """Show a page with one form about an organisation."""
+    template = f"organizations/{name}.html"
+    return page(
+        template, script=True, here=request.path, problem=problem, organization=_shown(seen), **values
+    )
+
+
+def _shown(seen: Seen) -> dict[str, Any]:
+    return json.loads(seen.object) | {"role": seen.role}
+
+
+def _managed(seen: Seen, user_id: str) -> "queries.SelectMemberOf":
+    """Return a member whom the caller may change."""
+    id = known_id(user_id, "member.user_not_found")
+    row = queries.select_member_of(latchkey.db, organization_id=seen.id, user_id=id)
+    member = found(row, "member.user_not_found")
+    if not may_manage(seen.role, member.role, member.role):
+        raise ApiError("member.user_not_found")
+    return member
+
+
+def _member(seen: Seen, member: dict[str, Any]) -> dict[str, Any]:
+    return member | {
+        "shown": _name_of(member),
+        "title": role_title(member["role"], begins=True),
+        "is_self": member["user_id"] == g.caller.user_id,
+        "may_manage": may_manage(seen.role, member["role"], member["role"]),
+    }
+
+
+def _shown_invitation(seen: Seen, invitation: dict[str, Any]) -> dict[str, Any]:
+    return invitation | {
+        "title": role_title(invitation["role"], begins=True),
+        "sent": ago(invitation["created_at"]),
+        "may_manage": may_manage(seen.role, invitation["role"], None),
+    }
+
+
+def _name_of(member: dict[str, Any]) -> Markup:
+    return application(member.get("name") or member.get("email") or text("organizations", "unnamed"))
+
+
+def _roles(seen: Seen, present: str) -> Iterable[tuple[str, Markup]]:
+    """Return the roles that the caller may give, with their titles: ours, and those in use."""
+    used = queries.select_roles(latchkey.db, organization_id=seen.id).roles
+    words = dict.fromkeys([OWNER, ADMIN, MEMBER, present, *used])
+    return [(word, role_title(word, begins=True)) for word in words if may_manage(seen.role, None, word)]

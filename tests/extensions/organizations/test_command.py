@@ -1,0 +1,181 @@
+"""latchkey organizations: what operators do on the command line."""
+
+import json
+
+import pytest
+
+from tests.support.commands import run_command
+
+UNKNOWN = "3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01"
+
+
+@pytest.fixture
+def run(client):
+    """Run a command line, and return its lines; as JSON, its objects."""
+
+    def run(*arguments, status=0):
+        result = run_command(client.application, "organizations", *map(str, arguments))
+        assert result.exit_code == status, result.output
+        lines = result.stdout.splitlines()
+        return [json.loads(line) for line in lines] if "--json" in arguments else lines
+
+    return run
+
+
+@pytest.fixture
+def id(acme):
+    return acme.rpartition("/")[2]
+
+
+def role_of(database, person):
+    return database.value("SELECT max(role) FROM memberships WHERE user_id = %(id)s", id=person.id)
+
+
+def test_organisation_is_created_with_an_owner_and_shown(run, alice, database):
+    (made,) = run("create", "Acme Inc.", "--slug", "acme", "--owner", alice.email, "--json")
+    assert (made["slug"], made["name"], made["requires"]) == ("acme", "Acme Inc.", {"aal": "aal1"})
+    assert role_of(database, alice) == "owner"
+    (shown,) = run("show", "acme", "--json")
+    assert shown["id"] == made["id"]
+    assert [(each["email"], each["role"]) for each in shown["members"]] == [("alice@example.com", "owner")]
+    assert f"member: {alice.id}  alice@example.com  owner  no second factor" in run("show", made["id"])
+
+
+def test_organisations_are_listed_and_searched(run, acme, database):
+    database.run(
+        "INSERT INTO organizations (id, slug, name)"
+        " SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 130) AS n"
+    )
+    assert len(run("list")) == 131
+    (found,) = run("list", "--search", "acm", "--json")
+    assert (found["slug"], found["members"]) == ("acme", 1)
+
+
+def test_member_is_added_changed_and_removed(run, id, bob, database):
+    assert run("add", "acme", bob.email) == ["bob@example.com is member of acme."]
+    assert run("add", id, bob.id, "--role", "admin", "--json") == [{"user_id": bob.id, "role": "admin"}]
+    assert role_of(database, bob) == "admin"
+    run("remove", "acme", bob.email)
+    assert role_of(database, bob) is None
+    entry = database.one("SELECT actor, details FROM audit_log WHERE action = 'membership_removed'")
+    assert entry.actor == "command"
+    assert "system_user" in entry.details
+
+
+def test_last_owner_is_removed_by_the_operator(run, id, alice, database):
+    run("remove", "acme", alice.email)
+    assert database.count("memberships") == 0
+
+
+def test_address_is_invited(run, id, database):
+    (invited,) = run("invite", "acme", "New@Example.com", "--role", "billing", "--json")
+    assert (invited["email"], invited["role"]) == ("new@example.com", "billing")
+    assert database.count("outbox", "kind = 'organization_invitation'") == 1
+
+
+def test_requirement_is_made_and_lifted(run, id, database):
+    assert "requires: a second factor" in run("require", "acme", "aal2")
+    assert database.value("SELECT level FROM organizations") == "aal2"
+    assert run("require", "acme", "aal1", "--json")[0]["requires"] == {"aal": "aal1"}
+
+
+def test_organisation_is_ended(run, id, database):
+    assert run("end", "acme", "--yes", "--json") == [{"id": id, "slug": "acme"}]
+    assert database.count("organizations", "ended_at IS NOT NULL") == 1
+    run("show", "acme", status=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["show", "nowhere"], 3),
+        (["add", "acme", "nobody@example.com"], 3),
+        (["add", "acme", "bob@example.com", "--role", "Not A Role"], 2),
+        (["create", "Acme", "--slug", "Not A Slug"], 2),
+        (["create", "Acme", "--slug", "acme"], 3),
+        (["end", "acme"], 1),
+        (["import", "/dev/zero/none"], 2),
+    ],
+)
+def test_refused_command_changes_nothing(run, id, bob, database, arguments, status):
+    before = database.everything("organizations", "memberships")
+    run(*arguments, status=status)
+    assert database.everything("organizations", "memberships") == before
+
+
+class TestTransfer:
+    @pytest.fixture
+    def file(self, run, acme, join, bob, mallory, owner, tmp_path):
+        """A file with Acme, of Alice, Bob and Mallory."""
+        join(bob, acme, "billing")
+        join(mallory, acme)
+        run("require", "acme", "aal2")
+        file = tmp_path / "organizations.jsonl"
+        (exported,) = run("export", file, "--json")
+        assert exported == {"organizations": 1, "file": str(file)}
+        return file
+
+    def test_line_has_the_organisation_and_its_members(self, file, id, alice, bob):
+        assert file.stat().st_mode & 0o077 == 0
+        (line,) = map(json.loads, file.read_text().splitlines())
+        members = line.pop("members")
+        assert line == {
+            "id": id,
+            "slug": "acme",
+            "name": "Acme",
+            "requires": {"aal": "aal2"},
+            "app_metadata": {},
+        }
+        assert {"user_id": bob.id, "email": bob.email, "role": "billing"} in members
+        assert len(members) == 3
+
+    def test_import_restores_what_was_lost_and_tells_nobody(self, run, file, id, bob, database):
+        before = database.all("SELECT user_id, organization_id, role FROM memberships ORDER BY user_id")
+        sent = database.count("outbox", "channel <> 'webhook'")
+        database.run("DELETE FROM organizations")
+        assert run("import", file)[-1] == (
+            "Organizations created: 1. Members added: 3. Already existed: 0. Refused: 0."
+        )
+        after = database.all("SELECT user_id, organization_id, role FROM memberships ORDER BY user_id")
+        assert after == before
+        assert database.value("SELECT level FROM organizations") == "aal2"
+        assert database.count("outbox", "channel <> 'webhook'") == sent
+
+    def test_import_again_changes_nothing(self, run, file, database, bob):
+        run("add", "acme", bob.email, "--role", "admin")
+        before = database.everything("organizations", "memberships")
+        totals = run("import", file, "--json")[-1]
+        assert totals == {"created": 0, "added": 0, "exists": 4, "refused": 0}
+        assert database.everything("organizations", "memberships") == before
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            "UPDATE users SET email = 'other@example.com' WHERE id = %(id)s",
+            "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s",
+            "DELETE FROM users WHERE id = %(id)s",
+        ],
+    )
+    def test_member_whose_user_is_another_is_reported_and_not_added(self, run, file, bob, database, spoil):
+        database.run("DELETE FROM organizations")
+        database.run(spoil, id=bob.id)
+        *outcomes, totals = run("import", file, "--json", status=3)
+        assert totals == {"created": 1, "added": 2, "exists": 0, "refused": 1}
+        (refused,) = [each for each in outcomes if each["status"] == "refused"]
+        assert (refused["user_id"], refused["email"]) == (bob.id, bob.email)
+        assert "no user has this ID and has proved this address" in refused["reason"]
+        assert role_of(database, bob) is None
+
+    def test_short_name_of_another_organisation_is_refused(self, run, file, database, alice):
+        database.run("DELETE FROM organizations")
+        database.run("INSERT INTO organizations (id, slug, name) VALUES (%(id)s, 'acme', 'Acme')", id=UNKNOWN)
+        *outcomes, totals = run("import", file, "--json", status=3)
+        assert totals == {"created": 0, "added": 0, "exists": 0, "refused": 1}
+        assert "short name" in outcomes[0]["reason"]
+
+    @pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"id": 1}', '{"slug": "acme", "members": 5}'])
+    def test_line_that_is_no_organisation_is_named(self, client, file, tmp_path, line):
+        file.write_text(f"{file.read_text()}{line}\n")
+        result = run_command(client.application, "organizations", "import", str(file))
+        assert result.exit_code == 2
+        assert f"{file}, line 2: " in result.output

@@ -1,0 +1,136 @@
+"""/console/organizations: what administrators see and do, each act with a factor."""
+
+import pytest
+
+from tests.support.factors import set_up
+from tests.support.pages import Visitor, words
+from tests.support.users import PASSWORD
+
+PATH = "/console/organizations"
+
+
+@pytest.fixture
+def app(make_app):
+    return make_app(AUTH_ORGANIZATIONS="users", AUTH_CONSOLE="true")
+
+
+@pytest.fixture
+def client(app):
+    return app.test_client()
+
+
+@pytest.fixture
+def codes(carol):
+    return set_up(carol.open_session())[0]
+
+
+@pytest.fixture
+def visitor(app, carol, codes):
+    visitor = Visitor(app)
+    visitor.visit("/sign-in?next=console&way=password")
+    visitor.submit(email=carol.email, password=PASSWORD)
+    visitor.press("second-step", code=codes.code())
+    return visitor
+
+
+@pytest.fixture
+def act(visitor, codes, database):
+    """Do an act with a code for it, and return the words of the page that follows."""
+
+    def act(path, **fields):
+        database.run("UPDATE factors SET last_step = NULL")
+        page = visitor.visit(f"{PATH}/{path}")
+        assert page.status == 200, words(page)
+        return words(visitor.press(path, factor_code=codes.code(1), **fields))
+
+    return act
+
+
+@pytest.fixture
+def id(acme):
+    return acme.rpartition("/")[2]
+
+
+def test_organisation_is_created_with_an_owner(act, alice, database):
+    assert "Organization created." in act("new", name="Acme", slug="", owner=alice.email)
+    row = database.one(
+        "SELECT o.slug, m.user_id, m.role, m.added_by FROM organizations AS o JOIN memberships AS m ON true"
+    )
+    assert tuple(row) == ("acme", alice.id, "owner", "administrator")
+
+
+def test_list_is_searched_and_paged(visitor, acme, database):
+    database.run(
+        "INSERT INTO organizations (id, slug, name) SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 30) AS n"
+    )
+    first = words(visitor.visit(PATH))
+    assert "Acme" not in first
+    assert "Acme" in words(visitor.visit(visitor.link("Next")))
+    found = words(visitor.visit(f"{PATH}?q=acm"))
+    assert "Acme" in found
+    assert "Other" not in found
+    assert "No organization matches." in words(visitor.visit(f"{PATH}?q=nothing"))
+
+
+def test_page_says_members_and_who_has_no_second_factor(visitor, id, acme, join, bob, owner):
+    join(bob, acme, "billing")
+    owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"})
+    shown = words(visitor.visit(f"{PATH}/{id}"))
+    for said in (
+        "alice@example.com no second factor owner",
+        "bob@example.com",
+        "billing",
+        "2 of 2",
+        "new@example.com",
+    ):
+        assert said in shown
+
+
+def test_member_is_added_changed_and_removed(act, id, bob, database):
+    def role():
+        return database.value("SELECT max(role) FROM memberships WHERE user_id = %(id)s", id=bob.id)
+
+    assert "Member added." in act(f"{id}/add", email=bob.email, role="member")
+    assert role() == "member"
+    assert "Role changed." in act(f"{id}/members/{bob.id}/role", role="admin")
+    assert role() == "admin"
+    assert "Member removed." in act(f"{id}/members/{bob.id}/remove")
+    assert role() is None
+    entry = database.one("SELECT actor_id, details FROM audit_log WHERE action = 'membership_removed'")
+    assert "administrator" in entry.details
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"email": "nobody@example.com", "role": "member"}, "User not found"),
+        ({"email": "bob@example.com", "role": "Not A Role"}, "Role must be a lower-case word"),
+    ],
+)
+def test_refused_member_is_not_added(act, id, bob, database, fields, said):
+    assert said in act(f"{id}/add", **fields)
+    assert database.count("memberships") == 1
+
+
+def test_requirement_is_made_and_lifted(act, visitor, id, database):
+    visitor.visit(f"{PATH}/{id}/require")
+    assert "1 member without a second factor" in words(visitor.page)
+    assert "A second factor is now required." in act(f"{id}/require")
+    assert database.value("SELECT level FROM organizations") == "aal2"
+    assert "no longer required" in act(f"{id}/lift")
+
+
+def test_name_and_short_name_change(act, id, database):
+    assert "Organization changed." in act(f"{id}/change", name="Acme Inc.", slug="acme-inc")
+    assert tuple(database.one("SELECT name, slug FROM organizations")) == ("Acme Inc.", "acme-inc")
+
+
+def test_organisation_is_ended(act, visitor, id):
+    assert "Organization ended." in act(f"{id}/end")
+    assert visitor.visit(f"{PATH}/{id}").status == 404
+
+
+def test_page_of_a_user_says_the_memberships(visitor, acme, join, bob):
+    join(bob, acme, "billing")
+    shown = words(visitor.visit(f"/console/users/{bob.id}"))
+    assert "Organizations Acme billing by an invitation" in shown

@@ -1,0 +1,345 @@
+"""Organisations on our pages: what founders, members, invited people and strangers see and do."""
+
+import pytest
+
+from tests.support.factors import set_up
+from tests.support.links import Outbox
+from tests.support.pages import Visitor, unsigned, words
+from tests.support.users import PASSWORD
+
+PATH = "/account/organizations/acme"
+NEW = "new@example.com"
+UNKNOWN = "/account/organizations/nowhere"
+
+
+@pytest.fixture
+def browse(client):
+    """Return a browser in which a person is signed in, or nobody."""
+
+    def browse(person=None):
+        visitor = Visitor(client.application)
+        return visitor.with_session_of(person) if person else visitor
+
+    return browse
+
+
+@pytest.fixture
+def at_acme(acme, alice, browse):
+    """Alice's browser, at the page of Acme, which she owns."""
+    visitor = browse(alice)
+    visitor.visit(PATH)
+    return visitor
+
+
+@pytest.fixture
+def mails(client, database):
+    return Outbox(client.application.extensions["latchkey"], database)
+
+
+@pytest.fixture
+def invite(acme, owner):
+    def invite(email, role="member"):
+        response = owner.post(f"{acme}/invitations", json={"email": email, "role": role})
+        assert response.status_code == 201, response.text
+        return response.json["id"]
+
+    return invite
+
+
+class TestFounding:
+    def test_founder_gets_to_the_page_of_the_organisation(self, alice, browse, database):
+        visitor = browse(alice)
+        visitor.visit("/account")
+        visitor.visit(visitor.link_to("account/organizations/new"))
+        visitor.press("account/organizations/new", name="Acme & Söhne", slug="acme")
+        shown = words(visitor.page)
+        assert "The organization has been created." in shown
+        assert "Acme & Söhne" in shown
+        assert "alice@example.com You Owner" in shown
+        assert database.count("memberships", "role = 'owner' AND added_by = 'founder'") == 1
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({"name": "Acme", "slug": "acme"}, "This short name is taken."),
+            ({"name": "Other", "slug": "Not A Slug"}, "Use lowercase letters, digits and hyphens."),
+            ({"name": "Other", "slug": "join"}, "This short name is taken."),
+        ],
+    )
+    def test_refused_form_keeps_what_was_typed(self, at_acme, database, fields, said):
+        at_acme.visit("/account/organizations/new")
+        at_acme.press("account/organizations/new", **fields)
+        assert said in words(at_acme.page)
+        assert at_acme.page.forms[0].fields["name"] == fields["name"]
+        assert database.count("organizations") == 1
+
+    def test_nobody_founds_where_only_the_operator_does(self, make_app, alice, database):
+        visitor = Visitor(make_app(AUTH_ORGANIZATIONS="admins")).with_session_of(alice)
+        assert visitor.visit("/account").text.count("New organization") == 0
+        visitor.visit("/account/organizations/new")
+        visitor.press("account/organizations/new", name="Acme", slug="acme")
+        assert database.count("organizations") == 0
+
+    def test_with_the_setting_off_there_is_no_page(self, make_app, alice):
+        visitor = Visitor(make_app()).with_session_of(alice)
+        assert "Organizations" not in visitor.visit("/account").text
+        for path in ("/account/organizations/new", PATH, "/organizations/acme/join"):
+            assert visitor.visit(path).status == 404
+
+
+class TestInvitation:
+    def test_invited_user_joins(self, invite, bob, browse, database):
+        invite(bob.email, "admin")
+        visitor = browse(bob)
+        visitor.visit("/account")
+        assert "You’re invited as admin." in words(visitor.page)
+        visitor.visit(visitor.link_to("organizations/acme/join"))
+        shown = words(visitor.page)
+        assert "Join Acme as admin?" in shown
+        assert "Its owners will see your name and address." in shown
+        visitor.press("organizations/acme/join", action="approve")
+        assert "You’ve joined the organization." in words(visitor.page)
+        assert unsigned(visitor.page).endswith("/account?done=organization_joined#organizations")
+        assert database.value("SELECT role FROM memberships WHERE added_by = 'invitation'") == "admin"
+
+    def test_invited_user_declines(self, invite, bob, browse, database):
+        invite(bob.email)
+        visitor = browse(bob)
+        visitor.visit("/organizations/acme/join")
+        visitor.press("organizations/acme/join", action="deny")
+        assert "You’ve declined the invitation." in words(visitor.page)
+        assert (database.count("memberships"), database.count("organization_invitations")) == (1, 0)
+
+    def test_signed_out_user_signs_in_and_comes_back(self, invite, bob, browse):
+        invite(bob.email)
+        visitor = browse()
+        visitor.visit("/organizations/acme/join")
+        visitor.press("sign-in", email=bob.email, password=PASSWORD)
+        assert "Join Acme as member?" in words(visitor.page)
+
+    def test_person_without_an_account_types_a_code_also_where_sign_up_is_closed(
+        self, make_app, invite, mails, database
+    ):
+        invite(NEW)
+        visitor = Visitor(make_app(AUTH_ORGANIZATIONS="users", AUTH_DISABLE_SIGNUP="true"))
+        visitor.visit("/organizations/acme/join")
+        visitor.press("sign-in/code", email=NEW)
+        visitor.press("sign-in/verify", code=mails.last(NEW, "magiclink").code)
+        visitor.press("organizations/acme/join", action="approve")
+        assert "You’ve joined the organization." in words(visitor.page)
+        assert database.count("memberships", "added_by = 'invitation'") == 1
+
+    def test_member_who_opens_the_mail_again_gets_to_the_organisation(self, acme, join, bob, browse):
+        join(bob, acme)
+        assert browse(bob).visit("/organizations/acme/join").url.endswith(PATH)
+
+    def test_invitation_that_is_gone_meanwhile_joins_nobody(self, invite, owner, acme, bob, browse, database):
+        id = invite(bob.email)
+        visitor = browse(bob)
+        visitor.visit("/organizations/acme/join")
+        assert owner.delete(f"{acme}/invitations/{id}").status_code == 204
+        visitor.press("organizations/acme/join", action="approve")
+        assert visitor.page.status == 404
+        assert database.count("memberships") == 1
+
+
+class TestStranger:
+    PAGES = (
+        "",
+        "/name",
+        "/requirement",
+        "/end",
+        "/leave",
+        "/invite",
+        "/members/{id}",
+        "/members/{id}/remove",
+    )
+
+    @pytest.mark.parametrize("path", PAGES)
+    def test_stranger_sees_for_an_organisation_what_is_at_an_unknown_one(self, acme, bob, browse, path):
+        visitor = browse(bob)
+        path = path.format(id=bob.id)
+        seen, unknown = (visitor.visit(place + path) for place in (PATH, UNKNOWN))
+        assert (seen.status, unknown.status) == (404, 404)
+        assert words(seen) == words(unknown)
+        assert "Page not found" in words(seen)
+
+    def test_page_of_an_invitation_is_not_found_without_one(self, invite, bob, browse):
+        invite(NEW)
+        visitor = browse(bob)
+        seen, unknown = (visitor.visit(f"/organizations/{slug}/join") for slug in ("acme", "nowhere"))
+        assert (seen.status, unknown.status) == (404, 404)
+        assert words(seen) == words(unknown)
+
+    def test_unproved_address_has_no_invitation(self, invite, client, bob, browse, database):
+        invite(bob.email)
+        database.run(
+            "UPDATE users SET email_confirmed_at = NULL, email_proved = false WHERE email = %(email)s",
+            email=bob.email,
+        )
+        assert browse(bob).visit("/organizations/acme/join").status == 404
+
+    @pytest.mark.parametrize("path", PAGES[1:4] + PAGES[5:])
+    def test_member_finds_no_page_that_manages(self, acme, join, bob, alice, browse, path):
+        join(bob, acme)
+        visitor = browse(bob)
+        assert visitor.visit(PATH).status == 200
+        assert visitor.visit(PATH + path.format(id=alice.id)).status == 404
+
+    def test_member_sees_names_without_addresses(self, acme, join, bob, browse, database):
+        join(bob, acme)
+        database.run(
+            """UPDATE users SET user_metadata = '{"name": "Ada"}' WHERE email = 'alice@example.com'"""
+        )
+        shown = words(browse(bob).visit(PATH))
+        assert "Ada" in shown
+        assert "alice@example.com" not in shown
+        assert "Invitations" not in shown
+
+    def test_form_of_a_member_changes_nothing(self, acme, join, bob, alice, browse, database):
+        join(bob, acme)
+        visitor = browse(bob)
+        visitor.visit("/account/organizations/new")
+        before = database.everything("organizations", "memberships", "organization_invitations")
+        fields = {"name": "x", "email": NEW, "role": "member", "aal": "aal2"}
+        for path in self.PAGES[1:4] + self.PAGES[5:]:
+            path = path.format(id=alice.id)
+            assert visitor.send(PATH + path, **fields).status in (403, 404), path
+            visitor.visit("/account/organizations/new")
+        assert database.everything("organizations", "memberships", "organization_invitations") == before
+
+
+class TestManaging:
+    def test_owner_invites_and_withdraws(self, at_acme, mails, database):
+        at_acme.visit(at_acme.link_to("account/organizations/acme/invite"))
+        at_acme.press(f"{PATH[1:]}/invite", email="Bob@Example.com ", role="admin")
+        shown = words(at_acme.page)
+        assert "The invitation has been sent." in shown
+        assert "bob@example.com Admin" in shown
+        assert mails.last("bob@example.com", "organization_invitation").variables["organization"] == "Acme"
+        at_acme.press("withdraw")
+        assert "The invitation has been withdrawn." in words(at_acme.page)
+        assert database.count("organization_invitations") == 0
+
+    def test_admin_may_not_invite_an_owner(self, acme, join, bob, browse, database):
+        join(bob, acme, "admin")
+        visitor = browse(bob)
+        visitor.visit(f"{PATH}/invite")
+        assert 'value="owner"' not in visitor.page.text
+        visitor.press(f"{PATH[1:]}/invite", email=NEW, role="owner")
+        assert "Your role in this organization doesn’t allow this." in words(visitor.page)
+        assert database.count("organization_invitations") == 0
+
+    def test_owner_changes_a_role_and_removes(self, acme, join, bob, at_acme, database):
+        join(bob, acme)
+        at_acme.visit(f"{PATH}/members/{bob.id}")
+        at_acme.press(f"members/{bob.id}", role="admin")
+        assert "The role has been saved." in words(at_acme.page)
+        assert database.value("SELECT role FROM memberships WHERE user_id = %(id)s", id=bob.id) == "admin"
+        at_acme.visit(at_acme.link_to(f"{PATH[1:]}/members/{bob.id}/remove"))
+        assert "Remove bob@example.com from Acme ?" in words(at_acme.page)
+        at_acme.press("remove")
+        assert "The member has been removed." in words(at_acme.page)
+        assert database.count("memberships") == 1
+
+    def test_role_is_changed_only_after_a_proof(self, acme, join, bob, at_acme, database):
+        join(bob, acme)
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        at_acme.visit(f"{PATH}/members/{bob.id}")
+        assert "Confirm it’s you" in words(at_acme.page)
+        at_acme.press("account/confirm", current_password=PASSWORD)
+        assert "Role of bob@example.com" in words(at_acme.page)
+        at_acme.press(f"members/{bob.id}", role="owner")
+        assert database.count("memberships", "role = 'owner'") == 2
+
+    def test_word_of_the_application_can_be_chosen_once_it_is_in_use(self, acme, join, bob, mallory, at_acme):
+        join(bob, acme, "billing")
+        join(mallory, acme)
+        at_acme.visit(f"{PATH}/members/{mallory.id}")
+        assert 'value="billing"' in at_acme.page.text
+
+    def test_owner_renames(self, at_acme):
+        at_acme.visit(f"{PATH}/name")
+        at_acme.press("name", name="Acme Inc.")
+        assert "Acme Inc." in words(at_acme.page)
+
+    def test_last_owner_may_not_leave_and_others_may(self, acme, join, bob, at_acme, browse, database):
+        at_acme.visit(f"{PATH}/leave")
+        at_acme.press("leave")
+        assert "An organization keeps an owner." in words(at_acme.page)
+        join(bob, acme)
+        visitor = browse(bob)
+        visitor.visit(f"{PATH}/leave")
+        visitor.press("leave")
+        assert "You’ve left the organization." in words(visitor.page)
+        assert database.count("memberships") == 1
+
+    def test_owner_ends_it(self, at_acme, acme, database):
+        at_acme.visit(f"{PATH}/end")
+        at_acme.press("end")
+        assert "The organization has ended." in words(at_acme.page)
+        assert "Acme" not in words(at_acme.page)
+        assert at_acme.visit(PATH).status == 404
+
+    def test_page_lists_fifty_members(self, acme, at_acme, database):
+        database.run(
+            """WITH made AS (INSERT INTO users (email, email_proved, made_by)
+                 SELECT 'm' || n || '@example.com', true, 'administrator' FROM generate_series(1, 55) AS n RETURNING id)
+               INSERT INTO memberships (user_id, organization_id, role, added_by)
+               SELECT made.id, o.id, 'member', 'administrator' FROM made, organizations AS o"""
+        )
+        assert at_acme.visit(PATH).text.count("/remove") == 49
+        assert 'href="?page=2"' in at_acme.page.text
+        at_acme.visit(f"{PATH}?page=2")
+        assert at_acme.page.text.count("/remove") == 6
+
+
+class TestSecondStep:
+    def test_owner_sees_who_lacks_one_before_it_is_required(
+        self, acme, owner, join, bob, alice, browse, database
+    ):
+        join(bob, acme)
+        shown = words(browse(alice).visit(PATH))
+        assert shown.count("no second step") == 2
+        app, _session = set_up(owner)
+        visitor = browse(alice)
+        visitor.visit(f"{PATH}/requirement")
+        database.run("UPDATE factors SET last_step = NULL")
+        visitor.press("second-step", code=app.code())
+        assert "1 of 2 members doesn’t have one yet." in words(visitor.page)
+        visitor.press("requirement")
+        assert "Members now need two-step verification." in words(visitor.page)
+        assert database.value("SELECT level FROM organizations") == "aal2"
+
+    def test_owner_without_one_has_to_set_it_up_first(self, at_acme, database):
+        at_acme.visit(f"{PATH}/requirement")
+        assert unsigned(at_acme.page).endswith("/account/two-step?next=organizations%2Facme%2Frequirement")
+        assert database.value("SELECT level FROM organizations") == "aal1"
+
+    def test_member_is_asked_for_it_on_the_account_page_and_may_leave(
+        self, acme, join, bob, browse, database
+    ):
+        join(bob, acme)
+        database.run("UPDATE organizations SET level = 'aal2'")
+        visitor = browse(bob)
+        visitor.visit("/account")
+        assert "Acme asks for a second step." in words(visitor.page)
+        visitor.visit(visitor.link_to("second-step?next=organizations/acme"))
+        assert "Two-step verification" in words(visitor.page)
+        visitor.visit(f"{PATH}/leave")
+        visitor.press("leave")
+        assert database.count("memberships") == 1
+
+
+class TestData:
+    def test_file_of_a_user_has_own_memberships_and_nobody_else(
+        self, acme, join, bob, browse, invite, mallory
+    ):
+        join(bob, acme, "billing")
+        invite(mallory.email)
+        data = browse(bob).visit("/account/data")
+        assert '"role": "billing"' in data.text
+        assert '"added_by": "invitation"' in data.text
+        for other in ("alice@example.com", mallory.email):
+            assert other not in data.text
+        assert "Acme" in browse(mallory).visit("/account/data").text
