@@ -36,7 +36,7 @@ targets:
 
 # exec replaces the shell, so that signals from make reach gunicorn.
 run:
-	@$(PYTHON) make_venv.py
+	@$(PYTHON) make_venv.py --serves
 	@exec .venv/bin/gunicorn wsgi:app
 
 # With bytecode, in which pytest keeps the rewritten assertions: to rewrite them takes each worker ten seconds.

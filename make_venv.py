@@ -1,13 +1,16 @@
-"""Create or update `.venv`: `python3 make_venv.py [test] [lint]`, with extras of setup.cfg.
+"""Create or update `.venv`: `python3 make_venv.py [--serves] [test] [lint]`, with extras of setup.cfg.
 
 Written in the syntax of old Pythons, so that they can report that they are too old.
 """
 
 import configparser
+import errno
 import fcntl
 import hashlib
 import os
 import platform
+import re
+import socket
 import subprocess
 import sys
 
@@ -45,7 +48,26 @@ def problem():
     return None
 
 
-def main(extras):
+def port_in_use():
+    """Return a line if the service could not listen. It checks again, and all else, when it starts."""
+    settings = {}
+    if os.path.exists(".env"):
+        with open(".env") as file:
+            lines = r"""^[ \t]*(?:export[ \t]+)?(PORT|AUTH_BIND)[ \t]*=[ \t]*["']?([^\s"'#]*)"""
+            settings = dict(re.findall(lines, file.read(), re.MULTILINE))
+    settings.update(os.environ)
+    host, port = settings.get("AUTH_BIND") or "127.0.0.1", settings.get("PORT") or "8000"
+    try:
+        socket.create_server(
+            (host, int(port)), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        ).close()
+    except (OSError, OverflowError, ValueError) as error:
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            return "Port " + port + " is in use. Use another one: PORT=" + str(int(port) + 1) + " make run"
+    return None
+
+
+def main(extras, serves=False):
     line = problem()
     if line:
         sys.exit(line)
@@ -70,6 +92,9 @@ def main(extras):
             made_for, installed = "", []
         if made_for == state and set(extras) <= set(installed):
             return
+        line = port_in_use() if serves else None
+        if line:
+            sys.exit(line)
         print("Installing into .venv, which takes a minute or two …", flush=True)
         if made_for != state:
             installed = []
@@ -93,7 +118,7 @@ def main(extras):
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1:])
+        main([each for each in sys.argv[1:] if each != "--serves"], "--serves" in sys.argv)
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)  # venv or pip has printed the error
     except KeyboardInterrupt:

@@ -152,10 +152,10 @@ class Runner:
 def query_of(statement: Statement) -> Callable[..., Any]:
     """Return the function that runs a statement."""
     name, returns = statement.name, statement.returns
-    is_effect = "acted_at" in statement.parameters
+    needs_time = "acted_at" in statement.parameters
 
     def run(on: Runner, /, **parameters: Any) -> Any:
-        if is_effect:
+        if needs_time:
             parameters["acted_at"] = on.acted_at
         with on._lend() as connection, on._execute(connection, (name, parameters)) as cursor:
             if not returns:
@@ -262,7 +262,7 @@ class Database(Runner):
     Parameters with the name of a constant always have its value. The parameter `origin` is the result of
     `origin()` when the statement runs. Every method raises `psycopg2.Error`; `OperationalError` and
     `InterfaceError` mean that the database is unavailable. With `has_timeouts=False`, for long work,
-    statements have no time limit. After `last`, a time of `time.monotonic`, it gives up on Postgres.
+    statements have no time limit. It gives up on Postgres at `gives_up_at`, a time of `time.monotonic`.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class Database(Runner):
         constants: Mapping[str, Any] | None = None,
         origin: Callable[[], Mapping[str, Any]] = dict,
         has_timeouts: bool = True,
-        last: float = math.inf,
+        gives_up_at: float = math.inf,
     ) -> None:
         self._prepares = prepare
         self._origin = origin
@@ -289,7 +289,7 @@ class Database(Runner):
             else f"{READ_COMMITTED}; {statement.direct}"
             for name, statement in self._statements.items()
         }
-        self.pool = Pool(url, size, has_timeouts, last)
+        self.pool = Pool(url, size, has_timeouts, gives_up_at)
         # For statements that a crash of Postgres may lose, unless a later commit has waited for the disk.
         self.asynchronous: Runner = _Asynchronous(self)
 
@@ -331,8 +331,8 @@ class Database(Runner):
     def _execute(
         self, connection: Connection, *calls: Call, before: str = "", after: str = ""
     ) -> NamedTupleCursor:
-        """Run statements, with BEGIN before them or COMMIT after them. If one is outdated, prepare it again
-        once: in a transaction that has begun before, a failed statement cannot be.
+        """Run statements, with BEGIN before them or COMMIT after them. If one is outdated, prepare it again,
+        once. In a transaction that began in an earlier round trip this is impossible.
         """
         cursor = connection.cursor(cursor_factory=NamedTupleCursor)
         try:

@@ -193,11 +193,13 @@ def refresh(
     db: Database, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs
 ) -> Iterator[tuple[Act, F]]:
     """Run the block's statements as the act of a refresh, in which `lock` locks the session and reads the
-    facts. Yield its row, too.
+    facts. Yield its row, too. The session is held before, in the same round trip: after a wait, the statement
+    that waited would read only the session again, and not its user.
 
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
     with begin(db, f"{_BEGIN}; {ASYNCHRONOUS}") as act:
+        act.later(queries.hold_session, session_id=str(given["session_id"]))
         yield act, act.lock(lock, *args, **given)
 
 

@@ -71,7 +71,7 @@ SELECT name,
  ORDER BY today DESC, before DESC, name;
 
 -- name: select_health(most integer, heartbeat_limit integer, backup_limit integer, late_limit integer)
---   -> row? (delivered_at?, is_delivering?, backed_up_at?, is_backed_up?, counted_at?, waiting_since?,
+--   -> row (delivered_at?, is_delivering?, backed_up_at?, is_backed_up?, counted_at?, waiting_since?,
 --     is_late?, active_users?)
 -- Counts stop at `most`. A larger number of users is the planner's estimate. The number of active users is
 -- that of the last hour: see count_active_users.

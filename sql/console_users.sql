@@ -25,14 +25,14 @@ SELECT string_agg(word, ' ') FILTER (WHERE is_rare) AS rare,
 
 -- name: few_users(filters jsonb, few integer) -> row (ids?)
 -- The users that pass the filters, or null if there are more. The next three statements find them by the
--- rarest of providers, factors and the last sign-in, whose indexes `filtered_users` cannot use.
+-- rarest of providers, factors and the last sign-in, whose indexes `matching_users` cannot use.
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
-  FROM (SELECT u.id FROM filtered_users(:filters, NULL) AS u LIMIT :few + 1) AS found;
+  FROM (SELECT u.id FROM matching_users(:filters, NULL) AS u LIMIT :few + 1) AS found;
 
 -- name: few_users_of_provider(filters jsonb, few integer) -> row? (ids?)
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
-          FROM filtered_users(:filters - 'provider', NULL) AS u
+          FROM matching_users(:filters - 'provider', NULL) AS u
          WHERE u.id IN (SELECT user_id FROM identities WHERE provider = :filters ->> 'provider')
          LIMIT :few + 1) AS found;
 
@@ -40,7 +40,7 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM (SELECT DISTINCT user_id FROM factors WHERE verified_at IS NOT NULL) AS f
-          JOIN filtered_users(:filters - 'has_factor', NULL) AS u ON u.id = f.user_id
+          JOIN matching_users(:filters - 'has_factor', NULL) AS u ON u.id = f.user_id
          LIMIT :few + 1) AS found;
 
 -- name: few_locked_users(filters jsonb, few integer) -> row? (ids?)
@@ -57,14 +57,14 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
                 SELECT owner.id FROM tried JOIN users AS owner ON owner.phone = tried.subject
                  UNION
                 SELECT user_id FROM tried WHERE user_id IS NOT NULL) AS found
-          JOIN filtered_users(:filters, NULL) AS u ON u.id = found.id
+          JOIN matching_users(:filters, NULL) AS u ON u.id = found.id
          LIMIT :few + 1) AS few;
 
 -- name: few_users_by_sign_in(filters jsonb, few integer) -> row?
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM user_objects AS o
-          JOIN filtered_users(:filters - '{within,not_within}'::text[], NULL) AS u ON u.id = o.user_id
+          JOIN matching_users(:filters - '{within,not_within}'::text[], NULL) AS u ON u.id = o.user_id
          WHERE o.last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
            AND o.last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
          LIMIT :few + 1) AS found;
@@ -75,7 +75,7 @@ SELECT u.id,
        CASE :sort WHEN 'newest' THEN u.created_at::text WHEN 'last_sign_in' THEN o.last_sign_in_at::text
                   WHEN 'email' THEN u.email WHEN 'phone' THEN u.phone ELSE u.id::text END AS place
   FROM user_objects AS o
-  JOIN filtered_users(:filters - '{within,not_within}'::text[], :among::uuid[]) AS u ON u.id = o.user_id
+  JOIN matching_users(:filters - '{within,not_within}'::text[], :among::uuid[]) AS u ON u.id = o.user_id
  WHERE o.last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
    AND o.last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
    AND (:place IS NULL
@@ -104,6 +104,7 @@ SELECT u.id,
        u.role,
        is_anonymous(u) AS is_anonymous,
        coalesce(u.email_confirmed_at, u.phone_confirmed_at) IS NOT NULL AS is_confirmed,
+       has_open_invitation(u) AS is_invited,
        is_banned(u) AS is_banned,
        is_locked(u, :locks) AS is_locked,
        EXISTS (SELECT FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL) AS has_factor,
@@ -117,14 +118,14 @@ SELECT u.id,
 
 -- name: list_user_ids(filters jsonb, after uuid, most integer) -> rows
 SELECT u.id::text
-  FROM filtered_users(:filters, NULL) AS u
+  FROM matching_users(:filters, NULL) AS u
  WHERE :after IS NULL OR u.id > :after
  ORDER BY u.id
  LIMIT :most;
 
 -- name: record_export(filters jsonb, origin jsonb)
 SELECT record_acts_at(now(), :origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_object('count', total))
-  FROM (SELECT count(*) AS total FROM filtered_users(:filters, NULL)) AS found;
+  FROM (SELECT count(*) AS total FROM matching_users(:filters, NULL)) AS found;
 
 -- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer) -> row
 -- The effects of an act on many users, in numbers.

@@ -72,9 +72,8 @@ SELECT current_user::text AS name,
  WHERE c.oid = 'audit_log'::regclass;
 
 -- name: select_schema_version() -> row?
--- Before version 33, the column usable_from is missing.
-SELECT version, coalesce((to_jsonb(v) ->> 'usable_from')::integer, version) AS usable_from
-  FROM schema_version AS v
+SELECT version, coalesce(usable_from, version) AS usable_from
+  FROM schema_version
  ORDER BY version DESC
  LIMIT 1;
 

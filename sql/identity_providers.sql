@@ -124,12 +124,11 @@ SELECT count(*) AS total
   JOIN identity_providers AS p ON i.provider = provider_name(p)
  WHERE p.id = :id;
 
--- name: end_users_of_disabled_providers(batch integer, reason text, reach text, keys_up_to text,
---                                       with_grants boolean)
+-- name: end_users_of_disabled_providers(batch integer, reason text)
 -- Run when a provider is disabled, and by the janitor after an interruption. Users without anything from
--- before that moment are finished.
+-- before that moment are finished, and what they made since stays.
 WITH batch AS MATERIALIZED (
-  SELECT i.user_id
+  SELECT i.user_id, coalesce(p.disabled_at, p.updated_at) AS disabled_at
     FROM identity_providers AS p
     JOIN identities AS i ON i.provider = provider_name(p)
    WHERE NOT p.enabled AND has_access(i.user_id, coalesce(p.disabled_at, p.updated_at))
@@ -138,9 +137,9 @@ WITH batch AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
      FOR UPDATE OF u
 )
-SELECT end_holdings(locked.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp()),
-       void_tokens(locked.id)
-  FROM locked;
+SELECT end_everything_before(batch.disabled_at, locked.id, :reason, clock_timestamp())
+  FROM locked
+  JOIN batch ON batch.user_id = locked.id;
 
 -- name: select_closed_entrance(user_id uuid) -> row?
 -- The provider that the sign-in page uses for the address of a user whom the provider may not sign in.

@@ -24,6 +24,9 @@ SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
 -- again has the organisation and waits for that row.
 SELECT FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
+-- name: hold_session(session_id uuid)
+SELECT FROM sessions WHERE id = :session_id FOR NO KEY UPDATE;
+
 -- name: lock_session(session_id uuid, ip inet, user_agent text, audience text, with_organizations boolean)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?)

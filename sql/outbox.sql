@@ -64,7 +64,8 @@ WITH kept AS (
   INSERT INTO dev_inbox (id, sealed) VALUES (:id, :sealed)
   ON CONFLICT (id) DO UPDATE SET sealed = excluded.sealed
 )
-DELETE FROM dev_inbox WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox ORDER BY kept_at DESC OFFSET :keep));
+DELETE FROM dev_inbox
+ WHERE id = ANY (ARRAY(SELECT id FROM dev_inbox WHERE id <> :id ORDER BY kept_at DESC OFFSET :keep - 1));
 
 -- name: select_dev_inbox(recipient text) -> rows (channel?, recipient?, outcome?, last_error?, response?)
 SELECT d.id, d.sealed, m.channel, m.kind, m.recipient, m.outcome, m.last_error, m.response,
@@ -113,7 +114,7 @@ SELECT total.name, coalesce(f.count, 0) AS count
   LEFT JOIN failure_counts AS f ON f.kind = total.name AND f.subject IS NULL AND f.seconds = total.seconds
                               AND f.expires_at > now();
 
--- name: measure_upkeep() -> row
+-- name: measure_upkeep() -> row (backup_age?, backup_verified_age?)
 -- In seconds; null before the first backup.
 SELECT (SELECT count(*)
           FROM webhooks

@@ -1,6 +1,7 @@
 -- name: write_challenge(user_id uuid, session_id uuid, factor_id uuid, purpose text, challenge bytea,
 --                       lifetime integer, most_challenges integer) -> row
--- Keeps the newest of a session, for each purpose and factor. Call it with the user's row locked.
+-- Keeps the newest of a session, for each purpose and factor, and all without a session. Call it with the
+-- user's row locked.
 WITH replaced AS (
   DELETE FROM factor_challenges
    WHERE id = ANY (ARRAY(SELECT id
@@ -56,7 +57,8 @@ VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :acte
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)
--- For the first factor that the user has ever had. On our pages, the registration raises the session.
+-- For the first factor that the user has ever had, in a session of the API. On our pages,
+-- `raise_session` runs instead.
 UPDATE sessions
    SET first_passkey_at = :acted_at, factor_proved_at = :acted_at, factor_id = :passkey_id
  WHERE id = :session_id;

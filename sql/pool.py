@@ -234,7 +234,7 @@ class Pool:
     Waiting requests get them first in, first out. With `has_timeouts=False`, statements have no time limit.
     """
 
-    def __init__(self, url: str, size: int, has_timeouts: bool = True, last: float = math.inf) -> None:
+    def __init__(self, url: str, size: int, has_timeouts: bool = True, gives_up_at: float = math.inf) -> None:
         # Smaller after Postgres has refused a connection.
         self.size = size
         # The number of requests that gave up waiting for a connection.
@@ -243,7 +243,7 @@ class Pool:
         self._grows_at = 0.0
         self._url = url
         self._has_timeouts = has_timeouts
-        self._last = last
+        self._gives_up_at = gives_up_at
         self._lock = threading.Lock()
         # The connections that are open or being opened.
         self._open = 0
@@ -259,7 +259,7 @@ class Pool:
         Raises `OperationalError` if none is free in time, or Postgres is unavailable.
         """
         began = time.monotonic()
-        deadline = min(began + DEADLINE, self._last) if self._has_timeouts else None
+        deadline = min(began + DEADLINE, self._gives_up_at) if self._has_timeouts else None
         connection = self._obtain(began + CHECKOUT_DEADLINE, deadline)
         try:
             connection.deadline = deadline

@@ -415,7 +415,7 @@ class SelectHealth(NamedTuple):
     is_counted_hourly: bool
     active_users: int | None
 
-def select_health(on: Runner, /, *, most: int | None) -> SelectHealth | None: ...
+def select_health(on: Runner, /, *, most: int | None) -> SelectHealth: ...
 
 class SearchClients(NamedTuple):
     id: str
@@ -457,6 +457,7 @@ def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
+    invited_at: str | None
     identities: Any
     factors: Any
 
@@ -564,6 +565,7 @@ class DescribeUsers(NamedTuple):
     role: str
     is_anonymous: bool
     is_confirmed: bool
+    is_invited: bool
     is_banned: bool
     is_locked: bool
     has_factor: bool
@@ -958,7 +960,7 @@ class CountUsersOfProvider(NamedTuple):
 
 def count_users_of_provider(on: Runner, /, *, id: str | None) -> CountUsersOfProvider: ...
 
-def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
+def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason: str | None) -> int: ...
 
 class SelectClosedEntrance(NamedTuple):
     identifier: str
@@ -1107,6 +1109,8 @@ class LockAdministrators(NamedTuple):
 def lock_administrators(on: Runner, /) -> LockAdministrators: ...
 
 def lock_organizations(on: Runner, /, *, ids: Sequence[str | None] | None) -> int: ...
+
+def hold_session(on: Runner, /, *, session_id: str | None) -> int: ...
 
 class LockSession(NamedTuple):
     session_id: str
@@ -2041,8 +2045,8 @@ def measure_totals(on: Runner, /, *, names: Sequence[str | None] | None, seconds
 
 class MeasureUpkeep(NamedTuple):
     failing_webhooks: int
-    backup_age: float
-    backup_verified_age: float
+    backup_age: float | None
+    backup_verified_age: float | None
 
 def measure_upkeep(on: Runner, /) -> MeasureUpkeep: ...
 

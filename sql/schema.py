@@ -29,6 +29,8 @@ UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
 # older databases, with their commits.
 OLDEST_RELEASE, OLDEST_COMMIT = "0.6.0", "84422159"
 BRIDGE_RELEASE, BRIDGE_COMMIT = "0.6.1", "909be80b"
+# Backups name the oldest version whose releases can use their schema: one of OLDEST_RELEASE, 52 or 53.
+OLDEST_IN_BACKUPS = 52
 # The first line of a migration that earlier releases can work with: docs/releasing.md.
 _USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
 # Advisory lock. Nodes of earlier releases take it too, so the number stays, as those in the statements do.
@@ -164,20 +166,25 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
             f"the database is encoded in {encoding}, and must be in UTF8. Make another by:"
             " CREATE DATABASE latchkey ENCODING 'UTF8' TEMPLATE template0"
         )
-    version, digest, from_version = _installed(cursor)
+    version = _installed(cursor)
     if version is None:
         return [SCHEMA.name, FUNCTIONS.name]
+    if version < OLDEST:
+        raise psycopg2.ProgrammingError(
+            f"the schema has version {version}, from before {OLDEST_RELEASE}. Upgrade it with release"
+            f" {BRIDGE_RELEASE} (commit {BRIDGE_COMMIT}) first: docs/deployment.md says how."
+        )
+    cursor.execute(
+        "SELECT functions_digest, coalesce(usable_from, version) FROM schema_version WHERE version = %s",
+        (version,),
+    )
+    digest, from_version = cursor.fetchone() or ()
     if version > NEWEST:
         if from_version <= NEWEST:
             return []  # the functions of the newer release stay
         raise psycopg2.ProgrammingError(
             f"the schema has version {version}, but this release knows {NEWEST} at most. Install the newer"
             " release again, or restore a backup."
-        )
-    if version < OLDEST:
-        raise psycopg2.ProgrammingError(
-            f"the schema has version {version}, from before {OLDEST_RELEASE}. Upgrade it with release"
-            f" {BRIDGE_RELEASE} (commit {BRIDGE_COMMIT}) first: docs/deployment.md says how."
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
     if steps or digest != _digest():
@@ -195,21 +202,16 @@ def _digest() -> str:
     return hashlib.sha256((_functions() + roles.GRANTS.read_text()).encode()).hexdigest()
 
 
-def _installed(cursor: Cursor) -> tuple[int | None, str | None, int]:
-    """Return the version (None: an empty database), the functions' digest and the oldest version whose
-    releases can use the schema.
-    """
+def _installed(cursor: Cursor) -> int | None:
+    """Return the version, or None for an empty database."""
     cursor.execute("SELECT to_regclass('schema_version'), to_regclass('users')")
     versions, users = cursor.fetchone() or ()
     if versions:
-        # A database that is too old to be upgraded may lack the last column.
-        cursor.execute(
-            "SELECT version, functions_digest, coalesce((to_jsonb(v) ->> 'usable_from')::integer, version)"
-            "  FROM schema_version AS v ORDER BY version DESC LIMIT 1"
-        )
-        return cursor.fetchone() or (None, None, 0)
+        cursor.execute("SELECT max(version) FROM schema_version")
+        (version,) = cursor.fetchone() or ()
+        return version
     if users:
         raise psycopg2.ProgrammingError(
             "the database has another application's table users. Give the service a database of its own."
         )
-    return None, None, 0
+    return None

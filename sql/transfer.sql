@@ -1,6 +1,6 @@
 -- name: begin_import() -> row
--- Plans from the time when the tables were empty would scan them for each row, even in triggers. Other acts are
--- short; between the statements of an import, a busy machine may need more than their three seconds.
+-- Plans that were made while the tables were empty scan them for each row, in triggers too. Between two
+-- statements of an import, a busy machine may need more than the three seconds that other acts have.
 SELECT set_config('enable_seqscan', 'off', true) AS scans,
        set_config('idle_in_transaction_session_timeout', '0', true) AS timeout;
 
@@ -70,7 +70,8 @@ SELECT made.*
 ON CONFLICT DO NOTHING;
 
 -- name: export_users(after uuid, page_size integer) -> rows (factors?, api_keys?)
--- Anonymous users have nothing to sign in with, and sessions are not exported.
+-- Anonymous users have nothing to sign in with. The data of a sign-up that nobody confirmed may be a stranger's,
+-- and an import would vouch for its password. Sessions are not exported.
 SELECT u.id::text,
        json_build_object(
          'id', u.id,
@@ -118,6 +119,6 @@ SELECT u.id::text,
           FROM api_keys AS k
          WHERE k.user_id = u.id)::text AS api_keys
   FROM users AS u
- WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u)
+ WHERE (:after IS NULL OR u.id > :after) AND NOT is_anonymous(u) AND NOT (gives_way(u) AND u.role <> 'admin')
  ORDER BY u.id
  LIMIT :page_size;

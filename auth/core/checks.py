@@ -20,7 +20,7 @@ class Failure:
     """
 
     sentence: str
-    setting: str
+    remedy: str
     timed_out: bool = False
 
 
@@ -40,11 +40,11 @@ class Context:
     settings: Settings
     db: Database
     resolver: dns.resolver.Resolver
-    last: float  # when to give up connections, a time of `time.monotonic`
+    gives_up_at: float  # on connections, a time of `time.monotonic`
 
     @property
     def seconds_left(self) -> float:
-        return max(0.1, round(self.last - time.monotonic(), 1))
+        return max(0.1, round(self.gives_up_at - time.monotonic(), 1))
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,8 @@ def _brief(_logger: object, _method: str, event: structlog.types.EventDict) -> s
     known = {name: value for name, value in event.items() if value is not None}
     if known["event"] != "request":
         return known
+    if known["status"] < 400 and known.get("route", "").startswith("/static/"):
+        raise structlog.DropEvent  # a page has several, which push messages off the terminal
     method, status, took = (known.pop(name) for name in ("method", "status", "milliseconds"))
     # A path without a route may contain a secret.
     return known | {"event": f"{method} {known.pop('route', '-')} {status} {took:.0f} ms"}

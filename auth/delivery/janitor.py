@@ -9,7 +9,7 @@ import structlog
 
 from auth.core.keys import resealing
 from auth.core.tokens.derived_keys import Sealer
-from auth.rules.ends import what_ends
+from auth.rules.ends import Reason, what_ends
 from sql import Database, queries
 
 log = structlog.get_logger()
@@ -55,9 +55,9 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     queries.forget_previous_secrets(db)
     resealing.reseal(db, sealer)
     # Finish what an interruption or a change of the settings has left.
-    disabled = asdict(what_ends("provider_disabled", has_session=False))
+    disabled: Reason = "provider_disabled"
     unnamed = asdict(what_ends("access_lost", has_session=True))
-    clean(db, [partial(queries.end_users_of_disabled_providers, **disabled)])
+    clean(db, [partial(queries.end_users_of_disabled_providers, reason=disabled)])
     clean(db, [partial(queries.end_access_of_documents, **unnamed)])
     clean(db)
     with db.transaction() as tx:

@@ -23,7 +23,7 @@ PATH = "/metrics"
 _TIMEOUT = 10  # seconds for a client to send its request
 _REUSED_FOR = 5.0  # seconds, so that several Prometheus servers do not each count the outbox
 _MOST_COUNTED = 10_000
-_CHANNELS = ("email", "sms", "webhook")
+_CHANNELS = ("email", "sms", "webhook")  # not `logout`, which waits for other services
 _FIRST_WARNING = 10.0  # seconds: the previous process holds the port until it has stopped
 
 log = structlog.get_logger()
@@ -36,7 +36,7 @@ def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )
     registry = CollectorRegistry()
-    # First, because it counts what the files then contain.
+    # First: it counts lost lines, which `Files` then reads.
     registry.register(_Measured(settings, db))
     registry.register(metrics.Files())
     served = settings.metrics_bind or "", registry
@@ -106,12 +106,14 @@ class _Measured(Collector):
         if workers is not None:
             yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", workers)
         try:
-            rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
+            measured = [*self._outbox(), *self._upkeep()]
         except psycopg2.Error:
-            rows = None
-        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", rows is not None)
-        if rows is None:
-            return
+            measured = []
+        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", bool(measured))
+        yield from measured
+
+    def _outbox(self) -> Iterator[Metric]:
+        rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
         for name, text in (
             ("waiting", f"Messages and events waiting, counted up to {_MOST_COUNTED:,}."),
             ("oldest_seconds", "Age of the oldest one."),
@@ -121,7 +123,6 @@ class _Measured(Collector):
             for channel in _CHANNELS:
                 family.add_metric([channel], getattr(rows[channel], name) if channel in rows else 0)
             yield family
-        yield from self._upkeep()
 
     def _upkeep(self) -> Iterator[Metric]:
         used = GaugeMetricFamily(

@@ -15,8 +15,8 @@ class UserOfClient(UserOfToken, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """`allowed_roles` is empty for all users. `is_dynamic` is a client that no administrator created: it
-    registered itself, or came by the URL of a document. `resources` are those that an administrator has
+    """Without `allowed_roles`, all users may use it. `is_dynamic` is a client that no administrator created:
+    it registered itself, or came by the URL of a document. `resources` are those that an administrator has
     listed.
     """
 
@@ -30,8 +30,8 @@ class Client:
 def may_use(user: UserOfClient, client: Client, resource: str | None) -> bool:
     """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 
-    Anonymous users may not: an application could not tell who they are. A client that an administrator
-    created may be used for its listed resources alone.
+    Anonymous users may not: an application could not tell who they are. Of resources, a client that an
+    administrator created may be used for the listed ones alone.
     """
     if is_anonymous(user) or client.is_blocked:
         return False
@@ -65,9 +65,10 @@ class Credentials(Protocol):
 
 
 def problem_of_credentials(known: Credentials, sent_method: str, sent_hash: bytes | None) -> str | None:
-    """Why credentials are not a client's, or the method that it must use.
+    """Why credentials are not a client's; a method in the result is the one that it must use.
 
-    A wrong secret is refused like an unknown client.
+    A wrong secret is refused like an unknown client. That a client is blocked is no secret: public clients
+    are told so too.
 
     The hashes are of random secrets: how long a comparison takes tells nothing about them.
     """

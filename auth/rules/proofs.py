@@ -30,6 +30,12 @@ Kind = Literal[
 # What the request itself brought: the code of an app, one from the user's mailbox, another proof, or `begun`
 # if an earlier request of the change brought the proof.
 Proof = Literal["factor", "code", "proof", "begun"]
+_IN_ORDER: tuple[Refusal, ...] = (
+    "insufficient_aal",
+    "mfa.reauthentication_needed",
+    "code.reauthentication_needed",
+    "reauthentication_needed",
+)
 # A passkey cannot be sent with the change, so a proof by a factor counts for five minutes at least.
 _LEAST_AGE_OF_FACTOR = timedelta(minutes=5)
 # How long a mailed recovery is the proof for its new password, also with AUTH_REAUTHENTICATION_AGE=always.
@@ -81,9 +87,9 @@ def refusal_of_changes(
     proof: Proof | None,
     policy: Policy,
 ) -> Refusal | None:
-    """The first refusal by its name: `insufficient_aal` before `reauthentication_needed`."""
-    refusals = [refusal_of_change(change, user, session, aal, proof, policy) for change in changes]
-    return min((refusal for refusal in refusals if refusal is not None), default=None)
+    """The first of `_IN_ORDER`: nobody gives a proof for what is refused whatever the proof is."""
+    refusals = {refusal_of_change(change, user, session, aal, proof, policy) for change in changes}
+    return next((refusal for refusal in _IN_ORDER if refusal in refusals), None)
 
 
 def refusal_of_change(
@@ -162,8 +168,8 @@ def may_take_back(user: UserOfToken, session: AuthenticatedSession, added_at: da
     """Whether a session of a mailed recovery may remove, without a factor, what a thief may have added.
 
     That was added in the last seven days and before the session. A factor that is older than seven days is
-    asked for. In a session that has been raised to `aal2` the user holds a factor, so that one is asked for
-    even if the access token is from before.
+    asked for. A session that was raised to `aal2` takes back nothing without a factor, even with an access
+    token from before.
     """
     if added_at is None or not user.now - RECENT_AGE < added_at < session.session_created_at:
         return False
@@ -197,7 +203,7 @@ def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
     return _is_after(proved, now - policy.proof_age)
 
 
-def added_at(moment: datetime, created_at: datetime) -> datetime | None:
+def time_of_addition(moment: datetime, created_at: datetime) -> datetime | None:
     """When a way to sign in was added: at this moment, or None for what the user was created with.
 
     A provider's sign-up writes the email a microsecond later.
@@ -209,8 +215,8 @@ def proof_of_code(*, is_of_session: bool, address_added_at: datetime | None, now
     """What a code from the mailbox proves: `code`, or only `proof`, which adds no administrator's first
     factor.
 
-    A thief may have changed the address in the last seven days, so a code that went there is the latter. A
-    code that an operator's command made belongs to no session, and is the former.
+    A thief may have changed the address in the last seven days, so a code that went there is only `proof`. A
+    code that an operator's command made belongs to no session, and is `code`.
     """
     is_recent = address_added_at is not None and address_added_at >= now - RECENT_AGE
     return "proof" if is_of_session and is_recent else "code"

@@ -92,6 +92,11 @@ def refusal_of_refresh(tokens: KnownTokens, sent: int, window: RefreshWindow | N
     Dead is a token that was skipped, or whose successor was used and that is no echo. That comes before the
     limit, or a thief could hide the theft by using it up; `window` is None for a refresh that is counted
     already. A token ahead of the session is good: the database was restored from a backup.
+
+    An example, within the reuse interval of each use:
+    - T1 gives T2. T1 again, as the last used, gives T2 too; after the interval it gives T3, and T2 is dead.
+    - T2 gives T3. T1 is an echo now, and gives T3 too; after the interval T1 is dead.
+    - T3 gives T4. T1 and T2 are echoes, and give T4.
     """
     is_successor_newest = tokens.successor_counter == tokens.counter
     last_used = tokens.used_counter if is_successor_newest else tokens.counter - 1

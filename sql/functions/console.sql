@@ -12,7 +12,7 @@ $$;
 
 -- The users that match the filters of the console; an absent filter matches all. Inlined, and planned with
 -- the filters' values (see bound_search), so that the conditions of absent filters vanish.
-CREATE OR REPLACE FUNCTION filtered_users(filters jsonb, among uuid[]) RETURNS SETOF users
+CREATE OR REPLACE FUNCTION matching_users(filters jsonb, among uuid[]) RETURNS SETOF users
   LANGUAGE sql STABLE
 AS $$
   SELECT u.*
@@ -38,6 +38,9 @@ AS $$
            WHEN 'locked' THEN is_locked(u, filters -> 'locks')
            WHEN 'unconfirmed' THEN u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
                                    AND coalesce(u.email, u.phone) IS NOT NULL
+           -- Users without an address that is confirmed have an index.
+           WHEN 'invited' THEN has_open_invitation(u) AND u.email_confirmed_at IS NULL
+                               AND u.phone_confirmed_at IS NULL AND coalesce(u.email, u.phone) IS NOT NULL
            WHEN 'anonymous' THEN is_anonymous(u)
            WHEN 'administrator' THEN u.role = 'admin'
            ELSE true

@@ -50,6 +50,27 @@ BEGIN
 END
 $$;
 
+-- Ends everything of a user, links and codes included, from before a moment. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_everything_before(
+  earlier timestamptz, owner uuid, reason text, moment timestamptz
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL AND created_at < earlier;
+  DELETE FROM oauth_requests
+   WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL AND created_at < earlier;
+  DELETE FROM api_keys WHERE user_id = owner AND created_at < earlier;
+  DELETE FROM oauth_grants WHERE user_id = owner AND granted_at < earlier;
+  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
+  UPDATE sessions SET ended_at = moment, end_reason = end_everything_before.reason
+   WHERE user_id = owner AND ended_at IS NULL AND created_at < earlier;
+  UPDATE users
+     SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
+   WHERE id = owner AND greatest(email_change_sent_at, phone_change_sent_at) < earlier;
+  DELETE FROM one_time_tokens
+   WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
+$$;
+
 -- Ends the sessions of clients that refuse the user, so that they stay ended when a role comes back. Call it
 -- with the user's row locked, also before a role changes: sessions that a change of the client must still end
 -- must not come back with the new role.

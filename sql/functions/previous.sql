@@ -1,6 +1,48 @@
 -- Only nodes of 0.6.1 call these functions, which have its text. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
+-- The users that match the filters of the console; an absent filter matches all. Inlined, and planned with
+-- the filters' values (see bound_search), so that the conditions of absent filters vanish.
+CREATE OR REPLACE FUNCTION filtered_users(filters jsonb, among uuid[]) RETURNS SETOF users
+  LANGUAGE sql STABLE
+AS $$
+  SELECT u.*
+    FROM users AS u
+   WHERE (among IS NULL OR u.id = ANY (among))
+     AND (filters ->> 'words' IS NULL
+          OR words_of(u) @@ query_of(filters ->> 'words') AND may_have(u, part_of(filters ->> 'words')))
+     -- Like `words`, but not read from the index.
+     AND (filters ->> 'common' IS NULL
+          OR (words_of(u) @@ query_of(filters ->> 'common')) IS TRUE
+             AND may_have(u, part_of(filters ->> 'common')))
+     AND (filters ->> 'email' IS NULL
+          OR u.email >= filters ->> 'email' AND u.email < (filters ->> 'email') || chr(1114111))
+     AND (filters ->> 'domain' IS NULL
+          OR split_part(u.email, '@', 2) COLLATE "C" >= filters ->> 'domain'
+             AND split_part(u.email, '@', 2) COLLATE "C" < (filters ->> 'domain') || chr(1114111))
+     AND (filters ->> 'phone' IS NULL
+          OR u.phone >= filters ->> 'phone' AND u.phone < (filters ->> 'phone') || chr(1114111))
+     AND (filters ->> 'id' IS NULL
+          OR u.id BETWEEN rpad(filters ->> 'id', 32, '0')::uuid AND rpad(filters ->> 'id', 32, 'f')::uuid)
+     AND CASE filters ->> 'status'
+           WHEN 'banned' THEN is_banned(u)
+           WHEN 'locked' THEN is_locked(u, filters -> 'locks')
+           WHEN 'unconfirmed' THEN u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
+                                   AND coalesce(u.email, u.phone) IS NOT NULL
+           WHEN 'anonymous' THEN is_anonymous(u)
+           WHEN 'administrator' THEN u.role = 'admin'
+           ELSE true
+         END
+     AND (filters ->> 'provider' IS NULL
+          OR EXISTS (SELECT FROM identities WHERE user_id = u.id AND provider = filters ->> 'provider'))
+     AND (filters ->> 'has_factor' IS NULL
+          OR (SELECT count(*) > 0 FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL)
+             = (filters ->> 'has_factor')::boolean)
+     AND (filters ->> 'within' IS NULL OR u.last_sign_in_at >= now() - (filters ->> 'within')::interval)
+     AND (filters ->> 'not_within' IS NULL
+          OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
+$$;
+
 -- The user object for a response or the claims of a token. A table, so that a statement is planned together with
 -- it: as a value it would be planned at each call.
 CREATE OR REPLACE FUNCTION user_object_for(u users, audience text) RETURNS TABLE (user_object text)

@@ -72,6 +72,13 @@ AS $$
      AND NOT is_banned(u) AND u.password_vouched IS NOT TRUE
 $$;
 
+-- An invitation is open until its user accepts it, or gets a password.
+CREATE OR REPLACE FUNCTION has_open_invitation(u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT u.invited_at IS NOT NULL AND u.password_hash IS NULL AND (u.email IS NULL OR u.email_confirmed_at IS NULL)
+$$;
+
 -- The name of a user, from metadata that the user writes. auth/core/text/names.py has the same in Python, and
 -- the index users_names a copy.
 CREATE OR REPLACE FUNCTION name_of(metadata jsonb) RETURNS text
@@ -157,9 +164,9 @@ CREATE OR REPLACE TRIGGER users_converted
   WHEN (is_anonymous(NEW) AND coalesce(NEW.email_confirmed_at, NEW.phone_confirmed_at) IS NOT NULL)
   EXECUTE FUNCTION user_is_confirmed();
 
--- The only writer of user_objects.
+-- The only writer of user_objects. It finds the table with an empty search path, too, as pg_restore has.
 CREATE OR REPLACE FUNCTION user_has_signed_in() RETURNS trigger
-  LANGUAGE plpgsql
+  LANGUAGE plpgsql SET search_path FROM CURRENT
 AS $$
 BEGIN
   INSERT INTO user_objects (user_id, last_sign_in_at)

@@ -1,5 +1,7 @@
 """Which proof an act takes, what it ends, and what is counted, a sentence and an example each."""
 
+import inspect
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -139,6 +141,17 @@ def test_acts_take_a_proof_together(sentence, kinds, policy, refusal):
     assert proofs.refusal_of_changes(acts, ALICE, STALE, "aal1", None, policy) == refusal
 
 
+def test_order_of_refusals_has_each_that_a_change_may_meet_and_what_no_proof_heals_first():
+    source = inspect.getsource(proofs.refusal_of_change)
+    assert {*re.findall(r'"((?:\w+\.)?\w+_needed|insufficient_aal)"', source)} == {*proofs._IN_ORDER}
+    assert proofs._IN_ORDER[0] == "insufficient_aal"
+    admin = replace(ALICE, role="admin")
+    both = [Change(verb="add", kind="factor"), Change(verb="change", kind="recovery_codes")]
+    alone = [proofs.refusal_of_changes([each], admin, STALE, "aal1", None, POLICY) for each in both]
+    assert alone == ["code.reauthentication_needed", BELOW]
+    assert proofs.refusal_of_changes(both, admin, STALE, "aal1", None, POLICY) == BELOW
+
+
 ADDED = [
     Addition(id="new", kind="identity", added_at=NOW - DAY),
     Addition(id="old", kind="identity", added_at=NOW - WEEK),
@@ -168,7 +181,7 @@ def test_addition_is_recent_for_seven_days(age, is_recent):
 
 def test_what_a_providers_sign_up_writes_a_microsecond_later_was_not_added():
     moments = [NOW + later * MICROSECOND for later in (1, 2)]
-    assert [proofs.added_at(moment, NOW) for moment in moments] == [None, moments[1]]
+    assert [proofs.time_of_addition(moment, NOW) for moment in moments] == [None, moments[1]]
 
 
 @cases(

@@ -107,16 +107,17 @@ def check(tables: Tables, rows: Sequence[Any], decide: Callable[[Any], object]) 
     assert len({str(row.answer) for row in rows}) > 1
 
 
-def test_user_is_anonymous_banned_or_gives_way(tables):
+def test_user_is_anonymous_banned_invited_or_gives_way(tables):
     tables.insert_users()
     rows = tables.all(
         """SELECT u.*, now(), u.password_vouched IS TRUE AS is_password_vouched,
-                  ARRAY[is_anonymous(u), is_banned(u), gives_way(u)] AS answer
+                  ARRAY[is_anonymous(u), is_banned(u), gives_way(u), has_open_invitation(u)] AS answer
              FROM users AS u"""
     )
 
     def decide(row: Any) -> list[bool]:
-        return [users.is_anonymous(row), users.is_banned(row), users.gives_way(row)]
+        decided = [users.is_anonymous(row), users.is_banned(row), users.gives_way(row)]
+        return [*decided, users.has_open_invitation(row)]
 
     check(tables, rows, decide)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from jsonschema.exceptions import ValidationError
 from openapi_schema_validator import OAS30Validator, oas30_format_checker
 from openapi_spec_validator import validate
 from werkzeug.test import EnvironBuilder
@@ -310,13 +311,30 @@ def test_every_body_has_an_example():
     ] == []
 
 
+def reason(problem: ValidationError) -> str:
+    """Return what is wrong, without the object that many messages begin with."""
+    if problem.context:
+        return " or ".join(map(reason, problem.context))
+    said = problem.message.replace(repr(problem.instance), "it")
+    return f"{said} ({problem.validator} of {problem.json_path})"
+
+
 def test_examples_match_their_schemas():
     assert len(list(examples())) > 2_000
-    assert [
-        f"{place}: {problem.message}"
+    found = [
+        f"{reason(problem)}: {place}"
         for place, value, schema in examples()
         for problem in OAS30Validator(schema, format_checker=oas30_format_checker).iter_errors(value)
-    ] == []
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_reason_of_a_wrong_example_is_told_without_the_example():
+    schema = {"anyOf": [{"maxProperties": 1}, {"required": ["email"]}]}
+    (problem,) = OAS30Validator(schema).iter_errors({"a": 1, "b": 2})
+    assert reason(problem) == (
+        "it has too many properties (maxProperties of $) or 'email' is a required property (required of $)"
+    )
 
 
 def test_responses_have_no_undescribed_members():
@@ -335,7 +353,7 @@ def test_combined_objects_have_no_more_members_than_their_parts():
         if most:
             described = [part for part in parts(schema) if "properties" in part]
             members = [set(part["properties"]) for part in described]
-            assert most == [len(set().union(*members))], name
+            assert most == [len(set().union(*members))], f"openapi.yaml: maxProperties of {name}"
             # Only users with factors or memberships have the members, and only some sign-ins the others.
             optional = {"factors", "organizations", "weak_password"}
             if name in ("VerifiedSession", "ChangedUser"):

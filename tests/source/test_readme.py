@@ -1,5 +1,6 @@
 """The README: what it says of the version, the figures and the documents is so."""
 
+import configparser
 import re
 
 from auth import __version__
@@ -12,6 +13,26 @@ README = (CHECKOUT / "README.md").read_text()
 def test_readme_names_this_version():
     assert f"| Version | {__version__}, " in README
     assert f"\n## {__version__} " in (CHECKOUT / "CHANGELOG.md").read_text()
+
+
+def named_addresses(url: str) -> dict[str, set[str]]:
+    """Return, by document, what it lacks of an address, or clones instead of it."""
+    paths = (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"))
+    pages = {str(path.relative_to(CHECKOUT)): path.read_text() for path in paths}
+    found = {name: set(re.findall(r"git clone (https?:\S+)", text)) - {url} for name, text in pages.items()}
+    for name in ("README.md", "SECURITY.md", "docs/releasing.md"):
+        if url not in pages[name]:
+            found[name] = {url}
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
+def test_documents_name_the_address_that_the_manifest_names():
+    manifest = configparser.ConfigParser()
+    manifest.read(CHECKOUT / "setup.cfg")
+    assert named_addresses(manifest["metadata"]["url"]) == {}
+    # It is empty until the repository is public; then these need it.
+    elsewhere = "https://git.example.com/latchkey"
+    assert {"README.md", "SECURITY.md", "docs/releasing.md"} <= named_addresses(elsewhere).keys()
 
 
 def test_readme_says_what_a_machine_carries_as_the_benchmark_measured_it():

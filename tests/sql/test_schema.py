@@ -11,27 +11,6 @@ from tests.support import catalog
 from tests.support.server import at_once
 
 NEW = ["schema.sql", "functions"]
-ALICE, SESSION = "8a0c0f47-38ad-4fd4-b04a-340b889756f5", "bd6820c5-8a30-4f62-a8bd-49a4cd868aa8"
-LINK, TOKEN = "0f4c6d3a-32c5-4b2c-9d5c-6d8d7f0f6a11", "t" * 43
-OLD_ROWS = f"""
-INSERT INTO users (id, email, email_confirmed_at, email_proved, made_by, password_hash)
-VALUES ('{ALICE}', 'alice@example.com', now(), true, 'administrator',
-        'latchkey1$2b$04$czlfHWV1M5vJvmQGu50sdOMkS/ppuf.t5Yd.UcZ3JY9e51fTr3uhq');
-INSERT INTO identities (user_id, provider, subject, identity_data)
-VALUES ('{ALICE}', 'email', '{ALICE}', '{{"sub": "{ALICE}", "email": "alice@example.com"}}');
-INSERT INTO sessions (id, user_id, method, ip) VALUES ('{SESSION}', '{ALICE}', 'password', '192.0.2.1');
-INSERT INTO users (email, made_by) VALUES ('erin@example.com', 'administrator');
-INSERT INTO factors (id, user_id, factor_type, secret, verified_at)
-SELECT gen_random_uuid(), id, 'totp', '', now() - interval '1 day' FROM users WHERE email = 'erin@example.com';
-INSERT INTO sessions (user_id, method, ip, aal, factor_id)
-SELECT user_id, 'password', '192.0.2.2', 'aal2', id FROM factors;
-INSERT INTO factor_challenges (user_id, session_id, factor_id, purpose, expires_at)
-SELECT user_id, id, factor_id, 'totp', now() + interval '5 minutes' FROM sessions WHERE aal = 'aal2';
-INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, expires_at)
-VALUES ('{LINK}', '{ALICE}', 'magiclink', 'alice@example.com', sha256('{TOKEN}'), now() + interval '1 day');
-INSERT INTO outbox (id, user_id, channel, kind, recipient, one_time_token_id)
-VALUES ('{LINK}', '{ALICE}', 'email', 'magiclink', 'alice@example.com', '{LINK}');
-"""
 
 
 @pytest.fixture

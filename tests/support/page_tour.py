@@ -156,6 +156,8 @@ def links(page_client: PageClient) -> None:
     for kind in ("magiclink", "recovery", "invite", "email_change", "undo"):
         page_client.visit(path(kind, "x" * 43))
         page_client.shows(f"dead link, {kind}", "There are three possible reasons")
+    page_client.visit(path("magiclink", "x" * 42))
+    page_client.shows("incomplete link", "Copy all of it from the message")
     alice = page_client.person()
     for kind, url in (("magiclink", "/magiclink"), ("recovery", "/recover")):
         page_client.client.post(url, json={"email": ALICE})

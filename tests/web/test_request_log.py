@@ -105,6 +105,12 @@ class TestRequestEvent:
         client.get(f"/\n%0a%0d{{{forged}", headers={"User-Agent": f'x"}}\\n{{{forged}}}'})
         assert {event["event"] for event in logged()} == {"request"}
 
+    def test_text_leaves_out_files_of_pages_that_were_found(self, logging_client):
+        client, lines = logging_client(AUTH_LOG_FORMAT="text")
+        statuses = [client.get(path).status_code for path in ("/static/page.css", "/static/none", "/sign-in")]
+        assert statuses == [200, 404, 200]
+        assert ["GET /static/" in line for line in lines()] == [True, False]
+
     def test_text_event_is_one_line_that_cannot_control_the_terminal(self, logging_client, alice, database):
         client, lines = logging_client(AUTH_LOG_FORMAT="text")
         client.get("/a-secret-in-a-path")

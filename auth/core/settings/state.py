@@ -95,7 +95,10 @@ def wanted_workers() -> int | None:
 
 
 def discard_gauges(slot: int) -> None:
-    """Remove the gauges of an ended process, such as the length of its queue. Its totals stay."""
+    """Remove the gauges of an ended process, such as the length of its queue. Its totals stay.
+
+    A HUP may turn metrics on, but only a start creates their directory. An error would end the master.
+    """
     if directory := os.environ.get(METRICS_DIRECTORY):
         for path in Path(directory).glob(f"gauge_live*_{slot}.db"):
             path.unlink(missing_ok=True)

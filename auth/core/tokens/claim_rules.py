@@ -103,7 +103,9 @@ def _problem(name: str, path: object, rules: Rules) -> str | None:
 
 
 def evaluate(paths: Paths, user: Mapping[str, object], session: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the claims that have a value, or None if together they exceed `MAX_BYTES`."""
+    """Return the claims that have a value, or None if those that users do not write exceed `MAX_BYTES`
+    together.
+    """
     if not paths:
         return {}
     known = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")}

@@ -32,6 +32,7 @@ def register(app: Flask, settings: Settings, acts: Set[str]) -> None:
     hosts = _HOSTS.get(settings.captcha, {}) if settings.captcha_site_key else {}
 
     def asks(*paths: str) -> list[str]:
+        """Return those of the target paths whose forms require a captcha."""
         return [path for path in paths if _FORMS[path] in acts]
 
     def allow_hosts() -> Markup:

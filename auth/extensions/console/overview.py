@@ -1,6 +1,6 @@
 """The overview: daily activity, failures, the health of the service, and its settings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from auth import __version__
 from auth.core.keys import rotation
 from auth.core.settings import name_of
 from auth.core.settings.listing import DEFAULT, Listed, listed
+from auth.core.text.labels import counted
 from auth.web.context import latchkey
 from auth.web.html.admin.access import administrator
 from auth.web.html.admin.console_page import console_page
@@ -34,17 +35,18 @@ def show_overview() -> Response:
     before, shown = days[:_DAYS], days[_DAYS:]
     limits = latchkey.settings.message_totals if latchkey.settings.rate_limits_enabled else {}
     seconds = [limit.get_expiry() for limit in limits.values()]
+    health = queries.select_health(latchkey.db, most=_MOST)
     return console_page(
         "overview.html",
+        urgent=list(_urgent(health)),
         charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
         days=shown,
         failures=queries.list_failures(latchkey.db),
-        health=queries.select_health(latchkey.db, most=_MOST),
+        health=health,
         totals=queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds),
         limits=limits,
         titles=_TOTALS,
         most=_MOST,
-        version=__version__,
     )
 
 
@@ -63,7 +65,21 @@ def show_settings() -> Response:
         defaults=[each for each in found if each.origin == DEFAULT],
         where=_where,
         dotenv=Path(".env").resolve(),
+        version=__version__,
+        health=queries.select_health(latchkey.db, most=1),
     )
+
+
+def _urgent(health: "queries.SelectHealth") -> Iterator[tuple[str, str]]:
+    """Yield what needs an act of the operator, with the page that shows it, if one does."""
+    if health.counted_at and not health.is_delivering:
+        yield "The delivery process isn’t running: latchkey doctor says why.", ""
+    if health.is_late:
+        yield "Messages are late.", "console/messages?state=waiting"
+    if failing := health.failing_webhooks:
+        yield f"{counted(failing, 'webhook')} {'is' if failing == 1 else 'are'} failing.", "console/webhooks"
+    if not latchkey.settings.is_local and not health.is_backed_up:
+        yield "The last backup is too old." if health.backed_up_at else "There is no backup yet.", ""
 
 
 def _where(setting: Listed) -> str:

@@ -99,6 +99,15 @@ def _declared(name: str, template: str = "act.html") -> Action:
 
 
 USER_ACTS = {
+    "invite-again": Action(
+        title="Send invitation again",
+        effects=lambda user: [
+            f"Sends 1 email to {user.row.email} with a new link that is valid for seven days."
+        ],
+        undo="A sent email can’t be recalled. Deleting the user voids its link.",
+        do=lambda asked, user, _form: messages.invite_again(asked, user.row.email),
+        done="The invitation is on its way.",
+    ),
     "recover": Action(
         title="Send recovery email",
         effects=lambda user: [
@@ -109,6 +118,7 @@ USER_ACTS = {
         done="The recovery email is on its way.",
     ),
     "end-sessions": _declared("end-sessions"),
+    "reset-two-step": _declared("reset-two-step"),
     "ban": _declared("ban", "act_ban.html"),
     "unban": _declared("unban"),
     "unlock": _declared("unlock"),

@@ -1,12 +1,14 @@
 """A user's page: whether they can sign in, their details, actions, and timeline."""
 
 import json
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from flask import Blueprint, Response
 
 from auth.core.text import names
+from auth.core.text.labels import counted, quoted
 from auth.extensions.console.user_actions import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
 from auth.web import fields, g
@@ -23,6 +25,8 @@ blueprint = Blueprint("user", __name__)
 ENTRIES = 25
 _SESSIONS, _MESSAGES = 10, 10
 _LONGEST_NAME = 200
+# The acts that support needs most often: buttons, where the others are in a menu.
+_OFTEN = ("invite-again", "recover", "end-sessions", "reset-two-step", "unban")
 _KINDS_OF_ENTRIES = {
     "act": "Actions",
     "refusal": "Refused",
@@ -57,7 +61,19 @@ def show_user(user_id: str) -> Response:
 
 def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
     explained = explanation.explain(latchkey.settings, latchkey.db, user)
+    if facts.invited_at:
+        # The invitation is the message that confirms the address.
+        obstacles = [obstacle for obstacle in explained.obstacles if obstacle.act != "recover"]
+        explained = replace(explained, obstacles=obstacles)
     is_administrator = user.role == "admin"
+    steps = [factor for factor in facts.factors if factor["type"] != "passkey"]
+    # Without one, losing the phone locks the user out.
+    has_reserve = user.recovery_codes > 0 or len(steps) != 1 or explanation.PASSKEY in explained.ways
+    codes_left = (
+        f"{counted(user.recovery_codes, 'recovery code')} left"
+        if user.recovery_codes
+        else "No recovery codes"
+    )
     return {
         "user": user,
         "facts": facts,
@@ -65,30 +81,61 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         "metadata": {kind: pretty(getattr(facts, kind)) for kind in ("user_metadata", "app_metadata")},
         "explained": explained,
         "claims": json.dumps(explained.claims, ensure_ascii=False),
-        "verdict": _verdict(explained),
+        "verdict": _verdict(explained, steps),
+        "has_second_step": bool(steps),
+        "codes_left": codes_left,
+        "tone": _tone(explained, has_reserve=has_reserve and not facts.invited_at),
         "is_administrator": is_administrator,
         "is_self": user.id == g.administrator.user_id,
-        "possible": [] if is_administrator else list(_possible(user, explained)),
+        "possible": [] if is_administrator else list(_possible(user, facts, explained)),
+        "quiet": _OFTEN,
         "sessions": queries.list_any_sessions(latchkey.db, user_id=user.id, most=_SESSIONS),
         "messages": queries.list_messages_of(latchkey.db, user_id=user.id, most=_MESSAGES),
         "tabs": dict(chain.from_iterable(each.user_tabs(user.id).items() for each in latchkey.extensions)),
     }
 
 
-def _verdict(explained: explanation.Explanation) -> str:
+def _verdict(explained: explanation.Explanation, steps: list[dict[str, Any]]) -> str:
     if not explained.ways:
         return "Locked:" if explained.is_locked else "Can’t sign in:"
-    *others, last = explained.ways
-    ways = f"{', '.join(others)} or {last}" if others else last
+    ways = _either(explained.ways)
+    first = [way for way in explained.ways if way != explanation.PASSKEY]
+    if steps and first:
+        ways = f"{_either(first)}, then {_either([_step(factor) for factor in steps])}"
+        # A passkey is both steps.
+        ways += ", or with a passkey alone" if len(first) < len(explained.ways) else ""
     if explained.is_locked:
         return f"Locked, except with {ways}:"
     return f"Can sign in with {ways}" + (", but:" if explained.obstacles else ".")
 
 
-def _possible(user: "queries.SelectSummary", explained: explanation.Explanation) -> list[str]:
+def _tone(explained: explanation.Explanation, *, has_reserve: bool) -> str:
+    if not explained.ways or explained.is_locked:
+        return "bad"
+    return "good" if has_reserve and not explained.obstacles else ""
+
+
+def _step(factor: dict[str, Any]) -> str:
+    name = quoted(factor["name"]) if factor["name"] else None
+    if factor["type"] == "totp":
+        return f"a code from {name or 'an authenticator app'}"
+    return f"the security key {name}" if name else "a security key"
+
+
+def _either(texts: list[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _possible(
+    user: "queries.SelectSummary", facts: "queries.SelectUserFacts", explained: explanation.Explanation
+) -> list[str]:
+    is_invited = facts.invited_at is not None and user.email is not None
     wanted = {
-        "recover": user.email is not None and not user.banned_until,
+        "invite-again": is_invited and not user.banned_until,
+        "recover": user.email is not None and not user.banned_until and not is_invited,
         "end-sessions": user.live_sessions + user.sessions_of_applications > 0,
+        "reset-two-step": bool(facts.factors),
         "ban": not user.banned_until,
         "unban": bool(user.banned_until),
         "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),

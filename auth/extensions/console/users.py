@@ -35,6 +35,7 @@ _STATUSES = {
     "": "Status: any",
     "locked": "Locked",
     "banned": "Banned",
+    "invited": "Invited",
     "unconfirmed": "Not confirmed",
     "anonymous": "Anonymous",
     "administrator": "Administrators",

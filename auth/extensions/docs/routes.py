@@ -1,4 +1,5 @@
-"""The documentation: the HTTP API, the guides, and a search. The pages need no script and no other host.
+"""The documentation: the HTTP API, the guides, and a search. The pages need no other host. Only the trial
+of requests, on a developer's machine, needs a script.
 
 The first request of a worker for a page imports its renderer, which takes 0.5 s for the API's page.
 """
@@ -34,8 +35,8 @@ def docs() -> Response:
 
     words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
     if words:
-        return _page(rendered.found(words, _theme()))
-    return _zipped(_page(), rendered.guide(_FIRST, _theme(), root=""))
+        return _page(rendered.search(words, _theme(), latchkey.settings.base_url))
+    return _zipped(_page(), _guide(_FIRST, root=""))
 
 
 @blueprint.get("/docs/<path:name>")
@@ -51,7 +52,7 @@ def guide(name: str) -> Response:
     if path is None:
         raise ApiError("not_found")
     if path.suffix == ".md":
-        return _zipped(_page(), rendered.guide(f"docs/{name}", _theme(), root="../" * (name.count("/") + 1)))
+        return _zipped(_page(), _guide(f"docs/{name}", root="../" * (name.count("/") + 1)))
     return Response(
         (guides.ROOT / path).read_bytes(),
         # Examples are served as text, so that browsers do not run them.
@@ -65,6 +66,12 @@ def guide(name: str) -> Response:
 def openapi() -> Response:
     """Return the contract of this API."""
     return _zipped(Response(mimetype="application/yaml"), _contract())
+
+
+def _guide(name: str, root: str) -> bytes:
+    from auth.extensions.docs import rendered
+
+    return rendered.guide(name, _theme(), root, latchkey.settings.base_url)
 
 
 def _theme() -> str | None:

@@ -17,6 +17,7 @@ from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas
+from auth.web.html.admin.actions import above
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.challenges import challenge, may_challenge, sent_credential
 from auth.web.html.destinations import destination
@@ -51,8 +52,11 @@ def show_confirmation(problem: Problem | None = None) -> Response:
         linked = {identity["provider"] for identity in own_user()["identities"]}
         ways["challenge"] = challenge() if own_passkeys() and may_challenge() else None
         ways["providers"] = provider_links(back, among=linked, prompt="login")
+    act, console = above(next_page.partition("?")[0]) if next_page.startswith("console/") else (None, None)
     return page(
         "confirm.html",
+        act=act,
+        console=console,
         script=True,
         here="/" + (_here(sent="yes") if is_sent else _here()),
         problem=problem,

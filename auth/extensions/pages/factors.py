@@ -44,8 +44,8 @@ def show_second_step(problem: Problem | None = None) -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     asked = current_asked()
     if not _is_asked():
-        # Never continue from a GET request, which another site may have started. A form that was sent twice
-        # gets no new cookie, which is for the browser that sent the right code.
+        # A GET request must not continue: another site may have started it. A form sent twice gets no cookie:
+        # only the browser that sent the right code does.
         return redirect_to_own(destination().path("sign-in"))
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=None)
     if not ways.apps and not ways.keys and not ways.has_passkey:
@@ -95,7 +95,7 @@ def submit_recovery_second_step() -> Response:
 
 @blueprint.post("/second-step/passkey")
 @form("give_proof", shown=show_second_step, level=Level.SESSION)
-@audited("factor_refused")
+@audited("factor_refused", sign_in="factor")
 def submit_passkey_second_step() -> Response:
     asked = current_asked()
     _, session = assertions.prove(asked, sent_credential(), owner=assertions.own_session(asked))
@@ -180,7 +180,7 @@ def submit_first_code() -> Response:
     sent = read_form(form_schemas.FirstCodeForm)
     factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
     asked = current_asked()
-    # The notice of a new app is enough.
+    # A new app has its own notice, so the codes get none.
     notice = "recovery_codes_created" if factors.is_verified(asked, factor_id) else None
     challenge_id = factors.challenge(asked, factor_id)["id"]
     session = factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)

@@ -14,7 +14,7 @@ from auth.flows.account import grants, identities, removal
 from auth.flows.account.api_keys import own as own_api_keys
 from auth.flows.account.api_keys import remove as remove_api_key
 from auth.flows.account.changes import change_user
-from auth.flows.factors import factors
+from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import WantedChange, remove, require
 from auth.rules.users import ADDRESS_KINDS
@@ -59,7 +59,9 @@ def _step(asked: Asked, id: str) -> _Removal:
     else:
         change, run = remove("factor", id), partial(factors.remove, asked, id, {})
     follows = ["passkey"] if type == "passkey" else [] if is_last else ["factor"]
-    follows += ["last_factor"] if is_last else []
+    if is_last:
+        has_codes = recovery_codes.status(asked).remaining > 0
+        follows += ["last_factor_with_codes" if has_codes else "last_factor"]
     said = sentences(*(text("removal", key) for key in follows))
     name = name_of(type, step["friendly_name"])
     return _Removal(name, said, change, run, "account#security", _REMOVED[type])

@@ -14,10 +14,10 @@ from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError, customers
 from auth.core.text.names import PREFIX
 from auth.extensions.sso import lookup
-from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities
+from auth.rules.ends import Reason
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -125,8 +125,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not provider.enabled:
-        disabled = ends.of("provider_disabled")
-        while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, **disabled) == _BATCH:
+        disabled: Reason = "provider_disabled"
+        while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, reason=disabled) == _BATCH:
             pass
     return described(asked, found_provider(asked, row.id))
 

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords.policy import check_strength
@@ -15,8 +15,10 @@ from auth.rules.remaining import refusal_of_leaving
 from auth.rules.users import ADDRESS_KINDS, AddressKind, is_anonymous
 from auth.web import audit
 from auth.web.asked import Asked
-from auth.web.errors import ApiError
+from auth.web.errors import ApiError, unavailable
 from sql import Runner, acts, queries
+
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,32 @@ class _Wish:
     ids: list[str]
 
 
+@dataclass
+class _Given:
+    """What a request gives once, even if its change begins anew: a proof, and the quotas of its messages."""
+
+    proof: Proof | None = None
+    quotas: set[str] = field(default_factory=set)
+
+
 def change_user(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
     """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
         return _change_metadata(asked, body.get("data"))
+    given = _Given()
+    for _ in range(_TRIES):
+        if user := _try_to_change(asked, body, link, given):
+            return user
+    raise unavailable()
+
+
+def _try_to_change(
+    asked: Asked, body: JsonObject, link: outgoing.TokenColumns, given: _Given
+) -> "queries.ChangeUser | None":
+    """Return None if a link or code has changed an address meanwhile: the present address of the body is now
+    a new one."""
     wish = _read(asked, body)
     email, phone = wish.new.get("email"), wish.new.get("phone")
     is_sign_up = bool(wish.new) and is_anonymous(wish.known)
@@ -46,14 +68,16 @@ def change_user(
     if wish.new:
         # This comes first, because a refusal must not cost a code.
         admission.check(asked, asked.caller.user_id, email, phone, is_first=is_sign_up)
-    given, password_hash, is_same = _prove(asked, wish, body)
+    password_hash, is_same = _prove(asked, wish, body, given)
     if is_at_once or not is_sign_up:
         # If another user takes the address later, its confirmation is refused.
         for address in wish.new.values():
             admission.check_free(asked.db, address, asked.caller.user_id)
     requested = [] if is_at_once else list(wish.new.values())
     for address in requested:
-        outgoing.take_quota(asked, address, is_new=True)
+        if address not in given.quotas:
+            outgoing.take_quota(asked, address, is_new=True)
+            given.quotas.add(address)
 
     def find(on: Runner) -> list[str | None]:
         # Of a first address that is taken, the holder gets the message.
@@ -61,7 +85,7 @@ def change_user(
         return [asked.caller.user_id, *holders]
 
     with acts.on_found(asked.db, find) as (act, _):
-        caller = admit_caller(asked, act, *wish.changes, given=given)
+        caller = admit_caller(asked, act, *wish.changes, given=given.proof)
         if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
@@ -93,8 +117,7 @@ def change_user(
             ]
             audit.record(act, caller.id, left, done, ["user.updated"], **new)
             return user
-    # A link or code has changed an address meanwhile: the present address of the body is now a new one.
-    return change_user(asked, body, link)
+    return None
 
 
 def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.ChangeUser":
@@ -143,18 +166,19 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
     return _Wish(known, changes, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: JsonObject) -> tuple[Proof | None, str | None, bool]:
-    """Return the kind of a body's proof, if one is needed, the hash of its new password, and whether that is
-    the current one.
+def _prove(asked: Asked, wish: _Wish, body: JsonObject, given: _Given) -> tuple[str | None, bool]:
+    """Check a body's proof, if one is needed. Return the hash of its new password, and whether that is the
+    current one.
     """
     known, password = wish.known, body.get("password")
     if password is None:
-        return give_proof(asked, body, *wish.changes), None, False
+        given.proof = given.proof or give_proof(asked, body, *wish.changes)
+        return None, False
     proof_needed(asked, *wish.changes)
     check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
     passwords, old_hash = asked.parts.passwords, known.password_hash
     # A request that the queue refuses must not spend its code.
     with passwords.queue():
-        given = give_proof(asked, body, *wish.changes)
+        given.proof = given.proof or give_proof(asked, body, *wish.changes)
         is_same = old_hash is not None and passwords.check(password, old_hash)
-        return given, passwords.hash(password), is_same
+        return passwords.hash(password), is_same

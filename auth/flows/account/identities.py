@@ -109,6 +109,7 @@ def link_by_id_token(asked: Asked, body: JsonObject) -> IssuedSession:
     # The token contains the identity, which stays linked if the hook refuses.
     issue = about_own(asked, hook, None)
     with acts.on(asked.db, asked.caller.user_id) as act:
+        admit_caller(asked, act, level=Level.SESSION)
         issue.confirm(act)
         return refreshing.renew(asked, act, issue)
 

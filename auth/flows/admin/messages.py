@@ -46,7 +46,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     known = None if known and gives_way(known) else known
     if known and not has_open_invitation(known):
         raise ApiError("email_exists")
-    # Without a hook, create a user again who is deleted meanwhile.
+    # Without a hook always: the known user may be deleted meanwhile.
     new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
         admission.ask_hook(asked, new_id, email, None, data=body["data"])
@@ -56,9 +56,9 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
         own = {"app_metadata": body["options"].get("data", {}), "is_invited": True}
         return create_addressed_user(act, body, new_id, "invitation", **own)
 
-    find = partial(queries.find_holder, address=email)
+    find_holder = partial(queries.find_holder, address=email)
     # The constraint decides who gets the address.
-    with acts.on_found(asked.db, find, before=insert) as (act, holders):
+    with acts.on_found(asked.db, find_holder, before=insert) as (act, holders):
         asked.claim(act)
         holder = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
         if holder is None:
@@ -78,6 +78,15 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
         targets.check_actor(asked, act)
     outgoing.add_quota_headers(asked, quota)
     return user, message_id
+
+
+def invite_again(asked: Asked, email: str | None) -> None:
+    """Send an open invitation to its address again. Without an open one, no user is created."""
+    holder = queries.find_holder(asked.db, address=email or "").id
+    known = queries.select_person(asked.db, user_id=holder, session_id=None)
+    if email is None or known is None or not has_open_invitation(known):
+        raise ApiError("undue.validation_failed")
+    invite(asked, invitation(email, []))
 
 
 def _renew_invitation(asked: Asked, act: Act, user: PersonFacts, body: JsonObject) -> str:
@@ -131,7 +140,7 @@ def _obstacle(message: "queries.SelectMessage") -> str | None:
     if message.outcome == "waiting":
         return None
     if message.channel == "logout":
-        return "an application is told of the end of a session for an hour"
+        return "the end of a session is told to an application for an hour only"
     if not message.has_user:
         return "its user no longer exists"
     if message.kind == "reauthentication":
@@ -155,8 +164,8 @@ def resend(asked: Asked, message_id: str) -> None:
     # The user may have become an administrator.
     with targets.on(asked, message.user_id) as (act, user):
         # The languages and browser of the first request, not the administrator's.
-        names = ("languages", "user_agent", "inviter", "channel")
-        variables = {name: message.variables.get(name) for name in names}
+        kept = ("languages", "user_agent", "inviter", "channel")
+        variables = {name: message.variables.get(name) for name in kept}
         if message.kind in REQUESTED:
             _request_again(asked, act, message, variables)
         elif message.kind == "invite":

@@ -17,10 +17,11 @@ from sql.acts import Act
 @contextmanager
 def act(asked: Asked) -> Iterator[Act]:
     """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
-    has been demoted or signed out meanwhile. Acts of `Many` go by `on` or `on_holders`, which claim."""
-    with acts.begin(asked.db) as act:
-        yield act
-        check_actor(asked, act)
+    has been demoted or signed out meanwhile. Acts on many users (`Many` in user_actions.py) go by `on` or
+    `on_holders`, which call `asked.claim`."""
+    with acts.begin(asked.db) as begun:
+        yield begun
+        check_actor(asked, begun)
 
 
 @contextmanager
@@ -44,13 +45,13 @@ def on_holders(
     """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
     these others, too. `before` takes the locks that come before users."""
 
-    def find(on: Runner) -> list[str | None]:
-        return [user_id, *(queries.select_holders(on, addresses=addresses).ids if addresses else [])]
+    def find(runner: Runner) -> list[str | None]:
+        return [user_id, *(queries.select_holders(runner, addresses=addresses).ids if addresses else [])]
 
-    with acts.on_found(asked.db, find, before) as (act, ids):
-        asked.claim(act)
-        yield act, [id for id in ids if id != user_id]
-        check_actor(asked, act)
+    with acts.on_found(asked.db, find, before) as (begun, ids):
+        asked.claim(begun)
+        yield begun, [id for id in ids if id != user_id]
+        check_actor(asked, begun)
 
 
 def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> PersonFacts:
@@ -82,9 +83,7 @@ def check_role(asked: Asked, body: JsonObject, user_id: str | None = None) -> No
 
 
 def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
-    """Delete those of some users who give way to the owner of their address: users whom a stranger may have
-    made block no address (rule 7). They are locked, with the owner.
-    """
+    """Delete those of some locked users who give way to the owner of their address (rule 7)."""
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
         if user and is_replaced(user):

@@ -15,6 +15,7 @@ from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
 from auth.flows.admin import schemas, users
+from auth.flows.passkeys import passkeys
 from auth.web.asked import Asked
 from auth.web.errors import found
 from auth.web.schemas import Input
@@ -28,6 +29,8 @@ class Many:
     """The words of an act on many users, with {users}, {sessions} and {keys} in numbers."""
 
     title: str
+    # What the users are then.
+    past: str
     effect: str
     # If none of the users is signed in, which {nobody} says.
     effect_signed_out: str
@@ -39,7 +42,8 @@ class Many:
 class Command:
     """The words of `latchkey users NAME`.
 
-    `said` follows the name of the user, and gets what the flow returned. `question` is asked first.
+    `said` follows the name of the user, and gets what the flow returned. An empty `question` is not
+    asked.
     """
 
     name: str
@@ -110,7 +114,7 @@ def _keys(user: "queries.SelectEffects") -> str:
 
 ACTIONS = {
     "end-sessions": UserAction(
-        title="End all sessions",
+        title="Sign out everywhere",
         flow=lambda asked, id, _options: {"api_keys": users.end_sessions(asked, id).api_keys},
         effects=lambda user: [
             _ended(user),
@@ -121,6 +125,7 @@ ACTIONS = {
         is_destructive=True,
         many=Many(
             title="Sign out",
+            past="signed out",
             effect="Ends {sessions} of {users}.",
             effect_signed_out="{nobody}",
             undo="They can sign in again.",
@@ -135,6 +140,32 @@ ACTIONS = {
                 f"is signed out everywhere. API keys that still work: {outcome['api_keys']}."
                 if outcome["api_keys"]
                 else "is signed out everywhere."
+            ),
+        ),
+    ),
+    "reset-two-step": UserAction(
+        title="Reset two-step",
+        flow=lambda asked, id, _options: {"removed": passkeys.remove_all(asked, id)},
+        effects=lambda user: [
+            f"Removes {counted(user.factors, 'factor or passkey', 'factors and passkeys')},"
+            " and the recovery codes.",
+            "Sessions that used them lose their second step. The user gets a notice.",
+        ],
+        undo="The user can set them up again. Check first who asks: anyone with the password or mailbox can"
+        " sign in afterwards.",
+        done="Two-step verification is reset.",
+        needs_factor=True,
+        is_destructive=True,
+        command=Command(
+            "remove-factors",
+            "Remove all second factors and passkeys of a user.",
+            "Remove all second factors, passkeys and recovery codes of a user who has lost them.\n\n"
+            "The user gets a notice. Check first who asks: anyone with the password or mailbox can sign in"
+            " afterwards.",
+            "alice@example.com",
+            lambda _outcome: "has no second factor or passkey.",
+            question=lambda user: (
+                f"Remove {', '.join(user.factors)} of {name_of(user)}?" if user.factors else ""
             ),
         ),
     ),
@@ -154,6 +185,7 @@ ACTIONS = {
         is_destructive=True,
         many=Many(
             title="Ban",
+            past="banned",
             effect="Bans {users} and signs out {sessions}, which stay ended.",
             effect_signed_out="Bans {users}. {nobody}",
             undo="You can lift the ban later.",
@@ -210,6 +242,7 @@ ACTIONS = {
         is_destructive=True,
         many=Many(
             title="Delete",
+            past="deleted",
             effect="Deletes {users} with all that belongs to them, and signs out {sessions}.",
             effect_signed_out="Deletes {users} with all that belongs to them. {nobody}",
             undo=f"{NEVER} The audit log keeps their history.",

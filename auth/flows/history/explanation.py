@@ -14,7 +14,7 @@ from auth.flows import failure_counts
 from auth.flows.history import timeline
 from sql import Database, queries
 
-_PASSWORD, _LINK, _SMS, _PASSKEY = "a password", "an emailed link", "an SMS code", "a passkey"
+_PASSWORD, _LINK, _SMS, PASSKEY = "a password", "an emailed link", "an SMS code", "a passkey"
 _BY_ITSELF = "Clear the lock, or let it reset on its own."
 _ELSEWHERE = (
     " Codes still work on a network where the user passed the second step in the last 365 days, or on any"
@@ -22,9 +22,9 @@ _ELSEWHERE = (
 )
 # Possible locks of a user, with the ways to sign in that still work.
 _LOCKS = {
-    "passwords": (_LINK, _PASSKEY),
-    "codes": (_LINK, _PASSKEY),
-    "factors": (_PASSKEY,),
+    "passwords": (_LINK, PASSKEY),
+    "codes": (_LINK, PASSKEY),
+    "factors": (PASSKEY,),
 }
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
@@ -78,7 +78,7 @@ def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> 
         advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
         obstacles.append(SignInObstacle(text, advice))
     # A passkey is both steps.
-    blocked = {"passwords": {_PASSWORD}, "codes": {_SMS}, "factors": {*ways} - {_PASSKEY}}
+    blocked = {"passwords": {_PASSWORD}, "codes": {_SMS}, "factors": {*ways} - {PASSKEY}}
     ways = [way for way in ways if not any(way in blocked[what] for what in locked)]
     row = queries.select_any_user(db, id=user.id) if settings.token_claims else None
     claims = evaluate(settings.token_claims, json.loads(row.user_object), {}) if row else {}
@@ -103,7 +103,7 @@ def _ways(settings: Settings, user: "queries.SelectSummary") -> Iterator[str]:
         if name in settings.providers:
             yield names.provider(name, settings.providers) or name
     if user.has_passkey and settings.passkeys_enabled:
-        yield _PASSKEY
+        yield PASSKEY
 
 
 def _customers(

@@ -16,8 +16,6 @@ _GUESSES = {
     "invalid_credentials", "current_password_invalid", "otp_expired", "reauthentication_not_valid",
     "mfa_verification_failed",
 }  # fmt: skip
-# Members of the details that an act changed.
-_CHANGED = ("address", "email", "phone", "role", "passkey", "factor")
 
 
 def item(row: "queries.ListTimeline") -> JsonObject:
@@ -54,9 +52,10 @@ def message(channel: str, kind: str) -> str:
 
 def _act(row: "TimelineEntry") -> str:
     values = _values(row.details)
+    # The rows of one act share its details: `email_changed` says nothing of the phone.
+    changed = row.name.partition("_")[0]
     for age in ("old", "new"):
-        found = (values[f"{age}_{name}"] for name in _CHANGED if f"{age}_{name}" in values)
-        values[age] = next(found, "")
+        values[age] = values.get(f"{age}_{changed}") or values.get(f"{age}_address", "")
     if row.actor_id == row.user_id:
         values["is_own"] = "yes"
     return label("acts", row.name, **values)
@@ -96,6 +95,8 @@ def outcome(details: JsonObject) -> str:
         case "sent":
             by = " by" if details["channel"] == "email" else ":"
             after = f", after {attempts}" if details["attempts"] > 1 else ""
+            if details["response"] == "standard output":
+                return "printed in the terminal"
             return f"accepted{by} {details['response']}{after}"
         case "waiting" if details["attempts"] == 0:
             return "waiting to be sent"

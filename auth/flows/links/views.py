@@ -32,9 +32,9 @@ from sql import queries
 blueprint = Blueprint("verify", __name__)
 
 _PREVIEW_BOTS = re.compile(
-    r"bot\b|bot/|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
+    r"bot\b|crawl|spider|preview|slurp|facebookexternalhit|whatsapp|telegram|discord|slack|linkedin|skype"
     r"|teams|embed|vkshare|safelinks|barracuda|mimecast|proofpoint|urlscan|virustotal|google-read-aloud"
-    r"|bingpreview|yahoo|pinterest|redditbot|iframely|mastodon|snapchat"
+    r"|yahoo|pinterest|iframely|mastodon|snapchat"
     r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
@@ -55,7 +55,8 @@ _TOLD = {
     "confirmed": "email_change",
     "undone": "taken",
 }
-# For each type of link that offers "This wasn't me": the flow, and one of these sections.
+# For each type of link that offers "This wasn't me": the flow, and one of these sections. Any other type in
+# the form is treated as a sign-up, whose flow declines only such links.
 _DECLINED = {
     "signup": (declining.decline_sign_up, "declined"),
     "email_change": (declining.decline_change, "change_declined"),
@@ -97,6 +98,7 @@ _VerifyForm = _VerifyQuery.of(
 
 
 @blueprint.get("/verify")
+# A HEAD request, which scanners send, spends nothing, and nobody can guess a token.
 @limited("open_link", unless=lambda: request.method == "HEAD")
 @audited("verification_refused", sign_in="link")
 @refuses_by_page
@@ -279,14 +281,15 @@ def _take_back(query: Mapping[str, str]) -> Response:
 def _redirect_elsewhere(outcome: Outcome, session: IssuedSession, target: str) -> Response:
     """Sign this browser in without the application, which waits in the browser that requested the link."""
     to, done = redirects.entrance(target), redirects.done_of(outcome)
-    page = "sign-in" if to.next else "sign-in/here"
+    path = "sign-in" if to.next else "sign-in/here"
     if outcome.purpose == "recovery" or done:
-        page = "new-password"
-    return redirects.redirect_with_cookie(to.own_url(page), session, done=done)
+        path = "new-password"
+    return redirects.redirect_with_cookie(to.own_url(path), session, done=done)
 
 
 def _refused(query: Mapping[str, str], error: ApiError) -> Response:
-    # A dead link is known while its row stands. With a challenge, the application has named the target.
+    # The row of a dead link may remain. Its own target counts only with a challenge: then the application has
+    # named it.
     link = queries.select_link(latchkey.db, token_hash=one_time.hash_token(query["token"]), id=None)
     has_challenge = link is not None and link.code_challenge is not None
     target = _target(query, link.redirect_to if link and has_challenge else None)

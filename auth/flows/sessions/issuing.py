@@ -87,14 +87,14 @@ def answered(issue: Issue | None, composed: JsonObject) -> JsonObject:
     if issue is None or issue.answer is None:
         raise RuntimeError("a token is issued without its hook")
     # The answer, with the times and the level that were written meanwhile.
-    answered = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
-    written = (OWN_CLAIMS | {"amr"} & issue.answer.keys()) & composed.keys()
-    return answered | {name: composed[name] for name in written}
+    kept = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
+    written = (OWN_CLAIMS | ({"amr"} & issue.answer.keys())) & composed.keys()
+    return kept | {name: composed[name] for name in written}
 
 
 def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
-    """Return what decides about a token of a session. A ban that is over does not. Read it before the token's
-    claims, and again once the user is locked.
+    """Return what decides about a token of a session. A ban that is over decides nothing. Read it before
+    the token's claims, and again once the user is locked.
     """
     row = queries.select_deciding(on, user_id=user_id, session_id=session_id)
     if row is None:
@@ -137,13 +137,22 @@ def about_new(
 def about_own(asked: Asked, hook: TokenHook, second_step: str | None) -> Issue:
     """Ask about the caller's session, which a second step may raise."""
     asked.live_caller()
-    issue = Issue(asked.caller.session_id, asked.caller.user_id, asked.caller.session_id)
+    issue = Issue(
+        session_id=asked.caller.session_id,
+        user_id=asked.caller.user_id,
+        decided_by=asked.caller.session_id,
+    )
     return _about_user(asked, hook, issue, second_step)
 
 
 def about_refresh(asked: Asked, hook: TokenHook, user_id: str, session_id: str) -> Issue:
     """Ask about the next token of a session."""
-    return _about_user(asked, hook, Issue(session_id, user_id, session_id), reason="token_refresh")
+    return _about_user(
+        asked,
+        hook,
+        Issue(session_id=session_id, user_id=user_id, decided_by=session_id),
+        reason="token_refresh",
+    )
 
 
 def _about_user(

@@ -14,7 +14,6 @@ from auth.rules.levels import lacks_step
 from auth.rules.policy import RefreshWindow
 from auth.rules.refreshing import TokenState, act_of_refresh, counted, refreshed, refusal_of_refresh_token
 from auth.rules.refusals import Refusal
-from auth.rules.users import is_banned
 from auth.web import audit, limits
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
@@ -73,12 +72,6 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
     asked.noted.note(user_id=row.user_id)
     if refusal == "over_request_rate_limit":
         return refused_by_limit(asked, row)
-    if refusal == _NOT_FOUND:
-        # A ban may have ended the session while the refresh waited for its lock: after the wait,
-        # `lock_session` reads again only the session.
-        person = queries.select_person(asked.db, user_id=row.user_id, session_id=None)
-        if person is not None and is_banned(person):
-            return ApiError("refresh.user_banned")
     return ApiError(refusal)
 
 

@@ -102,7 +102,7 @@ class Outcome:
     members: dict[str, Any] = field(default_factory=dict)
     # Another browser requested the link: the application gets nothing.
     is_elsewhere: bool = False
-    # The target of a link or code.
+    # Of the link or code.
     purpose: str | None = None
 
 
@@ -200,7 +200,9 @@ def raise_session(
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> IssuedSession:
-    """Raise a session of a locked user to `aal2`. What carried it before carries it no more."""
+    """Raise a session of a locked user to `aal2`. Its earlier refresh tokens, cookie and unused codes are
+    void.
+    """
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
     return IssuedSession(
@@ -248,7 +250,8 @@ def write_code(
         network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
     )
-    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=person.has_second_step)
+    lacks_step = levels.lacks_step(person, "aal1", asked.parts.policy)
+    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
     return code
 
 
@@ -267,11 +270,11 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> IssuedSession:
         person = act.read(queries.select_person, user_id=owner, session_id=known and known.opened_by)
         if known is None or person is None:
             raise ApiError("flow_state_not_found")
-        refusal = _verdict_on_code(asked, known, person, code_challenge)
+        verdict = _verdict_on_code(asked, known, person, code_challenge)
         asked.noted.note(user_id=owner if known.expires_at > person.now else None)
-        if refusal not in (None, "reused"):
-            raise ApiError(refusal)
-        if refusal is None:
+        if verdict not in (None, "reused"):
+            raise ApiError(verdict)
+        if verdict is None:
             proof = _proof_of_code(asked, act, person, known)
             session = sign_in_user(asked, act, person, proof, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
@@ -316,7 +319,7 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     if known:
         person = queries.select_person(asked.db, user_id=known.user_id, session_id=known.opened_by)
     if not known or not person or _verdict_on_code(asked, known, person, code_challenge) is not None:
-        return about_new(asked, hook, None, "")
+        return about_new(asked, hook, None, "")  # asks nothing: there is no user
     provider, opener = known.provider, known.opened_by
     return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
 

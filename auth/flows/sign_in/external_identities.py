@@ -160,7 +160,7 @@ def _try_sign_in(
 
 @contextmanager
 def _with_owner(asked: Asked, identity: ExternalIdentity) -> Iterator[tuple[acts.Act, str | None]]:
-    """Begin an act with the owner of an identity locked, or of its proved email, if there is one.
+    """Begin an act with the owner of an identity locked, else of an email that a trusted provider verified.
 
     The customer's provider of the identity stays as it is until the act ends.
     """

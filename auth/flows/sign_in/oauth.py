@@ -32,7 +32,7 @@ def find_provider(asked: Asked, name: str) -> Provider | None:
 def provider_named(asked: Asked, name: str) -> Provider:
     provider = find_provider(asked, name)
     if provider is None:
-        details = "provider: must be one of external_providers in /settings"
+        details = "provider: is not set up here; docs/oauth.md says how"
         raise ApiError("oauth_provider_not_supported", details)
     return provider
 

@@ -195,7 +195,9 @@ def _spend(asked: Asked, code: TypedCode) -> Proof | None:
         audit.record(act, person.id, None, ["reauthenticated"], [])
         address = users.address_of(person, addresses.kind_of(row.target))
         is_own = address is not None and address.value == row.target
-        added_at = proofs.added_at(address.added_at, person.created_at) if address and is_own else None
+        added_at = (
+            proofs.time_of_addition(address.added_at, person.created_at) if address and is_own else None
+        )
         return proofs.proof_of_code(
             is_of_session=row.session_id is not None, address_added_at=added_at, now=person.now
         )

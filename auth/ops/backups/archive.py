@@ -65,7 +65,7 @@ class Manifest:
                 f"its schema has version {manifest.schema_version}, but this release supports"
                 f" {schema.NEWEST}. Install Latchkey {manifest.release} or newer."
             )
-        if manifest.schema_version < schema.OLDEST:
+        if manifest.schema_version < schema.OLDEST_IN_BACKUPS:
             raise UnusableFile(
                 f"its schema has version {manifest.schema_version}, from before {schema.OLDEST_RELEASE}."
                 f" Restore it with Latchkey {schema.BRIDGE_RELEASE}, then upgrade."

@@ -28,6 +28,7 @@ _PIECE = 64 * 1024
 # Settings that are restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {"DATABASE_URL", "AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND", "PORT"}
 _NOT_KEPT |= {*map(name_of, kept_secrets.FILES)}
+_OF_UNITS = {"LATCHKEY_OPERATOR"}  # read by deploy/latchkey-failed@.service
 
 
 def write(
@@ -78,7 +79,7 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
     with closing(connect(url)) as connection:
         connection.set_session(isolation_level=ISOLATION_LEVEL_REPEATABLE_READ, readonly=True)
         row = queries.export_snapshot(Unprepared(connection))
-        kept = set(names()) - _NOT_KEPT
+        kept = set(names()) - _NOT_KEPT | _OF_UNITS
         manifest = Manifest(
             latchkey_backup=archive.FORMAT,
             release=auth.__version__,

@@ -49,7 +49,7 @@ def command(skip: tuple[str, ...]) -> None:
 def _results(skip: tuple[str, ...]) -> list[Result]:
     named: list[Result] = []
     settings: Settings | None = None
-    # Then without the keys and secrets, so that the other checks work even if they are lost.
+    # First with the keys and secrets. If they are lost, without them, so that the other checks work.
     for load_any in (load_settings, partial(load, missing_secrets="ignore")):
         try:
             settings = load_any()

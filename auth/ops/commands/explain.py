@@ -57,10 +57,12 @@ def _found(latchkey: Latchkey, subject: str, most: int) -> dict[str, Any]:
         return {"kind": "deleted_user", "id": subject} | _story(latchkey.db, subject, most)
     if acts := queries.list_request_acts(latchkey.db, request_id=subject, most=_MAX_LINES):
         return {"kind": "request", "id": subject, "events": _events(acts)[::-1]}
+    is_local = latchkey.key_ring.settings.is_local
+    search = "what make run prints" if is_local else f"journalctl -u latchkey --grep {shlex.quote(subject)}"
     raise Unusable(
         f"Nothing is known about {subject}: it is not the ID of a user or a recorded request. Of equal"
         " refusals in a minute, only the last is recorded. Look into the log, which has each request:"
-        f" journalctl -u latchkey --grep {shlex.quote(subject)}"
+        f" {search}"
     )
 
 

@@ -38,8 +38,8 @@ def command(address: str, sends_all: bool, unit: str | None, language: str) -> N
     sender = channels.senders(settings).get("email")
     if sender is None:
         raise click.ClickException(f"There is no mail server, so nothing was sent.\n{_SET_IT}")
-    text = f"This email shows that {settings.site_url} can send email.\n\nYou don't need to do anything.\n"
-    subject = f"Test email from {settings.site_url}"
+    text = f"This email shows that {settings.brand_name} can send email.\n\nYou don't need to do anything.\n"
+    subject = f"Test email from {settings.brand_name}"
     if unit:
         subject = f"{unit} has failed on {socket.gethostname()}"
         text = f"{subject}. To see why: journalctl -u {unit}\n"

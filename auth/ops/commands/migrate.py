@@ -24,8 +24,11 @@ def command() -> None:
     settings = load_settings(missing_secrets="ignore")
     try:
         owner_url, requests_url = settings.find_owner(), settings.find_requests()
-    except NotRunningError as error:
-        show({"steps": []}, f"Nothing is migrated until the service starts: {error}")
+    except NotRunningError:
+        text = (
+            f"The service creates or migrates its database in {settings.state_dir.resolve()} when it starts."
+        )
+        show({"steps": []}, f"{text} For another database, set DATABASE_URL.")
         return
     try:
         with progress_of("Upgrading the schema", len(schema.pending(owner_url, requests_url))) as progress:

@@ -19,7 +19,7 @@ _least_option = click.option(
     metavar="N",
     type=click.IntRange(1),
     default=1,
-    help="Leave out passwords that were found less than N times. Defaults to 1.",
+    help="Leave out passwords that were found fewer than N times. Defaults to 1.",
 )
 
 

@@ -13,7 +13,6 @@ from auth.cli import Unusable, acting, ask, found_user, json_option, printable, 
 from auth.flows import failure_counts
 from auth.flows.admin import lists, messages, searches
 from auth.flows.admin.user_actions import ACTIONS, UserAction, name_of
-from auth.flows.passkeys import passkeys
 from auth.ops.commands.common import failures
 from auth.ops.commands.explain import facts, lines_of_facts
 from auth.web import fields
@@ -145,25 +144,6 @@ def invite(emails: tuple[str, ...], groups: str) -> None:
         raise click.exceptions.Exit(3)
 
 
-@click.command("remove-factors", short_help="Remove all second factors and passkeys of a user.")
-@_subject
-@yes_option
-@json_option
-def remove_factors(subject: str) -> None:
-    """Remove all second factors, passkeys and recovery codes of a user who has lost them.
-
-    The user gets a notice. Check first who asks: anyone with the password or mailbox can sign in afterwards.
-
-    \b
-    Example: latchkey users remove-factors alice@example.com
-    """
-    with _acting_on(subject) as (asked, user):
-        if user.factors:
-            ask(printable(f"Remove {', '.join(user.factors)} of {name_of(user)}?"))
-        removed = passkeys.remove_all(asked, user.id)
-        _report(user, f"{name_of(user)} has no second factor or passkey.", removed=removed)
-
-
 # By act: what its flow takes besides the user.
 _OPTIONS = {
     "ban": click.option(
@@ -188,8 +168,8 @@ def _command(act: UserAction) -> click.Command:
 
     def do(subject: str, **options: object) -> None:
         with _acting_on(subject) as (asked, user):
-            if words.question:
-                ask(words.question(user))
+            if question := words.question and words.question(user):
+                ask(printable(question))
             outcome = act.flow(asked, user.id, options)
             _report(user, f"{name_of(user)} {words.said(outcome)}", **outcome)
 
@@ -201,4 +181,4 @@ def _command(act: UserAction) -> click.Command:
     return click.command(words.name, short_help=words.summary, help=help)(do)
 
 
-COMMANDS = (find, list_command, show_user, invite, remove_factors, *map(_command, ACTIONS.values()))
+COMMANDS = (find, list_command, show_user, invite, *map(_command, ACTIONS.values()))

@@ -39,7 +39,8 @@ def command() -> None:
 
 @command.command("import", short_help="Create users from a file or another product's export.")
 @existing_file
-@click.option("--dry-run", is_flag=True, help="Report what would happen to each row, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would happen, and change nothing.")
+@click.option("--verbose", is_flag=True, help="Report each row, not only those that are refused.")
 @click.option("--trust-addresses", is_flag=True, help="Treat addresses as proved unless FILE says otherwise.")
 @click.option("--allow-admins", is_flag=True, help="Also import administrators, which are otherwise refused.")
 @click.option("--without-passwords", is_flag=True, help="Leave out the password hashes.")
@@ -56,6 +57,7 @@ def command() -> None:
 def import_(
     file: Path,
     dry_run: bool,
+    verbose: bool,
     hash_config: Path | None,
     identity: Path | None,
     **choices: bool,
@@ -79,7 +81,7 @@ def import_(
     try:
         with failures(file), _decrypted(file, identity) as readable:
             entries, total = reading.read(readable)
-            counts = _report(work.run(entries), total, reports_all=dry_run or prints_json())
+            counts = _report(work.run(entries), total, reports_all=verbose or prints_json())
     except psycopg2.Error as error:
         text = f"{reason(error)} Run it again: existing users won't change."
         raise click.ClickException(text) from None

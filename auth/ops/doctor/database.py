@@ -50,7 +50,9 @@ def _locks(context: Context) -> Failure | None:
         touched = thread.submit(queries.touch_users_and_sessions, context.db)
         wait([touched], _LOCK_SECONDS)
         # Postgres shows the activity of other roles only to superusers and members, such as the owner.
-        with closing(Database(context.settings.find_owner(), size=1, prepare=False, last=context.last)) as db:
+        with closing(
+            Database(context.settings.find_owner(), size=1, prepare=False, gives_up_at=context.gives_up_at)
+        ) as db:
             # On a busy machine, the statement starts to wait late.
             while not (blockers := queries.list_blockers(db)) and not touched.done():
                 wait([touched], _LOCK_SECONDS)

@@ -63,15 +63,15 @@ def examine(
     """Return the results in the order of `CHECKS`, at most `SECONDS` after `started`, a time of
     `time.monotonic`."""
     now = time.monotonic()
-    last = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
+    gives_up_at = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
     try:
         url = settings.find_database()
-        db: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, last=last))
+        db: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, gives_up_at=gives_up_at))
     except NotRunningError as error:
         db = nullcontext(_NoDatabase(error))
     with db as opened:
         checks = [check for check in CHECKS if check.name not in skip]
-        outcomes = _run(checks, Context(settings, opened, resolver or _resolver(last), last))
+        outcomes = _run(checks, Context(settings, opened, resolver or _resolver(gives_up_at), gives_up_at))
     broken = (Failure, TimeoutError, psycopg2.Error)
     cause = next((name for name in _FIRST if isinstance(outcomes.get(name), broken)), None)
     return [_result(check, outcomes[check.name], cause) for check in checks]
@@ -101,7 +101,7 @@ def _run(checks: list[Check], context: Context) -> dict[str, _CheckOutcome]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, context.last + _MARGIN - time.monotonic()))
+        thread.join(max(0.0, context.gives_up_at + _MARGIN - time.monotonic()))
     return dict(outcomes)
 
 
@@ -109,7 +109,7 @@ def _result(check: Check, outcome: _CheckOutcome, cause: str | None) -> Result:
     if outcome is None:
         return Result(check.name, "ok", check.title)
     if isinstance(outcome, Note):
-        return Result(check.name, "note", outcome.sentence, outcome.setting)
+        return Result(check.name, "note", outcome.sentence, outcome.remedy)
     if isinstance(outcome, NotChecked):
         return Result(check.name, "skipped", f"{check.title}: not checked, {outcome}")
     if isinstance(outcome, NotRunningError):
@@ -120,7 +120,7 @@ def _result(check: Check, outcome: _CheckOutcome, cause: str | None) -> Result:
         overload = f"this machine is overloaded (load {load:.0f} on {count} cores)"
         return Result(check.name, "unknown", f"{check.title}: not checked: {overload}")
     if isinstance(outcome, Failure):
-        return Result(check.name, "failed", outcome.sentence, outcome.setting)
+        return Result(check.name, "failed", outcome.sentence, outcome.remedy)
     hangs = isinstance(outcome, TimeoutError) and check.name in _OF_DATABASE
     if cause not in (None, check.name) and (hangs or isinstance(outcome, psycopg2.Error)):
         return Result(check.name, "skipped", f"{check.title}: not checked, see {cause}")
@@ -136,10 +136,10 @@ def _result(check: Check, outcome: _CheckOutcome, cause: str | None) -> Result:
     )
 
 
-def _resolver(last: float) -> dns.resolver.Resolver:
+def _resolver(gives_up_at: float) -> dns.resolver.Resolver:
     try:
         resolver = dns.resolver.Resolver()
     except dns.resolver.NoResolverConfiguration:
         resolver = dns.resolver.Resolver(configure=False)
-    resolver.lifetime = max(0.1, min(_DNS_SECONDS, last - time.monotonic()))
+    resolver.lifetime = max(0.1, min(_DNS_SECONDS, gives_up_at - time.monotonic()))
     return resolver

@@ -137,7 +137,6 @@ def post_worker_init(worker: StartedWorker) -> None:
 
 
 def child_exit(server: Master, worker: StartedWorker) -> None:
-    # A HUP may turn metrics on, but only a start creates their directory. An error here would end the master.
     state.discard_gauges(worker.slot)
 
 
@@ -205,6 +204,8 @@ def _reload(server: Master) -> str | None:
         return str(error)
     except psycopg2.Error as error:
         return unusable("DATABASE_URL", error)
+    except Exception as error:  # it would end the master
+        return f"{type(error).__name__}: {error}"
     return None
 
 

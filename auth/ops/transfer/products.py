@@ -154,6 +154,14 @@ def django(entry: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
+def latchkey(user: User, _hash_config: Mapping[str, str]) -> Record:
+    record = dict(user)
+    name, metadata = record.pop("name", None), record.get("user_metadata") or {}
+    if name and isinstance(metadata, Mapping):
+        record["user_metadata"] = _named(metadata, name, None)
+    return record
+
+
 def wordpress(user: User, _hash_config: Mapping[str, str]) -> Record:
     roles = user.get("roles") or []
     roles = roles.split(",") if isinstance(roles, str) else roles
@@ -169,7 +177,7 @@ def wordpress(user: User, _hash_config: Mapping[str, str]) -> Record:
 
 
 PRODUCTS: Mapping[str, Callable[[User, Mapping[str, str]], Record]] = {
-    "latchkey": lambda user, _hash_config: dict(user),
+    "latchkey": latchkey,
     "auth0": auth0,
     "firebase": firebase,
     "supabase": supabase,

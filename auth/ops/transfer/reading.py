@@ -15,7 +15,7 @@ from auth.ops import UnusableFile
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
 _OBJECTS = {"identities", "factors"}
 _OBJECTS |= {"user_metadata", "app_metadata", "raw_user_meta_data", "raw_app_meta_data"}
-_OWN = _FLAGS | _OBJECTS | {"email", "phone", "password_hash", "role"}
+_OWN = _FLAGS | _OBJECTS | {"email", "phone", "password_hash", "role", "name"}
 _TRUTH = dict.fromkeys(("true", "t", "1", "yes"), True) | dict.fromkeys(("false", "f", "0", "no"), False)
 _UTF_16 = "utf-16"
 # A CSV without any of these columns has no users.

@@ -213,9 +213,23 @@ def _answer(error: ApiError) -> Response:
     if not asks_for_page():
         return envelope(error)
     problem = replace(problem_of(error), reason=_for_developer(error.details))
-    response = page("error.html", status=problem.status, problem=problem, here=None)
+    response = page("error.html", status=problem.status, problem=problem, here=None, onward=_onward())
     response.headers.extend(problem.headers)
     return response
+
+
+def _onward() -> tuple[str, str, str]:
+    """Return the path of the page to which an error leads, and the text of the link."""
+    settings = latchkey.settings
+    if settings.console and (request.path + "/").startswith("/console/"):
+        return "console", "confirm", "console"
+    if not settings.pages:
+        return "", "error", "button"
+    return (
+        ("account", "signed_in", "account")
+        if cookies.sent(forms.SESSION)
+        else ("sign-in", "sign_in", "button")
+    )
 
 
 def show(exception: Exception) -> Response:

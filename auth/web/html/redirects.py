@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Protocol
@@ -230,7 +231,8 @@ def redirect_with_cookie(
     From /sign-in, it goes on to its destination.
     """
     if browser_sessions.resume():
-        sign_out(current_asked(), "local")
+        with suppress(ApiError):  # it has ended meanwhile
+            sign_out(current_asked(), "local")
     browser_sessions.begin(session)
     if done:
         target = with_query(target, forms.signed_query(done=done))

@@ -25,7 +25,7 @@ SUBJECTS = {
     "keys": ("admin_keys", "admin_key_id", {"admin_key_id": "{admin_key_id}", "admin_key": "billing"}),
 }
 # The acts that ask for no factor.
-FREE = {"end", "end-sessions", "ban", "unban", "unlock", "recover", "metadata", "redeliver"}
+FREE = {"end", "end-sessions", "ban", "unban", "unlock", "recover", "invite-again", "metadata", "redeliver"}
 WANTED = {"name": "Ada", "nested": {"a": [1, None]}}
 
 
@@ -75,6 +75,12 @@ EVERY_ACT = [
         command=("users sign-out {user_id}", "is signed out everywhere. API keys that still work: 1."),
     ),
     Act(
+        *("users/{user_id}/reset-two-step", "factor_removed user.updated"),
+        "NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = users.id)",
+        *("Removes 1 factor or passkey, and the recovery codes.", "Two-step verification is reset."),
+        command=("users remove-factors {user_id} --yes", "has no second factor or passkey."),
+    ),
+    Act(
         *("users/{user_id}/ban", "banned user.updated", "banned_until > now() + interval '23 hours'"),
         *("Voids 1 unused link or code. Removes 1 API key. Lifting", "Can’t sign in: Banned until"),
         fields={"ban_duration": "24h"},
@@ -93,6 +99,12 @@ EVERY_ACT = [
         command=("users unlock {user_id}", "alice@example.com can try again."),
         before="INSERT INTO failure_counts VALUES"
         " ('login alice@example.com ::1', 20, now() + interval '1 hour', 'login', 'alice@example.com', '::1')",
+    ),
+    Act(
+        *("users/{user_id}/invite-again", "invited"),
+        *("(SELECT count(*) = 1 FROM outbox WHERE kind = 'invite')", "Sends 1 email to alice@example.com"),
+        "The invitation is on its way.",
+        before=NEEDS["invite-again"],
     ),
     Act(
         *("users/{user_id}/recover", "message_requested"),
@@ -124,7 +136,6 @@ EVERY_ACT = [
         "NOT EXISTS (SELECT FROM factors AS f WHERE f.user_id = users.id)",
         *("Removes 1 authenticator app", "Removed."),
         api=("DELETE", f"{USER}/factors/{{factor_id}}", {}),
-        command=("users remove-factors {user_id} --yes", "has no second factor or passkey."),
     ),
     Act(
         *("webhooks/{webhook_id}/test", "webhook_tested user.deleted"),

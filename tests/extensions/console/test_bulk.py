@@ -64,7 +64,9 @@ def test_chosen_users_are_banned_and_administrators_are_not(begin, operator, ali
     assert 'console/users" aria-current="page">Users' in operator.page.text
     assert banned(database) == 0
     page = go_on(operator)
-    assert "3 of 3 done, 1 of them refused." in words(page)
+    assert "2 users banned 3 of 3 done, 1 of them refused." in words(page)
+    assert words(page).endswith("Done User alice@example.com bob@example.com")
+    assert "<progress" not in page.text
     assert f"{carol.id} Only the service role key can change an administrator" in words(page)
     assert (banned(database), session.get("/user").status_code) == (2, 403)
     acts = "SELECT details ->> 'administrator' AS by FROM audit_log WHERE action = 'banned'"
@@ -107,7 +109,7 @@ def test_all_that_match_are_deleted_in_chunks_with_a_factor(
 ):
     monkeypatch.setattr(bulk, "_CHUNK", 25)
     insert_users(40)
-    assert "All 40 users that match" in armed.visit("/console/users?q=user").text
+    assert "Choose all 40" in armed.visit("/console/users?q=user").text
     armed.visit("/console/users/chosen/delete?all=yes&q=user")
     assert "Deletes 40 users with all that belongs to them" in words(armed.page)
     assert armed.press("delete").status == 422
@@ -162,7 +164,10 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     assert (page.status, "data-continue" in page.text) == (429, False)
     assert "3 of 4 done, 1 of them refused." in words(page)
     database.run("DELETE FROM failure_counts")
-    assert "4 of 4 done" in words(go_on(operator))
+    said = words(go_on(operator))
+    assert "3 people invited 4 of 4 done" in said
+    assert "Invite more Back to the users" in said
+    assert said.endswith("Done Address dave@example.com eve@example.com f@example.com")
     assert [kind for kind, _to in outbox.kinds()] == ["invite"] * 3
     assert database.count("users", "app_metadata -> 'groups' = '[\"staff\"]'") == 3
 

@@ -51,6 +51,7 @@ FIELDS = {
 # The state that an act needs to have an effect.
 NEEDS = {
     "unban": "UPDATE users SET banned_until = now() + interval '1 day' WHERE role <> 'admin'",
+    "invite-again": "UPDATE users SET invited_at = now(), password_hash = NULL, email_confirmed_at = NULL WHERE role <> 'admin'",
     "unlock": "INSERT INTO failure_counts SELECT 'user ' || id, 1, now() + interval '1 hour', 'user', id FROM users",
     "end-old-secret": "UPDATE oauth_clients SET previous_secret_hash = '', previous_secret_expires_at = now() + interval '1 hour'",
     "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",

@@ -6,11 +6,12 @@ import re
 
 import pytest
 
+from auth.core.net.webhook_urls import EVENTS
 from tests.support.cases import cases
 from tests.support.hooks import verified
 from tests.support.pages import words
 
-ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
+ALL = [*EVENTS]
 TICKED = {event.replace(".", "_"): "yes" for event in ALL}
 _SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
 

@@ -71,13 +71,33 @@ def test_overview_draws_a_bar_for_each_day_and_has_the_numbers_in_a_table(operat
         assert shown in said
 
 
+def test_overview_begins_with_what_needs_an_act_and_is_quiet_without(operator, count, hooks, database):
+    count()
+    running = "INSERT INTO last_done (task, at) SELECT 'delivery', now() ON CONFLICT (task) DO UPDATE SET at = now()"
+    assert "The delivery process isn’t running" in words(operator.visit("/console"))
+    database.run(running)
+    assert words(operator.visit("/console")).startswith("Overview Users 1 ")
+    hooks.register("http://127.0.0.1:9/old")
+    database.run("UPDATE webhooks SET failing_since = now() - interval '1 day'")
+    said = words(operator.visit("/console"))
+    assert said.startswith("Overview 1 webhook is failing. Show Users 1 Active users ")
+    assert "schema" not in said
+    assert "Latchkey " in words(operator.visit("/console/settings")).partition("Name")[0]
+
+
+def test_head_says_console_and_the_host(operator):
+    head = operator.visit("/console").text.partition("<header>")[2].partition("</header>")[0]
+    for shown in ('<span class="initial"', ">Console</span>", "localhost:8000</span>"):
+        assert shown in head
+
+
 def test_users_active_in_the_last_30_days_are_counted(operator, parts, database, database_url, alice, bob):
     analyze(database_url)
     for person in (alice, alice, bob):
         person.sign_in()
     old = "UPDATE sessions SET refreshed_at = now() - interval '31 days' WHERE user_id = %(id)s"
     database.run(old, id=bob.id)
-    assert "Users 3 Active users 2 in the last 30 days Version" in words(operator.visit("/console"))
+    assert "Users 3 Active users 2 in the last 30 days Sign-ins" in words(operator.visit("/console"))
     # More sessions than are counted for each page.
     with estimated(database_url, "sessions", 10_000):
         assert "Active users not counted yet" in words(operator.visit("/console"))

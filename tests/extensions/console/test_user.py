@@ -10,6 +10,7 @@ from tests.support.audit import act, clear_history
 from tests.support.factors import set_up
 from tests.support.links import PHONE
 from tests.support.pages import Visitor, words
+from tests.support.passkeys import register as register_passkey
 
 NOBODY = "11111111-1111-1111-1111-111111111111"
 
@@ -43,6 +44,43 @@ def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database
     assert "Send a recovery email: its link confirms the address." in said
 
 
+def test_first_sentence_names_the_second_step_and_leads_to_its_reset(operator, look, alice, database):
+    assert "Two-step" not in operator.visit(f"/console/users/{alice.id}").text.partition("Details")[0]
+    _app, session = set_up(alice.open_session(), "Pixel 9")
+    said = look(alice.id)
+    assert (
+        "Can sign in with a password or an emailed link, then a code from “Pixel 9”. No recovery codes."
+        in said
+    )
+    # Who loses that phone cannot sign in.
+    assert '<section class="verdict "' in operator.page.text
+    assert operator.link("Reset two-step").endswith(f"/console/users/{alice.id}/reset-two-step")
+    session.post("/factors/recovery-codes")
+    assert "10 recovery codes left." in look(alice.id)
+    assert '<section class="verdict good"' in operator.page.text
+    register_passkey(session)
+    assert "then a code from “Pixel 9”, or with a passkey alone. " in look(alice.id)
+    database.run(WRONG, kind="totp", subject=alice.id)
+    database.run("DELETE FROM factors WHERE factor_type = 'totp'")
+    assert "then a code" not in look(alice.id).partition("Details")[0]
+
+
+def test_buttons_are_quiet_and_name_what_support_needs(operator, alice):
+    def buttons():
+        head = (
+            operator.visit(f"/console/users/{alice.id}")
+            .text.partition('class="acts"')[2]
+            .partition("<details")[0]
+        )
+        return re.findall(r'<a class="(.*?)" .*?>(.*?)</a>', head)
+
+    assert buttons() == [("button other", "Send recovery email")]
+    set_up(alice.open_session())
+    names = ["Send recovery email", "Sign out everywhere", "Reset two-step"]
+    assert buttons() == [("button other", name) for name in names]
+    assert operator.page.text.count(">Sign out everywhere</a>") == 2
+
+
 WRONG = (
     "INSERT INTO failure_counts (key, count, expires_at, kind, subject, network) VALUES"
     " ('1', 20, now() + interval '1 hour', %(kind)s, %(subject)s, '10.0.0.1')"
@@ -72,8 +110,8 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
     set_up(alice.sign_in(), "Alice's phone")
     said = look(alice.id)
     for fact in (
-        f"ID {alice.id} Copy Email alice@example.com confirmed Phone {PHONE} not confirmed Role authenticated",
-        "Password set Two-step 1 set up, 0 recovery codes left",
+        f"ID {alice.id} Copy Email alice@example.com confirmed Phone {PHONE} not confirmed Role User",
+        "Password set Two-step 1 set up, no recovery codes",
         "Unknown device two-step 127.0.0.1, last used just now , started just now End Unknown device",
         "Alice's phone authenticator app, added just now , last used just now Remove Alice's phone",
         "Email alice@example.com",
@@ -83,6 +121,8 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         "Second factor added waiting to alice@example.com, created just now",
     ):
         assert fact in said
+    # The subject of an email is the user's ID, which is above.
+    assert f"{alice.id}, " not in said
 
 
 def test_page_shows_the_claims_of_the_next_token(make_app, alice, carol, database):

@@ -123,6 +123,27 @@ class TestActs:
         assert (page.status, ONLY_THE_KEY in page.text) == (403, True)
         assert database.everything("users", "outbox", "one_time_tokens") == before
 
+    def test_invitation_is_named_and_sent_again_until_it_is_accepted(self, operator, database, outbox):
+        operator.visit("/console/users/invite")
+        said = words(operator.press("invite", email="dave@example.com"))
+        assert "Invited just now . Hasn’t accepted yet. Details" in said
+        assert "Send recovery email" not in said
+        assert "dave@example.com Invited Email" in words(operator.visit("/console/users?status=invited"))
+        dave = database.value("SELECT id FROM users WHERE email = 'dave@example.com'")
+        first = (
+            operator.visit(f"/console/users/{dave}").text.partition('class="acts"')[2].partition("</a>")[0]
+        )
+        assert first.endswith(f'console/users/{dave}/invite-again">Send invitation again')
+        operator.visit(f"/console/users/{dave}/invite-again")
+        assert "The invitation is on its way." in words(operator.press("invite-again"))
+        assert [kind for kind, _to in outbox.kinds()] == ["invite", "invite"]
+        operator.visit(f"/console/users/{dave}/invite-again")
+        database.run("UPDATE users SET email_confirmed_at = now() WHERE id = %(id)s", id=dave)
+        assert operator.press("invite-again").status == 409
+        assert len(outbox.kinds()) == 2
+        said = words(operator.visit(f"/console/users/{dave}"))
+        assert ("Send invitation again" in said, "Send recovery email" in said) == (False, True)
+
 
 class TestRefusals:
     @cases(
@@ -154,9 +175,11 @@ class TestRefusals:
     ):
         _authenticator, passkey = register_passkey(alice.open_session())
         client.put(f"/admin/users/{alice.id}", json={"email": None}, headers=service_role)
-        armed.visit(f"/console/users/{alice.id}/factors/{passkey['id']}/remove")
-        page = armed.press("/remove", factor_code=codes.code(1))
-        assert (page.status, "This would remove the last way to sign in" in page.text) == (422, True)
+        for act in (f"factors/{passkey['id']}/remove", "reset-two-step"):
+            database.run("UPDATE factors SET last_step = NULL")
+            armed.visit(f"/console/users/{alice.id}/{act}")
+            page = armed.press(act.rpartition("/")[2], factor_code=codes.code(1))
+            assert (page.status, "This would remove the last way to sign in" in page.text) == (422, True)
         assert database.count("factors", "factor_type = 'passkey'") == 1
         path = f"/admin/users/{alice.id}/passkeys/{passkey['id']}"
         assert client.delete(path, headers=service_role).status_code == 200
@@ -189,6 +212,28 @@ class TestRefusals:
         assert armed.visit(f"/console/users/{alice.id}/ban").status == 403
         refusal = database.one("SELECT action, actor_id, user_id FROM audit_log WHERE reason IS NOT NULL")
         assert refusal == ("admin_refused", carol.id, alice.id)
+
+
+@cases(
+    ("path", "named", "back"),
+    [
+        ("users/{id}/ban", "Ban", "users/{id}"),
+        ("users/{id}/sessions/{session}/end", "End this session", "users/{id}"),
+        ("users/chosen/ban?id={id}", "Ban these users", "users"),
+        ("users/invite-list", "Invite a list", "users"),
+    ],
+)
+def test_page_that_asks_for_a_proof_names_the_act_and_leads_back(
+    operator, alice, database, path, named, back
+):
+    ids = {"id": alice.id, "session": alice.open_session().id}
+    database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+    operator.visit("/console/" + path.format(**ids))
+    assert "/account/confirm?" in operator.page.url
+    assert f"We ask this before “{named}”." in words(operator.page)
+    back_link = operator.link("Back to the console")
+    assert back_link.endswith("/console/" + back.format(**ids))
+    assert operator.visit(back_link).status == 200
 
 
 class TestRaces:

@@ -99,6 +99,9 @@ class TestFilters:
             " ('factor@example.com', now(), 'signup', NULL, now() - interval '100 days')"
         )
         database.run(
+            "INSERT INTO users (email, made_by, invited_at) VALUES ('invited@example.com', 'invitation', now())"
+        )
+        database.run(
             "INSERT INTO identities (user_id, provider, subject, identity_data)"
             " SELECT id, 'google', id, '{}' FROM users WHERE email = 'google@example.com'"
         )
@@ -110,19 +113,24 @@ class TestFilters:
     def test_each_filter_admits_its_users(self, find):
         for query, names in {
             "status=banned": {"banned"},
-            "status=unconfirmed": {"unconfirmed"},
+            "status=unconfirmed": {"unconfirmed", "invited"},
+            "status=invited": {"invited"},
             "status=anonymous": {"Anonymous"},
             "status=administrator": {"carol"},
             "provider=google": {"google"},
             "factor=yes": {"factor"},
-            "factor=no": {"banned", "was-banned", "unconfirmed", "Anonymous", "google", "carol"},
+            "factor=no": {"banned", "was-banned", "unconfirmed", "invited", "Anonymous", "google", "carol"},
             "signed_in=day": {"carol"},
-            "signed_in=not_year": {"banned", "unconfirmed", "google"},
-            "signed_in=never": {"banned", "unconfirmed"},
+            "signed_in=not_year": {"banned", "unconfirmed", "invited", "google"},
+            "signed_in=never": {"banned", "unconfirmed", "invited"},
             "signed_in=never&status=banned": {"banned"},
             "factor=yes&signed_in=not_month": {"factor"},
             "q=b&status=banned": {"banned"},
-            "q=example.com&signed_in=never&status=&provider=&sort=newest": {"banned", "unconfirmed"},
+            "q=example.com&signed_in=never&status=&provider=&sort=newest": {
+                "banned",
+                "unconfirmed",
+                "invited",
+            },
         }.items():
             names_found = {name.partition("@")[0] for name in listed(find(f"?{query}"))}
             assert (query, names_found) == (query, names)
@@ -219,6 +227,7 @@ class TestManyRows:
         for filters, index, statement in (
             ({"status": "banned"}, "users_banned", "few_users"),
             ({"status": "unconfirmed"}, "users_unconfirmed", "few_users"),
+            ({"status": "invited"}, "users_unconfirmed", "few_users"),
             ({"status": "anonymous"}, "users_anonymous", "few_users"),
             ({"status": "administrator"}, "users_role", "few_users"),
             ({"domain": "77.example"}, "users_email_domain", "few_users"),

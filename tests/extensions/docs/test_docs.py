@@ -147,6 +147,15 @@ def test_requests_can_be_tried_on_the_machine_of_a_developer_only(make_app, clie
     assert "connect-src 'none'" in page.headers["Content-Security-Policy"]
 
 
+def test_pages_write_the_url_of_the_service(make_app):
+    client = make_app(AUTH_BASE_URL="http://localhost:8001").test_client()
+    paths = [f"/{name}" for name, path in guides.library().items() if path.suffix == ".md"]
+    for path in ("/docs", "/docs/api", "/docs?q=paste", *paths):
+        page = client.get(path)
+        assert (page.status_code, "//localhost:8000" in page.text) == (200, False), path
+    assert "URL=http://localhost:8001\n" in client.get("/docs/quick-start").text
+
+
 @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
 def test_documentation_opens_on_the_quick_start(client, prefix):
     first, guide = client.get(f"{prefix}/docs"), client.get(f"{prefix}/docs/quick-start")

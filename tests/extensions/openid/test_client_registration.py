@@ -103,6 +103,21 @@ def test_scheme_that_any_program_may_have_is_refused(register, database, uri, na
     assert database.count("oauth_clients") == 0
 
 
+@cases(
+    ("body", "error"),
+    [
+        ({"redirect_uris": [APP], "client_uri": "ftp://redirect_uri.example"}, "invalid_client_metadata"),
+        ({"redirect_uris": [APP], "tos_uri": "redirect_uris: x"}, "invalid_client_metadata"),
+        ({"redirect_uris": 7}, "invalid_redirect_uri"),
+        ({"redirect_uris": [APP], "post_logout_redirect_uris": 7}, "invalid_redirect_uri"),
+        ({"redirect_uris": []}, "invalid_redirect_uri"),
+    ],
+)
+def test_error_names_the_member_and_not_what_the_client_wrote(register, body, error):
+    response = register(**body)
+    assert (response.status_code, response.json["error"]) == (400, error)
+
+
 def test_operator_chooses_the_schemes_and_is_not_bound_by_them(make_app, service_role):
     schemes = {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_OAUTH_REDIRECT_SCHEMES": "myapp"}
     http = make_app(**schemes).test_client()

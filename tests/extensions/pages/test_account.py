@@ -10,6 +10,7 @@ from auth.core.addresses import spaced_phone
 from tests.support.answers import assert_error
 from tests.support.api_keys import insert_key, use
 from tests.support.cases import cases
+from tests.support.factors import set_up
 from tests.support.links import OTHER_PHONE, PHONE, SITE
 from tests.support.openid import allow, insert_public_client
 from tests.support.pages import Visitor, unsigned, words
@@ -31,6 +32,23 @@ def with_phone(visitor, outbox) -> Visitor:
     visitor.submit(phone=PHONE)
     assert unsigned(visitor.submit(code=outbox.last(PHONE).code)) == f"{SITE}/account?done=phone"
     return visitor
+
+
+def test_page_of_an_address_shows_which_one_changes_or_goes(with_phone, alice):
+    for kind, known in (("email", alice.email), ("phone", spaced_phone(PHONE))):
+        said = words(with_phone.visit(f"/account/{kind}"))
+        assert f"Now: {known}" in said.replace("\u200b", "")
+        assert f"Remove {known}" in said
+
+
+def test_user_without_recovery_codes_is_offered_some_and_told_of_none(app, alice):
+    phone, _session = set_up(alice.open_session(), "Phone")
+    visitor = Visitor(app).with_session_of(alice)
+    visitor.visit("/account")
+    visitor.press("second-step", code=phone.code())
+    assert "Recovery codes None Create" in words(visitor.visit("/account"))
+    said = words(visitor.visit(f"/account/remove?kind=factor&id={phone.id}"))
+    assert ("Two-step verification will be off." in said, "stop working" in said) == (True, False)
 
 
 class TestItems:

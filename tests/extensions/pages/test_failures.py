@@ -1,5 +1,8 @@
 """Pages without the database, over a limit, or requested by a program: each shows what to do next."""
 
+import re
+from urllib.parse import urljoin
+
 import pytest
 
 from auth.core.text.catalogues import built_in
@@ -178,3 +181,21 @@ class TestStories:
         later(database, mins=1)
         assert visitor.press("sign-in/code").status == 200
         assert len(outbox.sent(address)) == (2 if address == alice.email else 0)
+
+
+@pytest.mark.parametrize(
+    ("is_known", "path", "link", "target"),
+    [
+        (False, "/nothing", "Sign in", "/sign-in"),
+        (True, "/nothing", "Your account", "/account"),
+        (True, "/console/nothing", "Back to the console", "/console"),
+    ],
+)
+def test_unknown_address_leads_to_where_its_visitor_can_go(app, carol, is_known, path, link, target):
+    visitor = Visitor(app).with_session_of(carol) if is_known else Visitor(app)
+    page = visitor.visit(path)
+    assert page.status == 404
+    found = re.search(rf'<a class="button" href="([^"]+)">{link}</a>', page.text)
+    assert found
+    assert urljoin(page.url, found[1]) == SITE + target
+    assert visitor.visit(target).status == 200

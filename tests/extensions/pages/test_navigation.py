@@ -47,7 +47,6 @@ def test_target_of_a_form_leads_to_its_page_if_it_is_opened(app, alice, path, le
 def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
     visitor.visit("/sign-in")
     for page, status in (
-        (visitor.visit("/verify"), 400),
         (visitor.visit("/authorize?provider=nobody"), 400),
         (visitor.post(f"{SITE}/preferences", {"language": "de"}), 403),
         (visitor.post(f"{SITE}/verify", {"token": "x", "type": "signup"}), 403),

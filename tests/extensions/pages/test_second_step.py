@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
+from auth.web.declarations import route_of
 from auth.web.html.forms import FIELD
 from tests.support import passkeys
 from tests.support.api_keys import insert_key
@@ -65,6 +66,12 @@ def test_continuing_makes_no_network_known(visitor, client, alice, database):
     visitor.visit(f"/sign-in{FOR_TARGET}")
     traded(client, visitor.press("sign-in/continue").url)
     assert (database.count("sessions"), database.count("known_networks")) == (2, 0)
+
+
+@pytest.mark.parametrize("path", ["/second-step", "/second-step/passkey", "/second-step/key"])
+def test_each_factor_counts_as_a_sign_in_in_the_metrics(app, path):
+    endpoints = [rule.endpoint for rule in app.url_map.iter_rules() if rule.rule == path]
+    assert "factor" in {route_of(app.view_functions[endpoint]).sign_in for endpoint in endpoints}
 
 
 class TestAuthenticatorApp:
@@ -168,6 +175,18 @@ class TestAuthenticatorApp:
         page = visitor.send("/account/two-step/verify", factor_id=str(app.id), code=codes.code())
         assert (page.status, database.count("recovery_codes")) == (200, 10)
         assert "recovery_codes_created" in {row.kind for row in database.all("SELECT kind FROM outbox")}
+
+    def test_limit_of_apps_is_named(self, visitor, passed, alice, database):
+        database.run(
+            "INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, verified_at)"
+            " SELECT gen_random_uuid(), %(id)s, 'totp', n, '', now() FROM generate_series(1, 10) AS n",
+            id=alice.id,
+        )
+        visitor.visit("/account/two-step")
+        page = visitor.press("account/two-step")
+        assert page.status == 422
+        assert "You’ve reached the limit of apps and keys. Remove one first." in words(page)
+        assert database.count("factors") == 11
 
     def test_factor_of_another_user_is_not_renamed(self, visitor, alice, bob):
         app, _session = set_up(bob.open_session())

@@ -191,6 +191,29 @@ class TestLinking:
 
         return link
 
+    @pytest.mark.parametrize(
+        ("statement", "error"),
+        [
+            ("UPDATE sessions SET ended_at = now(), end_reason = 'logout'", (401, "session_not_found")),
+            ("UPDATE users SET banned_until = 'infinity'", (403, "user_banned")),
+            ("DELETE FROM users", (401, "user_not_found")),
+        ],
+    )
+    def test_caller_who_is_refused_while_the_token_hook_is_asked_gets_its_refusal(
+        self, make_service, google, alice, target, database, statement, error
+    ):
+        google.person["email"] = "alice@gmail.example"
+        hook = {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": target.url}
+        secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        client = make_service(**hook, AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS=secret).client
+        target.answer = lambda event: {"claims": event["claims"]}
+        session = alice.sign_in(client=client)
+        target.answer = lambda event: (database.run(statement), {"claims": event["claims"]})[1]
+        body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
+        refused = client.post(PATH, json=body, headers=session.authorization)
+        assert (refused.status_code, refused.json["error_code"]) == error
+        assert len(target.requests) == 2
+
     def test_identity_is_linked_and_the_session_stays(self, service, link, session, outbox, database, google):
         linked = session_of(service.client, link(session))
         assert (linked.id, linked.claims["amr"]) == (session.id, session.claims["amr"])

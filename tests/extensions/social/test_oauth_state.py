@@ -140,6 +140,12 @@ class TestAuthorize:
         assert_error(service.client.get(f"/authorize?{sent}"), 400, error_code, details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 
+    def test_page_about_an_unknown_provider_tells_developers_how_to_set_it_up(self, service):
+        page = service.client.get("/authorize?provider=nobody", headers={"Accept": "text/html"})
+        assert (page.status_code, page.mimetype) == (400, "text/html")
+        assert "choose another way to sign in. <code" in page.text
+        assert "is not set up here; docs/oauth.md says how</code>" in page.text
+
 
 class TestCallback:
     def test_state_works_once_also_for_concurrent_callbacks(self, service, begun, google, database):

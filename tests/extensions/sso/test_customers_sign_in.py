@@ -10,6 +10,7 @@ from tests.support.answers import NO_ID, assert_error
 from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
 from tests.support.commands import run_command
+from tests.support.links import hand_in
 from tests.support.oauth import FAILED, SITE, STALE, assert_failed, fragment, told
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD, Person, register
@@ -193,6 +194,25 @@ class TestEnds:
         janitor.keep_house(sso.parts.db, sso.parts.sealer)
         assert_error(session.get("/user"), 401, "session_not_found")
         assert other.get("/user").status_code == 200
+
+    def test_janitor_that_goes_on_leaves_what_its_users_made_since(self, sso, acme, database, outbox):
+        before = sso.signed_in(acme.identifier)
+        user = before.get("/user").json
+        old_key = make_key(before)[1]
+        database.run(
+            "UPDATE identity_providers SET enabled = false, disabled_at = clock_timestamp() WHERE id = %(id)s",
+            id=acme.id,
+        )
+        since = Person(sso.client, user["id"], ALICE).open_session()
+        key = make_key(since)[1]
+        assert sso.client.post("/magiclink", json={"email": ALICE}).status_code == 200
+        assert since.put("/user", json={"email": "new@example.com"}).status_code == 200
+        janitor.keep_house(sso.parts.db, sso.parts.sealer)
+        assert_error(before.get("/user"), 401, "session_not_found")
+        assert use(sso.client, old_key).status_code == 401
+        assert since.get("/user").json["new_email"] == "new@example.com"
+        assert use(sso.client, key).status_code == 200
+        assert hand_in(sso.client, "magiclink", outbox.last(ALICE).token).status_code == 200
 
     def test_end_is_not_repeated_for_what_its_users_made_since(self, sso, acme, globex, database):
         before = sso.signed_in(acme.identifier)

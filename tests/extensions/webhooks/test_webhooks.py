@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 from auth.core import promises
+from auth.core.net.webhook_urls import EVENTS
 from auth.delivery import janitor
 from sql import queries
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, NO_ID, Like, assert_error, assert_ok, page_of
@@ -13,7 +14,7 @@ from tests.support.hooks import verified
 URL = "https://192.0.1.1/hooks"
 A_SECRET = Like("a secret", r"whsec_[A-Za-z0-9+/]{43}=")
 AN_EVENT_ID = Like("the id of an event", r"msg_[0-9a-f-]{36}")
-ALL = ["user.created", "user.updated", "user.deleted", "auth.login", "auth.logout"]
+ALL = [*EVENTS]
 
 
 def webhook(**changes):

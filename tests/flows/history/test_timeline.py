@@ -91,6 +91,18 @@ class TestSessions:
         assert response.json["data"][0]["at"] == when
 
 
+def test_each_row_of_an_act_says_only_what_changed_by_its_name(tell, client, service_role, alice, database):
+    clear_history(database)
+    change = {"email": "new@example.com", "phone": PHONE, "role": "editor"}
+    assert client.put(f"/admin/users/{alice.id}", json=change, headers=service_role).status_code == 200
+    told = {text.partition(", by ")[0] for text in timeline_texts(tell(alice.id))}
+    assert {text for text in told if " changed" in text} == {
+        "email changed from alice@example.com",
+        "phone changed",
+        "role changed from authenticated to editor",
+    }
+
+
 class TestMessages:
     @pytest.fixture
     def recover(self, client, alice, database):

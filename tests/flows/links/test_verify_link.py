@@ -12,6 +12,7 @@ from tests.support.links import (
     BROWSER,
     BY_LINK,
     EXPIRED,
+    SITE,
     assert_dead,
     decline,
     follow,
@@ -24,6 +25,7 @@ from tests.support.links import (
     send,
     tokens_for,
 )
+from tests.support.pages import Visitor
 
 EFFECTS = (
     *("users", "identities", "sessions", "outbox"),
@@ -157,6 +159,21 @@ class TestRequestsThatDoNotSpendALink:
             assert f"<h1>{said}</h1>" in response.text, link
             assert "X-Request-Id" not in response.text
             assert message.to not in response.text
+
+    def test_browser_whose_former_session_ends_meanwhile_is_signed_in(
+        self, app, alice, bob, client, service_role, outbox, database
+    ):
+        visitor = Visitor(app).with_session_of(alice)
+        client.post("/magiclink", json={"email": bob.email})
+        visitor.visit(path("magiclink", outbox.last(bob.email).token, redirect_to=f"{SITE}/account"))
+        with database.locked("users", alice.id) as lock:
+            pressed = lock.start(lambda: visitor.submit(number=0))
+            database.run(
+                "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE user_id = %(id)s",
+                id=alice.id,
+            )
+        assert pressed.result().status == 200
+        assert bob.email in visitor.visit("/account").text
 
     @pytest.mark.usefixtures("unspent")
     def test_program_is_told_what_a_damaged_link_lacks(self, client, message):

@@ -204,6 +204,25 @@ class TestLifetime:
 
 
 class TestRefusals:
+    @pytest.mark.parametrize("hooked", [False, True])
+    def test_refresh_that_waits_gives_what_its_user_is_after_the_wait(
+        self, make_app, alice, database, target, hooked
+    ):
+        target.answer = lambda event: {"claims": event["claims"]}
+        hook = {
+            "AUTH_HOOK_CUSTOM_ACCESS_TOKEN": target.url,
+            "AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        }
+        session = alice.sign_in(client=make_app(**hook if hooked else {}).test_client())
+        with database.locked("sessions", session.id) as lock:
+            refreshed = lock.start(session.refreshed)
+            database.run(
+                "UPDATE users SET role = 'editor', user_metadata = '{\"name\": \"Al\"}' WHERE id = %(id)s",
+                id=alice.id,
+            )
+        claims = refreshed.result().claims
+        assert (claims["role"], claims["user_metadata"]) == ("editor", {"name": "Al"})
+
     def test_refresh_that_waits_for_a_ban_is_told_of_it(self, session, alice, client, service_role, database):
         with database.locked("sessions", session.id) as lock:
             # First in the queue for the session's row, but already the holder of the user's.

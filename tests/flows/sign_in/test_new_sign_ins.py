@@ -121,6 +121,19 @@ def test_sign_in_that_stops_at_the_second_step_is_told_and_makes_no_network_know
 
 
 @pytest.mark.parametrize("query", [{}, WITH_CHALLENGE], ids=["tokens", "code"])
+def test_notice_says_that_the_step_which_all_users_need_is_missing(
+    make_service, google, outbox, database, query
+):
+    service = make_service(AUTH_MFA_REQUIRED="all")
+    google.person = {"sub": "dave-at-google", "email": "dave@example.com", "email_verified": True}
+    service.sign_in("google")
+    database.run("UPDATE known_networks SET network = %(here)s", here=HOME)
+    service.sign_in("google", **query)
+    (message,) = outbox.sent(kind=TOLD)
+    assert message.variables["lacks_step"] is True
+
+
+@pytest.mark.parametrize("query", [{}, WITH_CHALLENGE], ids=["tokens", "code"])
 def test_sign_in_by_a_provider_from_a_new_network_is_told(service, google, outbox, database, query):
     google.person = {"sub": "dave-at-google", "email": "dave@example.com", "email_verified": True}
     service.signed_in("google")

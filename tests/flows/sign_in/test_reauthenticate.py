@@ -34,6 +34,36 @@ def nonce(session, outbox):
     return outbox.last().code
 
 
+TOTAL = (
+    "INSERT INTO failure_counts (kind, count, key, expires_at, seconds)"
+    " VALUES ('mail', 1, 'mail 3600', now() + interval '1 hour', 3600)"
+)
+MOVED = "moved@example.com"
+
+
+@pytest.mark.parametrize("proof", ["nonce", "current_password"])
+def test_proof_and_quota_are_given_once_if_an_address_changes_meanwhile(
+    make_app, alice, database, proof, outbox
+):
+    session = alice.open_session(make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client())
+    grow_old(database)
+    session.get("/reauthenticate")
+    given = {"nonce": outbox.last().code, "current_password": PASSWORD}[proof]
+    database.run("DELETE FROM failure_counts")
+    database.run(TOTAL)
+    body = {"email": "new@example.com", proof: given}
+    # Between the proof and the act, a request for a message waits for the count of all messages.
+    with database.locked(
+        "failure_counts", "mail", "SELECT FROM failure_counts WHERE kind = %s FOR UPDATE"
+    ) as lock:
+        changed = lock.start(lambda: session.put("/user", json=body))
+        database.run("UPDATE users SET email = %(email)s WHERE id = %(id)s", email=MOVED, id=alice.id)
+    answer = changed.result()
+    assert (answer.status_code, answer.json["email"], answer.json["new_email"]) == (200, MOVED, body["email"])
+    assert [each.kind for each in outbox.sent(body["email"])] == ["email_change"]
+    assert database.value("SELECT count FROM failure_counts WHERE kind = 'mail'") == 2
+
+
 def change(session, **body):
     return session.put("/user", json={"password": NEW_PASSWORD} | body)
 

@@ -125,8 +125,8 @@ def test_unlock_lets_a_locked_user_try_again_as_explain_says(run, alice, make_ap
 
 def test_removal_of_factors_includes_passkeys_and_recovery_codes_and_is_told(run, alice, database):
     _app, session = set_up(alice.open_session())
-    # As a release before could store it.
-    database.run("UPDATE factors SET friendly_name = E'Pho\\x1b[2Jne'")
+    # As releases before 0.7.0 stored it.
+    database.run("UPDATE factors SET friendly_name = %(name)s", name="Pho\x1b[2Jne")
     register(session)
     session.post("/factors/recovery-codes")
     asked = run("remove-factors", alice.email, status=1, input="n\n")

@@ -349,9 +349,14 @@ class TestSubject:
         result = run_command(app, "explain", subject)
         assert (result.exit_code, reason in result.output) == (status, True)
 
-    def test_unknown_request_is_to_be_found_in_the_log(self, app):
-        output = run_command(app, "explain", "an id; of a request").output
-        assert output.endswith("each request: journalctl -u latchkey --grep 'an id; of a request'\n")
+    def test_unknown_request_is_to_be_found_in_the_log(self, make_app):
+        for url, log in [
+            ("http://localhost:8000", "what make run prints"),
+            ("https://auth.example.com", "journalctl -u latchkey --grep 'an id; of a request'"),
+        ]:
+            app = make_app(AUTH_BASE_URL=url, AUTH_SMTP_URL="console")
+            output = run_command(app, "explain", "an id; of a request").output
+            assert output.endswith(f"each request: {log}\n")
 
     def test_explaining_changes_nothing(self, explain, alice, database):
         before = database.everything()

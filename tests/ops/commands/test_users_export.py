@@ -62,6 +62,20 @@ def test_only_the_owner_can_read_the_whole_export_which_leaves_out_anonymous_use
     assert (stat.S_IMODE(path.stat().st_mode), os.listdir(path.parent)) == (0o600, [path.name])
 
 
+def test_sign_up_that_nobody_confirmed_is_not_exported_so_no_import_vouches_for_its_password(
+    export, client, service_role, alice
+):
+    for name in ("dave", "erin"):
+        client.post("/signup", json={"email": f"{name}@example.com", "password": PASSWORD})
+    for user in client.get("/admin/users", headers=service_role).json["data"]:
+        if user["email"] == "erin@example.com":
+            vouched = {"password": "Fresh-Horse-2"}
+            client.put(f"/admin/users/{user['id']}", json=vouched, headers=service_role)
+    path, _output = export()
+    exported = {json.loads(line)["email"] for line in path.read_text().splitlines()}
+    assert exported == {alice.email, "erin@example.com"}
+
+
 def test_exit_during_an_export_leaves_the_previous_file_alone(tmp_path):
     path = tmp_path / "users.jsonl"
     path.write_text("before")

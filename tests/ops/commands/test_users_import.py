@@ -258,10 +258,10 @@ class TestRefusals:
         assert result.stderr.count("\n") == 1
 
 
-def test_dry_run_reports_each_row_and_changes_nothing(import_users, alice, database):
+def test_verbose_dry_run_reports_each_row_and_changes_nothing(import_users, alice, database):
     before = database.everything()
     rows = [{"email": DAVE}, {"email": alice.email}, {"email": "erin"}, {"email": f"\x1b[2J{DAVE}"}]
-    result = import_users(*rows, options=["--dry-run"])
+    result = import_users(*rows, options=["--dry-run", "--verbose"])
     created, exists, refused, *_ = result.output.splitlines()
     reason = "a user with this id, email, phone, identity or credential already exists"
     assert (result.exit_code, created) == (3, f"line 1: {DAVE}: created")
@@ -270,6 +270,42 @@ def test_dry_run_reports_each_row_and_changes_nothing(import_users, alice, datab
     assert result.output.endswith(SUMMARY.format("that would be created", 1, 1, 2))
     assert "\x1b" not in result.output  # a control character
     assert database.everything() == before
+
+
+def test_dry_run_reports_refused_rows_and_totals(import_users, alice, database):
+    before = database.everything()
+    rows = [{"email": DAVE}, {"email": alice.email}, {"email": "erin"}]
+    refused, *rest = import_users(*rows, options=["--dry-run"]).output.splitlines()
+    assert refused.startswith("line 3: erin: refused: email: must be")
+    assert rest == [SUMMARY.format("that would be created", 1, 1, 1).strip()]
+    assert database.everything() == before
+
+
+NAMED = {
+    "Name": ("Dave", "", "Dave"),
+    "name ": ("Dave", '{""name"": ""David"", ""age"": 7}', "David"),
+    "NAME": ("", "", None),
+}
+
+
+@pytest.mark.parametrize("column", list(NAMED))
+def test_name_of_a_row_is_in_the_metadata_unless_that_has_one(app, tmp_path, column, database):
+    name, metadata, kept = NAMED[column]
+    path = tmp_path / "users.csv"
+    path.write_text(f'email,{column},user_metadata\n{DAVE},{name},"{metadata}"\n')
+    result = run_command(app, "users", "import", str(path))
+    assert (result.exit_code, result.output) == (0, SUMMARY.format("created", 1, 0, 0))
+    assert database.one("SELECT user_metadata ->> 'name', count(*) FROM users GROUP BY 1") == (kept, 1)
+
+
+def test_metadata_of_a_wrong_type_is_refused_with_a_name_too(import_users, database):
+    result = import_users({"email": DAVE, "name": "Dave", "user_metadata": "text"})
+    assert (result.exit_code, "user_metadata: must be" in result.output, "known" in result.output) == (
+        3,
+        True,
+        False,
+    )
+    assert database.count("users") == 0
 
 
 SPREADSHEETS = {

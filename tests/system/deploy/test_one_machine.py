@@ -281,7 +281,10 @@ def test_steps_of_the_page_lead_from_an_empty_machine_to_its_end(server, post, r
     server.go_to("/root/first", wheel)
     said = server.run(install)[1].splitlines()
     not_started = "latchkey.service is not enabled, so it was not started."
-    assert said[-2:] == [not_started, f"{first} is current."]
+    assert said[-2:] == [
+        not_started,
+        f"{first} is current. Go on with step 3 of docs/deployment.md: the settings.",
+    ]
     server.run(settings)
     other.run(key)
     server.run(start)

@@ -101,10 +101,12 @@ class TestMailTestCommand:
                 0,
                 "Sent to alice@example.com: 127.0.0.1: 250 2.0.0 Ok: queued as 1\n",
             )
-            assert server.subjects == ["Test email from http://localhost:8000"]
+            assert server.subjects == ["Test email from localhost:8000"]
+            assert mail_test("alice@example.com", AUTH_SMTP_URL=server.url(), AUTH_BRAND_NAME="Acme")[0] == 0
+            assert server.subjects[1] == "Test email from Acme"
             option = "--unit=latchkey-backup.service"
             assert mail_test("alice@example.com", option, AUTH_SMTP_URL=server.url())[0] == 0
-            assert server.subjects[1] == f"latchkey-backup.service has failed on {socket.gethostname()}"
+            assert server.subjects[2] == f"latchkey-backup.service has failed on {socket.gethostname()}"
         assert database.count("outbox") == 0
 
     def test_mail_test_sends_each_kind_of_mail(self, mail_test, database):

@@ -26,6 +26,19 @@ def test_metrics_are_served_without_delivery_and_restart_at_zero(metered):
     assert not [path for path in metered.directory.iterdir() if b"killed" in path.read_bytes()]
 
 
+def test_any_statement_that_fails_leaves_the_other_metrics_and_says_so(metered, all_rows):
+    assert metered.value("latchkey_database_up") == 1
+    all_rows.run("ALTER TABLE webhooks RENAME TO moved")
+    try:
+        # The rows are reused for five seconds.
+        wait_until(lambda: metered.value("latchkey_database_up") != 1)
+        assert metered.value("latchkey_database_up") == 0
+        assert (metered.value("latchkey_workers"), metered.value("latchkey_lock_waits")) == (2, None)
+    finally:
+        all_rows.run("ALTER TABLE moved RENAME TO webhooks")
+    wait_until(lambda: metered.value("latchkey_database_up") == 1)
+
+
 def files_of(metered: Metered) -> set[str]:
     return {path.name for path in metered.directory.iterdir()}
 

@@ -1,21 +1,25 @@
 """Databases of earlier releases."""
 
-import psycopg2
+import os
+import subprocess
+import sys
+from contextlib import closing
+
 import pytest
 
 from auth.web.context import EXTENSION
 from sql import schema
-from tests.sql.test_schema import OLD_ROWS, TOKEN, execute
 from tests.support import catalog, oldest_release
 from tests.support.apps import new_app
 from tests.support.commands import run_with_settings
-from tests.support.databases import new_databases
+from tests.support.databases import new_databases, run
+from tests.support.environment import ENVIRONMENT, SERVICE_ROLE_KEY
 from tests.support.links import hand_in
-from tests.support.users import refresh, session_of, sign_in
+from tests.support.processes import Service
+from tests.support.server import ServerClient
+from tests.support.users import refresh, register, session_of, sign_in
 
-# Release 0.2.0 made the hash of the password and, with this secret, the refresh token.
-SECRET = "k3Jh8sPq0Zx7Vn2Lw9Tb4Rm6Yc1Gf5Da"
-REFRESH_TOKEN = "vWggxYowT2KovUmkzYaKqAAAAAAAAAAA3ZEN6toxhRmr-rQkkMNeJbRO"
+COMMITS = {"0.6.0": schema.OLDEST_COMMIT, "0.6.1": schema.BRIDGE_COMMIT}
 
 
 @pytest.fixture(scope="module")
@@ -24,64 +28,72 @@ def make_database(all_rows, database_url):
         yield make
 
 
-@pytest.fixture(scope="module", params=[schema.OLDEST_COMMIT, schema.BRIDGE_COMMIT], ids=["0.6.0", "0.6.1"])
-def upgraded(make_database, tmp_path_factory, request):
-    """The URL of an upgraded database of an earlier release."""
-    release = oldest_release.unpack(tmp_path_factory.mktemp("release"), request.param)
-    url = make_database(oldest_release.script(release) + OLD_ROWS)
+@pytest.fixture(scope="module", params=COMMITS)
+def used(request, make_database, state_dir, tmp_path_factory):
+    """The URL of an upgraded database that a service of that release has created, with the link and the refresh token
+    that it gave Alice.
+    """
+    files = oldest_release.unpack(tmp_path_factory.mktemp("release"), COMMITS[request.param])
+    url, key = make_database(), {"apikey": SERVICE_ROLE_KEY}
+    with (
+        Service(state_dir, directory=files, **ENVIRONMENT | {"DATABASE_URL": url}) as service,
+        closing(ServerClient(service.port)) as client,
+    ):
+        assert client.get("/health").json["version"] == request.param
+        alice = register(client, key, "alice@example.com")
+        body = {"type": "magiclink", "email": alice.email}
+        link = client.post("/admin/generate_link", json=body, headers=key).json["hashed_token"]
+        refresh_token = alice.sign_in().refresh_token
+    ((version,),) = run(url, "SELECT max(version) FROM schema_version")
+    missing = [path.stem for number, path in schema.MIGRATIONS.items() if number > version]
     # Otherwise a node of that release would restore its own functions.
-    steps = schema.apply(url)
-    newest = [path.stem for path in schema.MIGRATIONS.values()]
-    assert steps == [*newest[len(newest) + 1 - len(steps) :], "functions"]
-    return url
-
-
-@pytest.fixture(scope="module")
-def created(make_database):
-    """The URL of a database that this release created, with the same rows."""
-    url = make_database()
-    schema.apply(url)
-    execute(url, OLD_ROWS)
-    return url
-
-
-@pytest.fixture
-def client_of_upgraded(environment, upgraded):
-    app = new_app({**environment, "DATABASE_URL": upgraded, "AUTH_SECRET_KEY": SECRET})
-    yield app.test_client()
-    app.extensions[EXTENSION].db.close()
+    assert schema.apply(url) == [*missing, "functions"]
+    return url, link, refresh_token
 
 
 class TestUpgrade:
-    def test_upgraded_schema_equals_a_new_one(self, upgraded, created):
-        assert catalog.lines(upgraded) == catalog.lines(created)
+    def test_upgraded_schema_equals_a_new_one(self, used, make_database):
+        schema.apply(created := make_database())
+        assert catalog.lines(used[0]) == catalog.lines(created)
 
-    def test_upgrade_keeps_passwords_links_and_refresh_tokens(self, client_of_upgraded):
+    def test_upgrade_keeps_passwords_links_and_refresh_tokens(self, used, environment):
+        url, link, refresh_token = used
+        app = new_app(environment | {"DATABASE_URL": url})
+        client = app.test_client()
         for response in (
-            hand_in(client_of_upgraded, "magiclink", TOKEN),
-            sign_in(client_of_upgraded, "alice@example.com"),
-            refresh(client_of_upgraded, REFRESH_TOKEN),
+            hand_in(client, "magiclink", link),
+            sign_in(client, "alice@example.com"),
+            refresh(client, refresh_token),
         ):
-            session = session_of(client_of_upgraded, response)
+            session = session_of(client, response)
             assert session.get("/user").json["email"] == "alice@example.com"
             assert session.put("/user", json={"data": {"x": 1}}).json["user_metadata"] == {"x": 1}
+        app.extensions[EXTENSION].db.close()
 
 
-class TestOlderDatabase:
-    """One of 0.5.2."""
+@pytest.mark.parametrize("commit", ["7415f89", "f60e08e6"], ids=["0.2.0", "0.5.2"])
+def test_older_database_is_refused_until_the_release_that_the_message_names_has_upgraded_it(
+    commit, make_database, state_dir, tmp_path
+):
+    url = make_database(oldest_release.script(oldest_release.unpack(tmp_path / "old", commit)))
+    before, select = catalog.lines(url), "SELECT version, applied_at FROM schema_version"
+    ((version, _),) = rows = run(url, select)
+    line = (
+        f"DATABASE_URL: The schema cannot be applied: the schema has version {version}, from before 0.6.0."
+        f" Upgrade it with release 0.6.1 (commit {schema.BRIDGE_COMMIT}) first: docs/deployment.md says how.\n"
+    )
+    settings = {"DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir)}
+    migrated = run_with_settings(settings, "migrate")
+    assert (migrated.exit_code, migrated.output) == (1, f"Error: {line}")
+    assert Service(state_dir, DATABASE_URL=url).refuses_to_start() == (1, line)
+    assert (catalog.lines(url), run(url, select)) == (before, rows)
 
-    @pytest.fixture
-    def url(self, make_database, tmp_path):
-        return make_database(oldest_release.script(oldest_release.unpack(tmp_path, "f60e08e6")))
-
-    def test_command_and_start_name_the_release_to_go_through(self, url, environment):
-        before = catalog.lines(url)
-        migrated = run_with_settings(environment | {"DATABASE_URL": url}, "migrate")
-        assert (migrated.exit_code, migrated.output.count("\n")) == (1, 1)
-        assert (
-            f"from before 0.6.0. Upgrade it with release 0.6.1 (commit {schema.BRIDGE_COMMIT}) first"
-            in migrated.output
-        )
-        with pytest.raises(psycopg2.ProgrammingError, match=r"from before 0\.6\.0"):
-            schema.pending(url)
-        assert catalog.lines(url) == before
+    subprocess.run(
+        [sys.executable, "-m", "auth.ops.commands", "migrate"],
+        cwd=oldest_release.unpack(tmp_path / "bridge", schema.BRIDGE_COMMIT),
+        env={"PATH": os.environ["PATH"], **settings},
+        check=True,
+    )
+    assert run_with_settings(settings, "migrate").exit_code == 0
+    schema.apply(created := make_database())
+    assert catalog.lines(url) == catalog.lines(created)

@@ -242,7 +242,8 @@ def test_release_is_not_said_to_run_before_the_service_is_enabled(bare, wheels):
     )
     status, output = bare.install(wheels["this"])
     said = "latchkey.service is not enabled, so it was not started."
-    assert (status, output.splitlines()[-2:]) == (0, [said, f"{__version__} is current."])
+    next_step = "Go on with step 3 of docs/deployment.md: the settings."
+    assert (status, output.splitlines()[-2:]) == (0, [said, f"{__version__} is current. {next_step}"])
     status, output = bare.install(wheels["next"])
     assert (status, output.splitlines()[-1]) == (0, f"{NEXT} is current. To go back: deploy/install --back")
     went_back = f"{said}\n{__version__} is current instead of {NEXT}.\n"
@@ -257,6 +258,19 @@ def test_failed_migration_leaves_the_release_before_running(machine, wheels):
     said = f"deploy/install: {NEXT} could not migrate the database, so {__version__} is still current."
     assert (status, output.splitlines()[-1]) == (1, said)
     assert (machine.release(), machine.restarts()) == (__version__, [f"restart latchkey {__version__}"])
+
+
+def test_failed_first_installation_says_that_no_release_is_installed(bare, wheels, tmp_path):
+    package = _package(tmp_path)
+    needing = build_wheel(tmp_path, lambda checkout: _need(package, checkout))
+    status, output = bare.install(needing)
+    assert status == 1
+    assert f"could not install the packages of {NEXT}, so no release is installed yet. Fix what pip" in output
+    bare.environment["DATABASE_URL"] = "postgresql://127.0.0.1:1/auth"
+    status, output = bare.install(wheels["this"])
+    said = f"deploy/install: {__version__} could not migrate the database, so no release is installed yet."
+    assert (status, output.splitlines()[-1]) == (1, said)
+    assert not (bare.root / "current").is_symlink()
 
 
 def _has_table(url: str) -> bool:

@@ -17,7 +17,7 @@ _FUNCTION = re.compile(r"pg-functions://postgres/([A-Za-z_]\w{0,62})/([A-Za-z_]\
 
 @dataclass(frozen=True, repr=False)
 class Hook:
-    """No repr: it would show secrets."""
+    """A hook of the operator: a URL, or a SQL function. No repr: it would show secrets."""
 
     name: str
     url: str

@@ -81,7 +81,9 @@ def register_client() -> tuple[Response, int]:
         client = clients.register(current_asked(), json_body())
     except ApiError as error:
         if error.status == 400:
-            what = "redirect_uri" if "redirect_uri" in error.msg else "client_metadata"
+            # Not from the whole sentence, which may contain the client's own text.
+            field = error.values.get("field") or error.msg.partition(":")[0]
+            what = "redirect_uri" if field.endswith("redirect_uris") else "client_metadata"
             error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}
         raise
     if "client_secret" in client:

@@ -120,7 +120,7 @@ c.GenericOAuthenticator.allow_all = True
 """,
     ),
     "kubelogin": KnownApplication(
-        "http://localhost:8000",
+        "http://localhost:18000",
         """\
 kubectl config set-credentials latchkey --exec-api-version=client.authentication.k8s.io/v1 \\
   --exec-command=kubectl --exec-arg=oidc-login --exec-arg=get-token \\

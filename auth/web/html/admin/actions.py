@@ -5,12 +5,14 @@ count, unless it was added within an hour of the first one: see docs/decisions.m
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, current_app, request
 from marshmallow import Schema
+from werkzeug.exceptions import HTTPException
 
 from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
@@ -20,6 +22,7 @@ from auth.web import View, callers, fields, g, guard, limits, takes_metadata
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
 from auth.web.html import browser_sessions, forms
 from auth.web.html.admin.access import act as acting
 from auth.web.html.admin.access import administrator, explain, needs_factor, require_proof
@@ -81,9 +84,30 @@ def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Action], find: Cal
     """Add a page and a form for each act, at `path`/<name>. `find` gets the variables of the path."""
     for name, act in acts.items():
         show, submit = _views(name, act, find)
+        vars(show)["title"] = act.title
         endpoint = name.replace("-", "_")
         blueprint.add_url_rule(f"{path}/{name}", f"show_{endpoint}", show, methods=["GET"])
         blueprint.add_url_rule(f"{path}/{name}", f"submit_{endpoint}", submit, methods=["POST"])
+
+
+def above(path: str) -> tuple[str | None, str]:
+    """Return the title of the act at a path of the console, if any, and the path of the page above."""
+    title = getattr(_view_at(path), "title", None)
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        view = _view_at(path)
+        if view and not hasattr(view, "title"):
+            return title, path
+    return title, "console"
+
+
+def _view_at(path: str) -> Callable[..., Any] | None:
+    adapter = current_app.create_url_adapter(request)
+    with suppress(HTTPException):
+        endpoint, values = adapter.match(f"/{path}", "GET") if adapter else ("", {})
+        # `/console/users/chosen` is not the page of a user.
+        return current_app.view_functions[endpoint] if all(map(is_uuid, values.values())) else None
+    return None
 
 
 def told(acts: Mapping[str, Action]) -> str | None:

@@ -55,8 +55,8 @@ def test_embedded_postgres_that_does_not_run_is_left_to_the_start(migrate, monke
     result = migrate()
     assert (result.exit_code, result.output) == (
         0,
-        "Nothing is migrated until the service starts: DATABASE_URL is not set, and no service runs with the state"
-        f" directory {tmp_path}/var. Start it, or set AUTH_STATE_DIR to its directory.\n",
+        f"The service creates or migrates its database in {tmp_path}/var when it starts."
+        " For another database, set DATABASE_URL.\n",
     )
     assert not list(tmp_path.iterdir())
 

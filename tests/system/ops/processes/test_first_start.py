@@ -96,7 +96,7 @@ def test_command_with_other_settings_than_the_service_names_them_and_the_line_th
     said = "The running service has other settings than this command: AUTH_BRAND_NAME, PORT. "
     assert problem == f"Error: {said}To act with the service's"
     assert line == f"export PORT={service.port}; unset AUTH_BRAND_NAME"
-    assert f"Subject: Test email from http://localhost:{service.port}\n" in run(f"{line}\n{command}").stdout
+    assert f"Subject: Test email from localhost:{service.port}\n" in run(f"{line}\n{command}").stdout
 
 
 def test_command_with_other_settings_of_requests_only_acts(service):

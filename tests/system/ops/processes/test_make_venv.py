@@ -4,6 +4,7 @@ import configparser
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,22 @@ def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     assert (done.returncode, done.stderr) == (0, "")
     names = {path.name for path in folder.glob(".venv/lib/python3*/site-packages/*.dist-info")}
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
+
+
+@pytest.mark.parametrize("is_in_file", [False, True])
+def test_port_in_use_is_told_before_anything_is_installed(folder, is_in_file):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        if is_in_file:
+            (folder / ".env").write_text(f"AUTH_PAGES=true\nexport PORT = '{port}'  # another\n")
+        environment = {} if is_in_file else {"PORT": str(port)}
+        done = run(folder, "make_venv.py", "--serves", **environment)
+        line = f"Port {port} is in use. Use another one: PORT={port + 1} make run\n"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+        assert not (folder / ".venv").exists()
+        # The tests need no port.
+        assert run(folder, "make_venv.py", **environment).returncode == 0
+    assert run(folder, "make_venv.py", "--serves", **environment).returncode == 0
 
 
 def test_wheels_are_asked_for_on_each_machine_that_make_venv_accepts():
