@@ -270,12 +270,15 @@ SELECT o.slug,
  LIMIT :most;
 
 -- name: select_roles(organization_id uuid) -> row
--- The words in use, and how many members have no second factor or passkey.
-SELECT count(*) AS members, count(*) FILTER (WHERE own.oldest IS NULL) AS without_factor,
-       ARRAY(SELECT DISTINCT m.role FROM memberships AS m WHERE m.organization_id = :organization_id
+-- The words in use.
+SELECT ARRAY(SELECT m.role FROM memberships AS m WHERE m.organization_id = :organization_id
               UNION
              SELECT i.role FROM organization_invitations AS i WHERE i.organization_id = :organization_id
-              ORDER BY role) AS roles
-  FROM memberships AS each
- CROSS JOIN factors_of(each.user_id) AS own
- WHERE each.organization_id = :organization_id;
+              ORDER BY role) AS roles;
+
+-- name: count_members(organization_id uuid) -> row
+-- And how many have no second factor or passkey.
+SELECT count(*) AS members, count(*) FILTER (WHERE own.oldest IS NULL) AS without_factor
+  FROM memberships AS m
+ CROSS JOIN factors_of(m.user_id) AS own
+ WHERE m.organization_id = :organization_id;

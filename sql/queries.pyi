@@ -1965,11 +1965,15 @@ class ListExported(NamedTuple):
 def list_exported(on: Runner, /, *, after_slug: str | None, most: int | None) -> list[ListExported]: ...
 
 class SelectRoles(NamedTuple):
-    members: int
-    without_factor: int
     roles: list[str]
 
 def select_roles(on: Runner, /, *, organization_id: str | None) -> SelectRoles: ...
+
+class CountMembers(NamedTuple):
+    members: int
+    without_factor: int
+
+def count_members(on: Runner, /, *, organization_id: str | None) -> CountMembers: ...
 
 class ClaimMessage(NamedTuple):
     id: str

@@ -16,6 +16,7 @@ _GUIDES = {
     "console": ["console.md"],
     "hooks": ["hooks.md"],
     "openid": ["openid.md", "agents.md"],
+    "organizations": ["organizations.md"],
     "pages": ["pages.md"],
     "social": ["oauth.md"],
     "sso": ["sso.md"],

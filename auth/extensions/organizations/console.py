@@ -95,13 +95,14 @@ def _paging(number: int, total: int) -> dict[str, Any]:
 def _found(organization_id: str) -> Subject:
     id = known_id(organization_id, "organization_not_found")
     row = acts.see_by_id(current_asked(), id)
-    roles = queries.select_roles(latchkey.db, organization_id=id)
+    used = queries.select_roles(latchkey.db, organization_id=id).roles
+    counts = queries.count_members(latchkey.db, organization_id=id)
     known = SimpleNamespace(
         **json.loads(row.organization_object),
         app_metadata=row.app_metadata,
-        members=roles.members,
-        without_factor=roles.without_factor,
-        roles=dict.fromkeys([OWNER, ADMIN, _MEMBER, *roles.roles]),
+        members=counts.members,
+        without_factor=counts.without_factor,
+        roles=dict.fromkeys([OWNER, ADMIN, _MEMBER, *used]),
     )
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 

@@ -23,7 +23,7 @@ from auth.web.errors import ApiError, found
 from auth.web.html import forms
 from auth.web.html.browser_sessions import signed_in
 from auth.web.html.form_schemas import Decision
-from auth.web.html.page import ago, application, has_text, page, redirect_to_own, text
+from auth.web.html.page import address, ago, application, has_text, page, redirect_to_own, text
 from auth.web.html.problems import Problem, form, told
 from auth.web.input import check, known_id, read_form, read_query
 from auth.web.schemas import Input
@@ -203,7 +203,7 @@ def show_requirement(slug: str, problem: Problem | None = None) -> Response:
         # Who requires a second step must have given one.
         raise ApiError("insufficient_aal")
     require(asked, acts.CHANGE)
-    counts = queries.select_roles(latchkey.db, organization_id=seen.id)
+    counts = queries.count_members(latchkey.db, organization_id=seen.id)
     return _form_page("requirement", seen, problem, counts=counts)
 
 
@@ -363,7 +363,10 @@ def _shown_invitation(seen: Seen, invitation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name_of(member: dict[str, Any]) -> Markup:
-    return application(member.get("name") or member.get("email") or text("organizations", "unnamed"))
+    if name := member.get("name"):
+        return application(name)
+    email = member.get("email")
+    return address(email) if email else text("organizations", "unnamed")
 
 
 def _roles(seen: Seen, present: str) -> Iterable[tuple[str, Markup]]:

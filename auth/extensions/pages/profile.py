@@ -8,6 +8,7 @@ from flask import Blueprint, Response, jsonify, request
 from auth.core.net.redirects import with_query
 from auth.core.text import names
 from auth.extensions.pages.waiting import told_of_code, typed
+from auth.flows import organizations
 from auth.flows.account.changes import change_user
 from auth.flows.links.finding import by_code
 from auth.flows.links.spending import ToBrowser, spend
@@ -34,7 +35,8 @@ _SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
 
 def own_user() -> dict[str, Any]:
     asked = current_asked()
-    return json.loads(asked.admit_reader(queries.select_user(asked.db, **asked.caller_ids)).user_object)
+    row = asked.admit_reader(queries.select_user(asked.db, **asked.caller_ids))
+    return json.loads(organizations.shown(row.user_object, asked.caller.aal))
 
 
 @blueprint.get("/account/name")
