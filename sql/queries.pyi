@@ -1975,6 +1975,12 @@ class CountMembers(NamedTuple):
 
 def count_members(on: Runner, /, *, organization_id: str | None) -> CountMembers: ...
 
+class ListAllMemberships(NamedTuple):
+    id: str
+    name: str
+
+def list_all_memberships(on: Runner, /) -> list[ListAllMemberships]: ...
+
 class ClaimMessage(NamedTuple):
     id: str
     channel: str

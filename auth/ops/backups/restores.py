@@ -7,7 +7,7 @@ import dataclasses
 import re
 import secrets
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import psycopg2
@@ -57,11 +57,13 @@ class Options:
 @dataclasses.dataclass(frozen=True)
 class Restored:
     """`former` is the name under which the old database remains, if it had tables. `admin_keys` are the names
-    of administrative keys that it did not have: those that have ended since the backup work again.
+    of administrative keys that it did not have: those that have ended since the backup work again. So do
+    `memberships` of organisations that were lost, such as `bob@acme.example in acme`.
     """
 
     former: str | None
     admin_keys: Sequence[str]
+    memberships: Sequence[str]
 
 
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> Restored:
@@ -71,34 +73,39 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
     """
     manifest, pieces = archive.parse(plaintext)
     with _locked_target(url) as (target, connection):
-        known = _admin_keys(connection)
+        known = _access(connection)
         if not target.is_replaceable:
             with restored.replacing(connection):
                 fill(url, manifest, pieces, options)
-            return Restored(None, _returned(url, known))
+            return Restored(None, *_returned(url, known))
         draft = _draft(target.name)
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
             fill(make_dsn(url, dbname=draft), manifest, pieces, options)
-            returned = _returned(make_dsn(url, dbname=draft), known)
+            returned = [*_returned(make_dsn(url, dbname=draft), known)]
         except BaseException:
             execute(connection, _DROP, draft)
             raise
-    return Restored(_replace(url, target, draft, restored), returned)
+    return Restored(_replace(url, target, draft, restored), *returned)
 
 
-def _admin_keys(connection: Connection) -> dict[str, str]:
-    """Return the names of the administrative keys of a database by their ids."""
+def _access(connection: Connection) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the names of the administrative keys of a database by their ids, and its memberships."""
+    keys: dict[str, str] = {}
+    memberships: dict[str, str] = {}
     with suppress(UndefinedTable):
-        return {key.id: key.name for key in queries.list_admin_keys(Unprepared(connection))}
-    return {}
+        keys = {key.id: key.name for key in queries.list_admin_keys(Unprepared(connection))}
+        memberships = {row.id: row.name for row in queries.list_all_memberships(Unprepared(connection))}
+    return keys, memberships
 
 
-def _returned(url: str, known: Collection[str]) -> list[str]:
-    """Return the names of the administrative keys of a restored database, but for those that are known."""
+def _returned(url: str, known: tuple[Mapping[str, str], ...]) -> Iterator[list[str]]:
+    """Yield the names of the administrative keys and memberships that only the restored database has."""
     with closing(connect(url)) as connection:
-        return [name for id, name in _admin_keys(connection).items() if id not in known]
+        found = _access(connection)
+    for now, before in zip(found, known, strict=True):
+        yield [name for id, name in now.items() if id not in before]
 
 
 def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options) -> None:

@@ -8,6 +8,9 @@ from auth.ops.backups import age, archive, restores
 from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.commands.common import existing_file, failures, identity_option, progress_of, stopped_database
 
+# Memberships in the text of the outcome; the JSON has all.
+_NAMED = 20
+
 
 def _undo(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
     if not is_wanted:
@@ -59,6 +62,7 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         "seconds": round(time.monotonic() - begin, 1),
         "former_database": restored.former,
         "admin_keys": [*restored.admin_keys],
+        "memberships": [*restored.memberships],
         "environment_file": str(secrets.environment_file) if secrets.environment_file else None,
         "kept_variables": secrets.kept_variables,
     }
@@ -67,6 +71,11 @@ def command(file: Path, identity: Path, keep_sessions: bool, resend: bool) -> No
         names = printable(", ".join(restored.admin_keys))
         lines.append(f"Administrative keys of the backup that work again: {names}.")
         lines.append("End those that had ended: latchkey keys end NAME")
+    if restored.memberships:
+        names, more = printable(", ".join(restored.memberships[:_NAMED])), len(restored.memberships) - _NAMED
+        rest = f" and {more:,} more" if more > 0 else ""
+        lines.append(f"Memberships of the backup that are back: {names}{rest}.")
+        lines.append("Remove those that had ended: latchkey organizations remove ORGANIZATION SUBJECT")
     if restored.former:
         lines.append(
             f"The old database is now called {restored.former}. The next restore or backup deletes it;"

@@ -167,6 +167,21 @@ def test_administrative_keys_that_work_again_are_named(request, url, directory, 
     assert restore(url).admin_keys == []
 
 
+def test_memberships_that_are_back_are_named(request, url, directory, alice, bob, database):
+    for slug, person in (("acme", alice), ("acme", bob), ("globex", alice)):
+        database.run(
+            "INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), %(slug)s, 'A') ON CONFLICT DO NOTHING;"
+            " INSERT INTO memberships (user_id, organization_id, role, added_by)"
+            " SELECT %(user_id)s, id, 'member', 'administrator' FROM organizations WHERE slug = %(slug)s",
+            slug=slug, user_id=person.id,
+        )  # fmt: skip
+    restore = request.getfixturevalue("restore")
+    everything = ["alice@example.com in acme", "bob@example.com in acme", "alice@example.com in globex"]
+    assert restore(url).memberships == everything
+    query(url, f"DELETE FROM memberships WHERE user_id = '{bob.id}' RETURNING role")
+    assert restore(url).memberships == ["bob@example.com in acme"]
+
+
 def test_undo_that_fails_can_be_repeated(url, restore, directory, parts):
     restore(url)  # an empty database is not kept
     for name, secret in SECRETS.items():
