@@ -40,7 +40,7 @@ NOT_SHOWN = (
     *(r"(errors|ended|done)\.\w+", r"(ago|wait)\.\w+|time\.of_day", r"api_keys\.(expired|used_today)"),
     *(
         r"account\.(api_key|connected_state|not_connected|unconfirmed|unnamed_application)",
-        r"removal\.factor",
+        r"removal\.(factor|last_factor)",
     ),
     *(
         r"consent\.(native|resource|policy_uri|tos_uri)",
@@ -60,7 +60,7 @@ NOT_SHOWN = (
     *(
         r"two_step\.(ends_keys|required)",
         r"account\.(console|password_leaked)",
-        r"confirm\.code",
+        r"confirm\.(act|code|console)",
         r"code\.again_in",
         r"undo\.use_key",
     ),
