@@ -29,7 +29,7 @@ blueprint = Blueprint("organizations", __name__)
 
 _PATH = "console/organizations"
 _MEMBER = "member"
-_ListQuery = Input.of(q=fields.TypedText(load_default=""), page=fields.PageNumber(1, most=2**31))
+_ListQuery = Input.of(search=fields.TypedText(load_default=""), page=fields.PageNumber(1, most=2**31))
 _NewForm = Input.of(
     name=fields.TypedText(load_default=""),
     slug=fields.TypedText(load_default=""),
@@ -51,7 +51,7 @@ def memberships_of(user_id: str) -> list[dict[str, Any]]:
 def show_organizations() -> Response:
     """Show the organisations, newest first."""
     query = read_query(_ListQuery)
-    row = queries.list_organizations(latchkey.db, search=query["q"] or None, **_bounds(query["page"]))
+    row = queries.list_organizations(latchkey.db, search=query["search"] or None, **_bounds(query["page"]))
     return console_page(
         "organizations.html",
         rows=json.loads(row.organizations),
@@ -86,7 +86,8 @@ def _bounds(number: int) -> dict[str, int]:
 
 def _paging(number: int, total: int) -> dict[str, Any]:
     """Return the URLs of the first and the next page of a list."""
-    here, kept = request.path.rpartition("/")[2], {"q": q} if (q := request.args.get("q")) else {}
+    here, searched = request.path.rpartition("/")[2], request.args.get("search")
+    kept = {"search": searched} if searched else {}
     following = with_query(here, kept | {"page": str(number + 1)}) if total > MOST * number else None
     first = (with_query(here, kept) if kept else here) if number > 1 else None
     return {"first": first, "next": following}

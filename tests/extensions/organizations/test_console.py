@@ -66,10 +66,10 @@ def test_list_is_searched_and_paged(visitor, acme, database):
     first = words(visitor.visit(PATH))
     assert "Acme" not in first
     assert "Acme" in words(visitor.visit(visitor.link("Next")))
-    found = words(visitor.visit(f"{PATH}?q=acm"))
+    found = words(visitor.visit(f"{PATH}?search=acm"))
     assert "Acme" in found
     assert "Other" not in found
-    assert "No organization matches." in words(visitor.visit(f"{PATH}?q=nothing"))
+    assert "No organization matches." in words(visitor.visit(f"{PATH}?search=nothing"))
 
 
 def test_page_says_members_and_who_has_no_second_factor(visitor, id, acme, join, bob, owner):

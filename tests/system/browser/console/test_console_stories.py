@@ -37,7 +37,7 @@ CODE_GIVEN = "UPDATE sessions SET code_given_at = now()"
 
 
 # Extensions with pages of the console.
-EXTENSIONS = {"AUTH_SSO": "true"}
+EXTENSIONS = {"AUTH_SSO": "true", "AUTH_ORGANIZATIONS": "users"}
 
 
 @pytest.fixture(scope="module")
