@@ -37,11 +37,11 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # for POST /token, and 80 functions for PUT /user. Decisions in auth/rules and short statements reach more
 # functions, and fewer lines of SQL, than the SQL functions that decided until 0.5.2.
 LIMITS = {
-    "all": {"functions": 518, "lines": 5_012, "files": 116, "statements": 61, "lines of SQL": 991},
-    "POST /token password": {"functions": 123, "files": 40},
-    "GET /user": {"functions": 50},
-    "POST /token refresh_token": {"functions": 85},
-    "PUT /user": {"functions": 177},
+    "all": {"functions": 531, "lines": 5_179, "files": 119, "statements": 62, "lines of SQL": 932},
+    "POST /token password": {"functions": 129, "files": 42},
+    "GET /user": {"functions": 53},
+    "POST /token refresh_token": {"functions": 89},
+    "PUT /user": {"functions": 178},
 }
 # The tolerance: five percent more.
 TOLERANCE = 1.05
