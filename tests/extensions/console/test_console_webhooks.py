@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from functools import partial
 
 import pytest
 
@@ -17,16 +18,9 @@ _SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
 
 
 @pytest.fixture
-def act(armed, codes, database):
+def act(act_at):
     """Do an act with a code for it, and return the page that follows."""
-
-    def act(path, **fields):
-        database.run("UPDATE factors SET last_step = NULL")
-        page = armed.visit(f"/console/webhooks/{path}")
-        assert page.status == 200, words(page)
-        return armed.press(path, factor_code=codes.code(1), **fields)
-
-    return act
+    return partial(act_at, "/console/webhooks")
 
 
 def page_of(operator, id) -> str:

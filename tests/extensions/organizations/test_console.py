@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.support.factors import set_up
-from tests.support.pages import Visitor, words
-from tests.support.users import PASSWORD
+from tests.support.armed_console import act_at as act_at
+from tests.support.armed_console import armed as armed
+from tests.support.armed_console import codes as codes
+from tests.support.pages import words
 
 PATH = "/console/organizations"
 
@@ -20,30 +21,9 @@ def client(app):
 
 
 @pytest.fixture
-def codes(carol):
-    return set_up(carol.open_session())[0]
-
-
-@pytest.fixture
-def visitor(app, carol, codes):
-    visitor = Visitor(app)
-    visitor.visit("/sign-in?next=console&way=password")
-    visitor.submit(email=carol.email, password=PASSWORD)
-    visitor.press("second-step", code=codes.code())
-    return visitor
-
-
-@pytest.fixture
-def act(visitor, codes, database):
+def act(act_at):
     """Do an act with a code for it, and return the words of the page that follows."""
-
-    def act(path, **fields):
-        database.run("UPDATE factors SET last_step = NULL")
-        page = visitor.visit(f"{PATH}/{path}")
-        assert page.status == 200, words(page)
-        return words(visitor.press(path, factor_code=codes.code(1), **fields))
-
-    return act
+    return lambda path, **fields: words(act_at(PATH, path, **fields))
 
 
 @pytest.fixture
@@ -59,23 +39,23 @@ def test_organisation_is_created_with_an_owner(act, alice, database):
     assert tuple(row) == ("acme", alice.id, "owner", "administrator")
 
 
-def test_list_is_searched_and_paged(visitor, acme, database):
+def test_list_is_searched_and_paged(armed, acme, database):
     database.run(
         "INSERT INTO organizations (id, slug, name) SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 30) AS n"
     )
-    first = words(visitor.visit(PATH))
+    first = words(armed.visit(PATH))
     assert "Acme" not in first
-    assert "Acme" in words(visitor.visit(visitor.link("Next")))
-    found = words(visitor.visit(f"{PATH}?search=acm"))
+    assert "Acme" in words(armed.visit(armed.link("Next")))
+    found = words(armed.visit(f"{PATH}?search=acm"))
     assert "Acme" in found
     assert "Other" not in found
-    assert "No organization matches." in words(visitor.visit(f"{PATH}?search=nothing"))
+    assert "No organization matches." in words(armed.visit(f"{PATH}?search=nothing"))
 
 
-def test_page_says_members_and_who_has_no_second_factor(visitor, id, acme, join, bob, owner):
+def test_page_says_members_and_who_has_no_second_factor(armed, id, acme, join, bob, owner):
     join(bob, acme, "billing")
     owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"})
-    shown = words(visitor.visit(f"{PATH}/{id}"))
+    shown = words(armed.visit(f"{PATH}/{id}"))
     for said in (
         "alice@example.com no second factor owner",
         "bob@example.com",
@@ -112,9 +92,9 @@ def test_refused_member_is_not_added(act, id, bob, database, fields, said):
     assert database.count("memberships") == 1
 
 
-def test_requirement_is_made_and_lifted(act, visitor, id, database):
-    visitor.visit(f"{PATH}/{id}/require")
-    assert "1 member without a second factor" in words(visitor.page)
+def test_requirement_is_made_and_lifted(act, armed, id, database):
+    armed.visit(f"{PATH}/{id}/require")
+    assert "1 member without a second factor" in words(armed.page)
     assert "A second factor is now required." in act(f"{id}/require")
     assert database.value("SELECT level FROM organizations") == "aal2"
     assert "no longer required" in act(f"{id}/lift")
@@ -125,12 +105,12 @@ def test_name_and_short_name_change(act, id, database):
     assert tuple(database.one("SELECT name, slug FROM organizations")) == ("Acme Inc.", "acme-inc")
 
 
-def test_organisation_is_ended(act, visitor, id):
+def test_organisation_is_ended(act, armed, id):
     assert "Organization ended." in act(f"{id}/end")
-    assert visitor.visit(f"{PATH}/{id}").status == 404
+    assert armed.visit(f"{PATH}/{id}").status == 404
 
 
-def test_page_of_a_user_says_the_memberships(visitor, acme, join, bob):
+def test_page_of_a_user_says_the_memberships(armed, acme, join, bob):
     join(bob, acme, "billing")
-    shown = words(visitor.visit(f"/console/users/{bob.id}"))
+    shown = words(armed.visit(f"/console/users/{bob.id}"))
     assert "Organizations Acme billing by an invitation" in shown
