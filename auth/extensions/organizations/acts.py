@@ -94,7 +94,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
     `id` is that of an imported one.
     """
     id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
-    if slug in _RESERVED or is_uuid(slug):
+    if _is_reserved(slug):
         raise ApiError("slug_exists")
     owner_id = body.get("owner") if is_operator(asked) else asked.caller.user_id
     if not is_operator(asked) and asked.settings.organizations != "users":
@@ -117,9 +117,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
                 _write_membership(act, known, owner, OWNER, added_by)
     except UniqueViolation:
         raise ApiError("slug_exists") from None
-    return found(
-        queries.select_organization(asked.db, id=id, slug=None), "organization_not_found"
-    ).organization_object
+    return see_by_id(asked, id).organization_object
 
 
 def change(asked: Asked, name: str, body: JsonObject) -> str:
@@ -135,7 +133,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
         if level and asked.caller.aal < level:
             raise ApiError("insufficient_aal")
     slug, metadata = body.get("slug"), body.get("app_metadata")
-    if slug and (slug in _RESERVED or is_uuid(slug)):
+    if slug and _is_reserved(slug):
         raise ApiError("slug_exists")
     try:
         with _on(asked, seen, body=body if level else None) as (act, known, caller):
@@ -150,9 +148,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
                 _tell_owners(asked, act, known, caller, "organization_requirement", requires=level)
     except UniqueViolation:
         raise ApiError("slug_exists") from None
-    return found(
-        queries.select_organization(asked.db, id=seen.id, slug=None), "organization_not_found"
-    ).organization_object
+    return see_by_id(asked, seen.id).organization_object
 
 
 def end(asked: Asked, name: str, body: JsonObject) -> None:
@@ -447,6 +443,11 @@ def _inviter(asked: Asked, caller: "PersonFacts | None") -> str | None:
 def _named(name: str) -> dict[str, str | None]:
     """Return the parameters of an organisation's id or short name."""
     return {"id": name, "slug": None} if is_uuid(name) else {"id": None, "slug": name}
+
+
+def _is_reserved(slug: str) -> bool:
+    """Whether the paths of pages, or ids, could be meant."""
+    return slug in _RESERVED or is_uuid(slug)
 
 
 def _slug_of(name: str) -> str:

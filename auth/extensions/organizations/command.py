@@ -232,7 +232,7 @@ def import_(file: Path) -> None:
         raise click.exceptions.Exit(3)
 
 
-def _show_outcome(outcome: transfer.Outcome) -> None:
+def _show_outcome(outcome: transfer.Imported) -> None:
     """Print what was done or refused; of what existed, only as JSON."""
     who = f"{outcome.email or outcome.user_id} in {outcome.slug}" if outcome.user_id else outcome.slug
     lines = [] if outcome.status == "exists" else [f"{who}: {outcome.reason or outcome.status}"]

@@ -32,7 +32,7 @@ class UnreadableLine(Exception):
     """A line that is no organisation, by its number."""
 
 
-class Outcome(NamedTuple):
+class Imported(NamedTuple):
     """What an import did with an organisation, or with a member (`user_id`)."""
 
     slug: str
@@ -50,7 +50,7 @@ def lines(asked: Asked) -> Iterator[str]:
         after = rows[-1].slug
 
 
-def take(asked: Asked, file: Path) -> Iterator[Outcome]:
+def take(asked: Asked, file: Path) -> Iterator[Imported]:
     """Create the organisations of a file, and add their members. Raises `UnreadableLine`."""
     with file.open(encoding="utf-8") as source:
         for number, line in enumerate(source, 1):
@@ -75,33 +75,35 @@ def _read(number: int, line: str) -> tuple[dict[str, Any], str, list[dict[str, A
         raise UnreadableLine(f"{number}: {error.details or error.msg}") from None
 
 
-def _take(asked: Asked, line: dict[str, Any], level: str, members: list[dict[str, Any]]) -> Iterator[Outcome]:
+def _take(
+    asked: Asked, line: dict[str, Any], level: str, members: list[dict[str, Any]]
+) -> Iterator[Imported]:
     id, slug = line.pop("id"), line["slug"]
     if queries.select_organization(asked.db, id=id, slug=None):
-        yield Outcome(slug, "exists")
+        yield Imported(slug, "exists")
     else:
         try:
             acts.create(asked, line, id=id)
         except ApiError as error:
-            yield Outcome(slug, "refused", reason=f"refused: {error.msg}")
+            yield Imported(slug, "refused", reason=f"refused: {error.msg}")
             return
         if level == "aal2":
             acts.change(asked, id, {"requires": {"aal": level}})
-        yield Outcome(slug, "created")
+        yield Imported(slug, "created")
     for member in members:
         yield _add(asked, id, slug, member)
 
 
-def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Outcome:
+def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Imported:
     """Add a member if the user here is that of the file: ids may be another database's."""
     user_id, email = member["user_id"], member["email"]
     user = queries.select_person(asked.db, user_id=user_id, session_id=None)
     if user is None or not user.email_proved or user.email != email:
-        return Outcome(slug, "refused", user_id, email, _NO_USER)
+        return Imported(slug, "refused", user_id, email, _NO_USER)
     if queries.select_member_of(asked.db, organization_id=id, user_id=user_id):
-        return Outcome(slug, "exists", user_id, email)
+        return Imported(slug, "exists", user_id, email)
     try:
         acts.set_role(asked, id, user_id, member["role"], {}, tells=False)
     except ApiError as error:
-        return Outcome(slug, "refused", user_id, email, f"refused: {error.msg}")
-    return Outcome(slug, "added", user_id, email)
+        return Imported(slug, "refused", user_id, email, f"refused: {error.msg}")
+    return Imported(slug, "added", user_id, email)
