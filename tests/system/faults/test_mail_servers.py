@@ -27,6 +27,7 @@ def test_mail_server_that_hangs_drips_or_closes_does_not_slow_requests(serve, da
         MoodyMailServer("NEVER", "") as mail,
         serve(AUTH_SMTP_URL=mail.url, AUTH_DELIVER="true", AUTH_WORKERS="1") as (_, server),
     ):
+        until_served(lambda: server.get("/health"))  # its start is not measured
         for stage, behaviour in (("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")):
             mail.become(stage, behaviour)
             answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
