@@ -85,6 +85,12 @@ def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
     return found(queries.select_organization(asked.db, id=id, slug=None), "organization_not_found")
 
 
+def see_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation | None":
+    """Return an open invitation of an organisation."""
+    row = queries.select_invitation(asked.db, id=invitation_id, user_id=None)
+    return row if row and row.organization_id == id and row.expires_at > row.now else None
+
+
 # Acts on an organisation.
 
 
