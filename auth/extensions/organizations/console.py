@@ -74,7 +74,13 @@ def show_organization(organization_id: str) -> Response:
         total=members.total,
         invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
         acts=_ACTS,
-        possible=["invite", "add", "change", "lift" if subject.row.requires["aal"] == "aal2" else "require", "end"],
+        possible=[
+            "invite",
+            "add",
+            "change",
+            "lift" if subject.row.requires["aal"] == "aal2" else "require",
+            "end",
+        ],
         **_paging(number, members.total),
         notice=told(_MAKING | _ACTS | _MEMBER_ACTS | _INVITATION_ACTS),
     )

@@ -101,7 +101,9 @@ def test_address_is_invited_and_the_invitation_withdrawn(act, armed, id, databas
 
 def test_invitation_of_another_organisation_is_not_withdrawn(armed, id, acme, owner, database):
     other = owner.post("/organizations", json={"name": "Other"}).json["id"]
-    invited = owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"}).json["id"]
+    invited = owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"}).json[
+        "id"
+    ]
     for path in (f"{other}/invitations/{invited}", f"{id}/invitations/{other}", f"{id}/invitations/x"):
         assert armed.visit(f"{PATH}/{path}/withdraw").status == 404
     database.run("UPDATE organization_invitations SET expires_at = now()")
