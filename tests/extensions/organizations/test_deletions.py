@@ -155,6 +155,23 @@ def test_user_whom_others_may_delete_is_nobodys_owner(acme, bob, client, service
     assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
 
 
+def test_user_who_gives_way_once_the_address_is_unconfirmed_is_nobodys_owner(
+    acme, client, service_role, database
+):
+    id = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
+    confirmed = client.put(f"/admin/users/{id}", json={"email_confirm": True}, headers=service_role)
+    assert confirmed.status_code == 200
+    place = {"path": f"{acme}/members/{id}", "json": {"role": "owner"}, "headers": service_role}
+    assert_error(client.put(**place), 403, "email_not_confirmed")
+    database.run("UPDATE users SET last_sign_in_at = now() WHERE id = %(id)s", id=id)
+    assert client.put(**place).status_code == 200
+    changed = client.put(f"/admin/users/{id}", json={"email": "d@example.com"}, headers=service_role)
+    assert (changed.status_code, database.count("users", "email_proved")) == (200, 1)
+    created = client.post("/admin/users", json={"email": "d@example.com"}, headers=service_role)
+    assert_error(created, 409, "email_exists")
+    assert database.count("memberships", "user_id = %(id)s", id=id) == 1
+
+
 def test_banned_owner_does_not_count_as_another(owner, with_member, bob, client, service_role, database):
     assert (
         client.put(
