@@ -120,8 +120,13 @@ def refusal_of_founder(person: Person, founded: int, memberships: int) -> Refusa
 
 
 def may_be_added(person: Person) -> bool:
-    """Whether an administrator may add a user: nobody asks before one whom a stranger has made is deleted."""
-    return person.email_proved or person.made_by not in ("signup", "message", "anonymous")
+    """Whether an administrator may add a user: nobody asks before one whom a stranger has made is deleted.
+
+    Who has signed in is never deleted so, even if the address is no longer proved.
+    """
+    if person.made_by not in ("signup", "message", "anonymous"):
+        return True
+    return person.email_proved and person.last_sign_in_at is not None
 
 
 def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["refuse", "end", "leave"]:

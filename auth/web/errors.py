@@ -197,6 +197,7 @@ ERRORS = {
     ),
     "over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "invited.over_email_send_rate_limit": (429, "Too many messages; try again later"),
+    "invitations.over_email_send_rate_limit": (429, "Too many messages; try again later"),
     "over_sms_send_rate_limit": (429, "Too many messages; try again later"),
     "captcha_failed": (400, "captcha protection: request disallowed ({codes})"),
     "hook_refused": (500, "{message}"),

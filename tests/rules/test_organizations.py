@@ -140,6 +140,8 @@ def test_organisation_is_founded(person, founded, memberships, refusal):
         (PROVED, True),
         (replace(UNUSED, made_by="administrator"), True),
         (UNUSED, False),
+        (replace(UNUSED, email_proved=True), False),
+        (replace(UNUSED, email_proved=True, last_sign_in_at=NOW), True),
         (replace(ANONYMOUS, email_proved=False), False),
     ],
 )

@@ -33,6 +33,10 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         " INSERT INTO memberships (user_id, organization_id, role, added_by)"
         " SELECT %(owner)s, id, 'owner', 'founder' FROM made RETURNING organization_id"
     )
+    invitation = (
+        "INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)"
+        " SELECT gen_random_uuid(), id, 'invited@example.com', 'member', now() + interval '1 day' FROM organizations RETURNING id"
+    )
     to_alice = {"user_id": alice.id, "channel": "email", "kind": "magiclink", "recipient": alice.email}
     event = {"user_id": alice.id, "channel": "webhook", "kind": "user.created", "recipient": webhook["id"]}
     return {
@@ -45,6 +49,7 @@ def ids(alice, carol, hooks, database) -> dict[str, str]:
         "provider_id": database.value(provider),
         "admin_key_id": database.value(key),
         "organization_id": database.value(organization, owner=alice.id),
+        "invitation_id": database.value(invitation),
         "message_id": database.value(failed, **to_alice),
         "delivery_id": database.value(failed, **event),
     }

@@ -23,6 +23,7 @@ from auth.flows.messages import outgoing
 from auth.flows.organizations import as_seen, record
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
 from auth.rules import organizations
+from auth.rules.levels import Aal
 from auth.rules.organizations import ADMIN, OWNER, Membership, Role
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -46,6 +47,7 @@ class Seen:
     slug: str
     name: str
     role: Role
+    level: Aal
     object: str
 
 
@@ -59,19 +61,25 @@ def is_operator(asked: Asked) -> bool:
 
 def see(asked: Asked, name: str, *roles: str) -> Seen:
     """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
-    named = _named(name)
     if is_operator(asked):
-        known = found(queries.select_organization(asked.db, **named), "organization_not_found")
-        return Seen(known.id, known.slug, known.name, None, known.organization_object)
-    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named))
-    if row.id is None or row.membership is None:
-        raise ApiError("organization_not_found")
-    membership = Membership(id=row.id, role=row.membership, level=row.level or "aal1")
+        known = found(queries.select_organization(asked.db, **_named(name)), "organization_not_found")
+        return Seen(known.id, known.slug, known.name, None, known.level, known.organization_object)
+    seen = see_own(asked, name)
+    membership = Membership(id=seen.id, role=seen.role or "", level=seen.level)
     if not organizations.counts(membership, asked.caller.aal):
         raise ApiError("insufficient_aal")
-    if roles and row.membership not in roles:
+    if roles and seen.role not in roles:
         raise ApiError("organization.insufficient_permissions")
-    return Seen(row.id, row.slug or "", row.name or "", row.membership, row.organization_object or "")
+    return seen
+
+
+def see_own(asked: Asked, name: str) -> Seen:
+    """Return an organisation of the caller, also while the membership does not count."""
+    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
+    if row.id is None:
+        raise ApiError("organization_not_found")
+    known = (row.id, row.slug or "", row.name or "", row.membership)
+    return Seen(*known, row.level or "aal1", row.organization_object or "")
 
 
 def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
@@ -83,6 +91,12 @@ def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
 
 def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
     return found(queries.select_organization(asked.db, id=id, slug=None), "organization_not_found")
+
+
+def see_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation | None":
+    """Return an open invitation of an organisation."""
+    row = queries.select_invitation(asked.db, id=invitation_id, user_id=None)
+    return row if row and row.organization_id == id and row.expires_at > row.now else None
 
 
 # Acts on an organisation.
@@ -381,13 +395,6 @@ def _demand(asked: Asked, known: Facts, role: str) -> None:
     """Refuse a caller whose role has changed meanwhile."""
     if not is_operator(asked) and known.actor_role != role:
         raise ApiError("organization.insufficient_permissions")
-
-
-def see_own(asked: Asked, name: str) -> Seen:
-    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
-    if row.id is None:
-        raise ApiError("organization_not_found")
-    return Seen(row.id, row.slug or "", row.name or "", row.membership, row.organization_object or "")
 
 
 def act_person(act: Act, user_id: str) -> PersonFacts:

@@ -74,9 +74,15 @@ def show_organization(organization_id: str) -> Response:
         total=members.total,
         invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
         acts=_ACTS,
-        possible=["add", "change", "lift" if subject.row.requires["aal"] == "aal2" else "require", "end"],
+        possible=[
+            "invite",
+            "add",
+            "change",
+            "lift" if subject.row.requires["aal"] == "aal2" else "require",
+            "end",
+        ],
         **_paging(number, members.total),
-        notice=told(_MAKING | _ACTS | _MEMBER_ACTS),
+        notice=told(_MAKING | _ACTS | _MEMBER_ACTS | _INVITATION_ACTS),
     )
 
 
@@ -116,6 +122,12 @@ def _member(organization_id: str, user_id: str) -> Subject:
     return replace(subject, row=SimpleNamespace(**vars(subject.row), who=member.email or member.name or id))
 
 
+def _invitation(organization_id: str, invitation_id: str) -> Subject:
+    subject, id = _found(organization_id), known_id(invitation_id, "invitation_not_found")
+    invitation = found(acts.see_invitation(current_asked(), subject.row.id, id), "invitation_not_found")
+    return replace(subject, row=invitation)
+
+
 def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
     if email := body.pop("owner", None):
         body["owner"] = _user_with(email)
@@ -125,6 +137,10 @@ def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
 
 def _add(asked: Asked, subject: Subject, form: dict[str, Any]) -> None:
     acts.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
+
+
+def _with_role(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
+    return form | check(Role, {"role": form["role"]})
 
 
 def _user_with(email: str) -> str:
@@ -150,6 +166,16 @@ _MAKING = {
     ),
 }
 _ACTS = {
+    "invite": _act(
+        title="Invite",
+        effects=lambda _subject: ["Sends 1 email, whose recipient may join for seven days."],
+        undo="You can withdraw the invitation until the recipient joins.",
+        do=lambda asked, subject, form: acts.invite(asked, subject.row.id, form["email"], form["role"]),
+        done="Invitation sent.",
+        form=_AddForm,
+        check=_with_role,
+        template="act_member.html",
+    ),
     "add": _act(
         title="Add a member",
         effects=lambda _subject: ["Adds 1 user, who is not asked, or changes the role of a member."],
@@ -157,7 +183,7 @@ _ACTS = {
         do=_add,
         done="Member added.",
         form=_AddForm,
-        check=lambda _subject, form: form | check(Role, {"role": form["role"]}),
+        check=_with_role,
         template="act_member.html",
     ),
     "change": _act(
@@ -225,8 +251,24 @@ _MEMBER_ACTS = {
         is_destructive=True,
     ),
 }
+_INVITATION_ACTS = {
+    "withdraw": _act(
+        title="Withdraw the invitation",
+        effects=lambda subject: [f"Withdraws 1 invitation: {quoted(subject.row.email)}."],
+        undo="You can invite the address again.",
+        do=lambda asked, subject, _form: acts.withdraw(asked, subject.row.organization_id, subject.row.id),
+        done="Invitation withdrawn.",
+        is_destructive=True,
+    ),
+}
 
 _EMPTY = SimpleNamespace(id=None, name="", slug="")
 serve(blueprint, "/console/organizations", _MAKING, lambda: Subject("Organizations", _PATH, _EMPTY))
 serve(blueprint, "/console/organizations/<organization_id>", _ACTS, _found)
 serve(blueprint, "/console/organizations/<organization_id>/members/<user_id>", _MEMBER_ACTS, _member)
+serve(
+    blueprint,
+    "/console/organizations/<organization_id>/invitations/<invitation_id>",
+    _INVITATION_ACTS,
+    _invitation,
+)

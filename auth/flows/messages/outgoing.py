@@ -250,11 +250,11 @@ def take_quota(asked: Asked, address: str, windows: Windows = (), *, is_new: boo
     """Count like `count`. Refuse what it refuses."""
     row = count(asked, address, windows, is_new=is_new)
     if row.refused_by:
-        raise error_of(asked, address, row)
+        raise error_of(asked, address, row, is_invitation=bool(windows))
     return row
 
 
-def error_of(asked: Asked, address: str, row: Counted) -> ApiError:
+def error_of(asked: Asked, address: str, row: Counted, *, is_invitation: bool = False) -> ApiError:
     """Return the error for a message that is not sent."""
     if row.refused_by == "total" and asked.actor in ("anonymous", "user"):
         return refusal("messages.service_unavailable", row.seconds_left)
@@ -262,6 +262,8 @@ def error_of(asked: Asked, address: str, row: Counted) -> ApiError:
         asked.noted.add_window(LimitWindow(row.amount or 0, 0, row.seconds_left))
     if row.window.get("kind") == "invite" and row.window["subject"]:
         return refusal("invited.over_email_send_rate_limit", row.seconds_left)
+    if is_invitation:
+        return refusal("invitations.over_email_send_rate_limit", row.seconds_left)
     return too_early(address, row.seconds_left)
 
 

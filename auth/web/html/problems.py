@@ -55,6 +55,7 @@ _BY_KEY = {
     "organization.insufficient_permissions": "role_insufficient",
     "founder.insufficient_permissions": "role_insufficient",
     "invited.over_email_send_rate_limit": "invitation_rate_limit",
+    "invitations.over_email_send_rate_limit": "invitation_rate_limit",
 }
 _FORM_TYPES = {FORM, "multipart/form-data"}
 _OPENING = ("GET", "HEAD")

@@ -80,6 +80,36 @@ def test_member_is_added_changed_and_removed(act, id, bob, database):
     assert "administrator" in entry.details
 
 
+def test_address_is_invited_and_the_invitation_withdrawn(act, armed, id, database, outbox):
+    shown = act(f"{id}/invite", email="New@Example.com ", role="admin")
+    assert "Invitation sent." in shown
+    assert "new@example.com admin until" in shown
+    sent = outbox.last(to="new@example.com")
+    assert (sent.kind, sent.variables["inviter"]) == ("organization_invitation", "carol@example.com")
+    row = database.one("SELECT id, role, invited_by FROM organization_invitations")
+    assert tuple(row)[1:] == ("admin", None)
+    assert "Invitation withdrawn." in act(f"{id}/invitations/{row.id}/withdraw")
+    assert database.count("organization_invitations") == 0
+    recorded = database.all(
+        "SELECT action, details ->> 'administrator' AS by FROM audit_log WHERE strpos(action, 'invit') > 0 ORDER BY at"
+    )
+    assert [tuple(entry) for entry in recorded] == [
+        ("member_invited", "carol@example.com"),
+        ("invitation_withdrawn", "carol@example.com"),
+    ]
+
+
+def test_invitation_of_another_organisation_is_not_withdrawn(armed, id, acme, owner, database):
+    other = owner.post("/organizations", json={"name": "Other"}).json["id"]
+    invited = owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"}).json[
+        "id"
+    ]
+    for path in (f"{other}/invitations/{invited}", f"{id}/invitations/{other}", f"{id}/invitations/x"):
+        assert armed.visit(f"{PATH}/{path}/withdraw").status == 404
+    database.run("UPDATE organization_invitations SET expires_at = now()")
+    assert armed.visit(f"{PATH}/{id}/invitations/{invited}/withdraw").status == 404
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -90,6 +120,16 @@ def test_member_is_added_changed_and_removed(act, id, bob, database):
 def test_refused_member_is_not_added(act, id, bob, database, fields, said):
     assert said in act(f"{id}/add", **fields)
     assert database.count("memberships") == 1
+
+
+def test_hundred_open_invitations_are_the_limit_here_too(act, id, database):
+    database.run(
+        """INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+           SELECT gen_random_uuid(), o.id, n || '@example.com', 'member', now() + interval '1 day'
+             FROM organizations AS o, generate_series(1, 100) AS n"""
+    )
+    assert "Invitation limit reached" in act(f"{id}/invite", email="new@example.com", role="member")
+    assert database.count("organization_invitations") == 100
 
 
 def test_requirement_is_made_and_lifted(act, armed, id, database):

@@ -230,6 +230,25 @@ class TestManaging:
         assert "Your role in this organization doesn’t allow this." in words(visitor.page)
         assert database.count("organization_invitations") == 0
 
+    @pytest.mark.parametrize(
+        "limits",
+        [
+            {"AUTH_RATE_LIMIT_INVITE_PER_ADDRESS": "1 per hour"},
+            {"AUTH_RATE_LIMIT_INVITE": "1 per hour"},
+            {"AUTH_RATE_LIMIT_MAIL_TOTAL": "10 per hour"},
+        ],
+        ids=["address", "invitations", "tenth"],
+    )
+    def test_refusal_beyond_a_limit_speaks_of_invitations(self, make_app, acme, alice, database, limits):
+        app = make_app(AUTH_ORGANIZATIONS="users", AUTH_RATE_LIMITS_ENABLED="true", **limits)
+        visitor = Visitor(app).with_session_of(alice)
+        for _ in range(2):
+            visitor.visit(f"{PATH}/invite")
+            visitor.press(f"{PATH[1:]}/invite", email=NEW, role="member")
+        assert visitor.page.status == 429
+        assert "We can’t send another invitation yet. Try again in" in words(visitor.page)
+        assert database.count("outbox", "kind = 'organization_invitation'") == 1
+
     def test_owner_changes_a_role_and_removes(self, acme, join, bob, at_acme, database):
         join(bob, acme)
         at_acme.visit(f"{PATH}/members/{bob.id}")

@@ -17,7 +17,7 @@ from auth.core.tokens.refresh_tokens import RefreshTokens
 from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, hand_in, type_in
-from tests.support.processes import CHECKOUT, Service
+from tests.support.processes import CHECKOUT, Service, wait_until
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import PASSWORD, Person, Session, refresh, register, session_of
@@ -244,10 +244,10 @@ def refresh_all(client: Any, tokens: Iterable[str]) -> list[str]:
         )
 
 
-def errors_of(service: Service) -> list[Any]:
+def errors_of(service: Service, *, least: int = 400) -> list[Any]:
     service.written()
     lines = [json.loads(line) for line in service.log().splitlines() if line.startswith("{")]
-    assert len(lines) > 400
+    assert len(lines) > least
     return [line for line in lines if line["level"] not in ("debug", "info")]
 
 
@@ -275,4 +275,93 @@ def test_nobody_is_signed_out_by_a_node_beside_the_other_or_by_either_alone(
             assert errors_of(alone) == []
     assert rows.count("sessions", "ended_at IS NOT NULL") == 0
     assert rows.count("sessions", "counter >= 7") == 400
+    assert rows.misplaced() == []
+
+
+def join(owner: Session, organization: str, session: Session, role: str = "member") -> Session:
+    """Have a user join an organisation, as invited by its owner; return the session of before."""
+    email = session.user["email"]
+    invited = owner.post(f"/organizations/{organization}/invitations", json={"email": email, "role": role})
+    assert invited.status_code == 201, invited.text
+    assert session.on(owner.client).post(f"/user/invitations/{invited.json['id']}").status_code == 200
+    return session
+
+
+def work_of(client: Any, sessions: list[Session]) -> list[Session]:
+    """Refresh sessions ten times, and have a user sign up, sign in and be deleted each time."""
+    for number in range(10):
+        sessions = [move(session, client) for session in sessions]
+        other = register(client, ADMIN, f"other{number}-{client.port}@example.com").sign_in()
+        assert other.delete("/user", json={}).status_code == 200
+    return sessions
+
+
+def test_organisations_are_used_beside_a_node_of_the_release_before_and_outlive_the_way_back(
+    deployment, files_of_the_release_before
+):
+    rows, settings = deployment.rows(), {"AUTH_WORKERS": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
+    release_before = {"directory": files_of_the_release_before, **settings}
+    # Its deliverer would put off mails that it does not know.
+    with deployment.service(**release_before, AUTH_DELIVER="false") as before:
+        old = deployment.client(before)
+        people = [
+            register(old, ADMIN, f"{name}@example.com") for name in ("alice", "bob", "carol", "dave", "erin")
+        ]
+        alice, bob, carol, dave, erin = (person.sign_in() for person in people)
+        with deployment.service(**settings, AUTH_ORGANIZATIONS="users") as after:
+            new = deployment.client(after)
+            alice = move(alice, new)
+            id = alice.post("/organizations", json={"name": "Acme", "slug": "acme"}).json["id"]
+            bob, carol = (join(alice, id, each, role) for each, role in ((bob, "admin"), (carol, "member")))
+            # The release before refreshes, signs in and deletes while members join, change and leave.
+            with ThreadPoolExecutor(1) as thread:
+                beside = thread.submit(work_of, old, [bob, carol])
+                for role in ("billing", "member", "admin", "billing"):
+                    join(alice, id, dave, role)
+                    path = f"/organizations/{id}/members/{dave.user['id']}"
+                    assert alice.put(path, json={"role": "member"}).status_code == 200
+                    assert alice.delete(path).status_code == 204
+                bob, carol = beside.result()
+
+            # What the release before says lacks the memberships, and nothing else.
+            for session, role in ((bob, "admin"), (carol, "member")):
+                theirs = session
+                ours = move(theirs, new)
+                assert ours.claims["organizations"] == {id: role}
+                assert ours.claims.keys() - theirs.claims.keys() == {"organizations"}
+                assert theirs.claims.keys() <= ours.claims.keys()
+                shown, told = ours.get("/user").json, ours.on(old).get("/user").json
+                assert shown.pop("organizations")[0]["role"] == role
+                assert shown == told
+            signed_in = move(people[1].sign_in(client=old), new)
+            assert signed_in.claims["organizations"] == {id: "admin"}
+
+            # It deletes a member, with what she has sent.
+            invited = {"email": "new@example.com", "role": "member"}
+            for inviter in (signed_in, alice):
+                sent = inviter.post(f"/organizations/{id}/invitations", json=invited)
+                assert sent.status_code == 201
+                invited["email"] = "other@example.com"
+            assert signed_in.on(old).delete("/user", json={}).status_code == 200
+            assert rows.count("memberships", "role = 'admin'") == 0
+            assert rows.all("SELECT email FROM organization_invitations") == [("other@example.com",)]
+            sent = "kind = 'organization_invitation' AND outcome = 'sent'"
+            wait_until(lambda: rows.count("outbox", sent) == 8, 30)
+            assert errors_of(after, least=20) == []
+        # Alone on a database with organisations, and started again, as `deploy/install --back` does.
+        carol, alice = move(carol, old), move(alice, old)
+        assert errors_of(before, least=20) == []
+    with deployment.service(**release_before) as back:
+        old = deployment.client(back)
+        alice, carol, erin = work_of(old, [alice, carol, erin])
+        assert "organizations" not in alice.claims.keys() | carol.claims.keys()
+        assert people[2].sign_in(client=old).get("/user").status_code == 200
+        assert errors_of(back, least=20) == []
+    with deployment.service(**settings, AUTH_ORGANIZATIONS="users") as again:
+        new = deployment.client(again)
+        assert move(alice, new).claims["organizations"] == {id: "owner"}
+        assert move(carol, new).claims["organizations"] == {id: "member"}
+        assert "organizations" not in move(erin, new).claims
+        assert errors_of(again, least=2) == []
+    assert rows.count("sessions", "ended_at IS NOT NULL") == 0
     assert rows.misplaced() == []
