@@ -515,9 +515,13 @@ def deleting_a_customers_provider(scenario):
     return lambda: scenario.administer("DELETE", path)
 
 
+def founds_acme(session):
+    return session.post("/organizations", json={"name": "Acme", "slug": "acme"})
+
+
 def acme_of(session):
     """Return the path of an organisation that a session's user owns."""
-    made = session.post("/organizations", json={"name": "Acme", "slug": "acme"})
+    made = founds_acme(session)
     assert made.status_code == 201, made.text
     return f"/organizations/{made.json['id']}"
 
@@ -542,7 +546,7 @@ def member_of_acme(scenario):
 )
 def founding_an_organisation(scenario):
     session = scenario.session()
-    return lambda: acme_of(session)
+    return lambda: founds_acme(session)
 
 
 @effect("put /organizations/{name}", "organization.updated", "organization_changed")

@@ -97,7 +97,7 @@ def stage(make_app, conversation, service_role, outbox, database, fakes) -> Call
     """Begin a story anew. Limits are counted but never reached."""
     limits = {f"AUTH_RATE_LIMIT_{name}": "100000 per minute" for name in LIMITS}
     settings = {"DATABASE_URL": conversation.url, "AUTH_RATE_LIMITS_ENABLED": "true"}
-    settings |= {"AUTH_API_KEYS": "true", "AUTH_SSO": "true"}
+    settings |= {"AUTH_API_KEYS": "true", "AUTH_SSO": "true", "AUTH_ORGANIZATIONS": "users"}
     app = make_app(**settings, **limits, **fakes.settings(), **ALLOW_LIST)
     fakes.google.person = {"sub": "alice-at-google", "email": "alice@example.com", "email_verified": True}
 
