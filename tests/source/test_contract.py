@@ -234,7 +234,8 @@ def test_schemas_have_no_names_that_code_generators_give():
 
 def test_components_of_two_kinds_share_a_name_only_if_they_are_one_type():
     """oapi-codegen makes one Go type of a parameter, a schema and a response, beside its own `Client`."""
-    schemas, others = CONTRACT["components"]["schemas"], {}
+    schemas: dict[str, Any] = CONTRACT["components"]["schemas"]
+    others: dict[str, Any] = {}
     for kind in ("parameters", "requestBodies", "responses"):
         others |= CONTRACT["components"][kind]
     assert "Client" not in schemas.keys() | others.keys()
