@@ -1,4 +1,4 @@
-"""docs/asvs.md: all rows, evidence that exists, and totals.
+"""tests/asvs.md: all rows, evidence that exists, and totals.
 
 That each named test and document exists is checked in test_structure.py. `pytest -s` prints the totals.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from auth.core import settings
 from tests.support.contract import OPENAPI
 
-PAGE = (OPENAPI.parent / "docs" / "asvs.md").read_text()
+PAGE = (OPENAPI.parent / "tests" / "asvs.md").read_text()
 # The chapter, the rest of the number, the level, whether it holds, and why.
 ROWS = [
     (chapter, rest, level, holds or "yes", reason)

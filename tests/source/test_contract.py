@@ -232,6 +232,22 @@ def test_schemas_have_no_names_that_code_generators_give():
     assert {name for name in names if name.casefold() in folded} == set()
 
 
+def test_components_of_two_kinds_share_a_name_only_if_they_are_one_type():
+    """oapi-codegen makes one Go type of a parameter, a schema and a response, beside its own `Client`."""
+    schemas: dict[str, Any] = CONTRACT["components"]["schemas"]
+    others: dict[str, Any] = {}
+    for kind in ("parameters", "requestBodies", "responses"):
+        others |= CONTRACT["components"][kind]
+    assert "Client" not in schemas.keys() | others.keys()
+    assert {
+        name: other
+        for name, other in others.items()
+        if name in schemas
+        for body in other.get("content", {"": {"schema": {}}}).values()
+        if body["schema"] != {"$ref": f"#/components/schemas/{name}"}
+    } == {}
+
+
 def test_choices_between_schemas_are_those_that_generated_clients_can_make():
     """They lose the members beside a choice, take the first that has its required members, and refuse two of
     `oneOf`.

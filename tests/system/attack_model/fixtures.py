@@ -1,6 +1,7 @@
 """The model of theft with a service to play on, for tests that load this module as a plugin."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import hypothesis
@@ -8,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis.stateful import run_state_machine_as_test
 
+from auth.web.context import EXTENSION
+from tests.support.admin_keys import make_admin_key
 from tests.support.customers import Customers, SsoService
 from tests.support.devices import make_television
 from tests.support.links import Outbox
@@ -16,6 +19,7 @@ from tests.system.attack_model.actors import Environment
 from tests.system.attack_model.customers import MaliciousCustomer
 from tests.system.attack_model.devices import SentCodes
 from tests.system.attack_model.invariants import INVARIANTS
+from tests.system.attack_model.members import Members
 from tests.system.attack_model.model import EXAMPLES, Theft
 from tests.system.attack_model.sign_ins import SignIns
 from tests.system.attack_model.sign_ups import QUOTA, SignUps
@@ -90,6 +94,15 @@ def play_customers(make_app, database, service_role) -> Iterator[Callable[[int],
         members = {"sso": SsoService(app, service_role), "rows": database}
         members |= {"acme": customers.acme, "evil": customers.globex}
         yield lambda seed: run(MaliciousCustomer, seed, **members)
+
+
+@pytest.fixture
+def play_members(make_app, database, service_role) -> Callable[[int], None]:
+    """Members of organisations, an administrator, and the holder of an operator's key."""
+    app = make_app(AUTH_ORGANIZATIONS="users", AUTH_LOG_LEVEL="error")
+    members = {"app": app, "rows": database, "service_role": service_role}
+    members["make_key"] = partial(make_admin_key, app.extensions[EXTENSION])
+    return lambda seed: run(Members, seed, steps=30, **members)
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ INVARIANTS: dict[str, Callable[["Takeover"], None]] = {
     "a recovery": partial(nothing_answers, after="a recovery"),
     "an undo": partial(nothing_answers, after="an undo"),
     "an operator's reset": partial(nothing_answers, after="an operator's reset"),
+    "a second step": partial(nothing_answers, after="a second step"),
     "the demanded level": nothing_below_the_demanded_level_gives_a_full_token,
     "the first factor": partial(nothing_answers, after="the first factor"),
 }

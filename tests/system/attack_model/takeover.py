@@ -30,7 +30,7 @@ BELONGINGS = ("application", "malicious application", "API key", "authenticator 
 LOOT = ("session", "password", "mailbox", "API key")
 OWNERS_ACTS = (
     *("sign in", "enrol_app", "enrol_key", "register_passkey", "make an API key", "change the email"),
-    *("allow Wiki", "allow Evil"),
+    *("allow Wiki", "allow Evil", "prove"),
 )
 DEFENCES = (
     *("log in", "change the password", "recover", "undo", "sign out the others", "remove a session"),
@@ -262,9 +262,12 @@ class Takeover(RuleBasedStateMachine):
             person.allow(session, self.environment.evil if is_evil else self.environment.wiki)
             holder = "thief" if is_evil else self._name(person)
             for client_id, code in person.client_codes:
-                new = Credential("code", holder, session.claims["aal"], code, client_id=client_id)
-                self.credentials.append(new)
+                level = session.claims["aal"]
+                self.credentials.append(Credential("code", holder, level, code, credential.id, client_id))
             person.client_codes = []
+        elif act == "prove":
+            if person.prove(session):
+                self._end_codes(credential.id)
         elif act == "change the email":
             new_email = THIEFS_EMAIL if person is self.thief else f"owner{len(self.credentials)}@example.com"
             person.change_address(session, "email", new_email)
@@ -312,6 +315,8 @@ class Takeover(RuleBasedStateMachine):
         for session in person.sessions:
             known = [each for each in self.living("session") if each.id == session.id]
             if known:
+                if session.claims["aal"] > known[0].level:
+                    self._end_codes(session.id)
                 known[0].keep(session)
             else:
                 self.credentials.append(Credential.of(session, self._name(person)))
@@ -355,6 +360,10 @@ class Takeover(RuleBasedStateMachine):
 
     def _end_application(self, client_id: str) -> None:
         self._end("its removal", lambda each: each.client_id == client_id)
+
+    def _end_codes(self, session_id: str) -> None:
+        """End the codes that a session gave before it was raised, or proved who uses it."""
+        self._end("a second step", lambda each: each.kind == "code" and each.id == session_id)
 
     def _end_by_first_factor(self, before: dict[tuple[str, str], Any]) -> None:
         factors = {"a totp", "a webauthn", "a passkey"}

@@ -28,3 +28,8 @@ def test_malicious_customer_opens_only_users_of_its_domains_that_it_made_or_was_
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_owner_is_told_of_a_thief_who_signs_in_from_elsewhere(play_sign_ins, seed):
     play_sign_ins(seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_members_and_keys_change_only_what_their_role_or_scope_allows(play_members, seed):
+    play_members(seed)
