@@ -5,6 +5,7 @@ import re
 import pytest
 
 from auth.core.settings import names
+from auth.web.application import FORM
 from tests.support.answers import NO_ID, challenge
 from tests.support.cases import cases
 from tests.support.openid import assert_refused, bearer, make_client, tokens_of
@@ -107,6 +108,17 @@ def assert_failed(response, error, status, error_code):
 @cases("path", CALLED)
 def test_body_that_is_too_large_is_an_invalid_request(ask, path):
     assert_failed(ask(path, x="x" * 70_000), "invalid_request", 413, "request_entity_too_large")
+
+
+@cases("path", OF_FORMS)
+@cases("form", [b"token=\xe9&grant_type=client_credentials", b"token=x" + b"&x=" * 100])
+def test_form_that_cannot_be_read_is_not_said_to_lack_a_parameter(client, database, path, form):
+    application = make_client(database)
+    answer = client.post(path, data=form, content_type=FORM, headers=application.basic)
+    if path == "/oauth/userinfo":
+        assert answer.status_code == 401
+    else:
+        assert_refused(answer, "invalid_request", 400, "the form must be in UTF-8, with at most 100 fields")
 
 
 @cases("path", LIMITED)
