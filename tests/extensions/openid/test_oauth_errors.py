@@ -1,6 +1,7 @@
 """Errors at the endpoints of applications, as the RFCs have them: the members, and the challenges of a 401."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_ended_session_is_an_invalid_token_and_a_wrong_password_is_none(client, 
 
 REGISTER = "/oauth/clients/register"
 # What libraries of OAuth call, with a body that each takes.
-CALLED = {
+CALLED: dict[str, dict[str, Any]] = {
     "/oauth/token": {"grant_type": "client_credentials"},
     "/oauth/device_authorization": {"scope": "openid"},
     "/oauth/revoke": {"token": "x"},
