@@ -217,7 +217,9 @@ class TestNamedFault:
     @pytest.fixture
     def session(self, whole_app, alice):
         """The cookie of a browser that is signed in."""
-        return Visitor(whole_app).with_session_of(alice).session_cookie.value
+        cookie = Visitor(whole_app).with_session_of(alice).session_cookie
+        assert cookie
+        return cookie.value
 
     @pytest.fixture
     def browsers(self, whole_app, session):
