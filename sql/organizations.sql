@@ -192,10 +192,11 @@ WITH event AS MATERIALIZED (
 ), written AS (
   INSERT INTO outbox (id, user_id, channel, kind, recipient, variables)
   SELECT gen_random_uuid(), :user_id, 'webhook', :event, w.id,
-         jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(:acted_at), 'data', jsonb_strip_nulls(
-           jsonb_build_object(
-             'organization', :organization, 'role', :role,
-             'user', CASE WHEN :user_id IS NOT NULL THEN jsonb_build_object('id', :user_id, 'email', :email) END)))
+         jsonb_build_object('event_id', event.id, 'timestamp', iso_8601(:acted_at), 'data',
+           jsonb_build_object('organization', :organization)
+           || CASE WHEN :user_id IS NULL THEN '{}'
+                   ELSE jsonb_build_object(
+                          'role', :role, 'user', jsonb_build_object('id', :user_id, 'email', :email)) END)
     FROM event
     JOIN webhooks AS w ON :event = ANY (w.events) AND w.disabled_at IS NULL
 )

@@ -71,6 +71,22 @@ def apply(
             progress(1)
 
 
+def _right_to_create(cursor: Cursor) -> str:
+    """Return the statement that lets this role create tables in the first schema of its search_path."""
+    cursor.execute("""
+        SELECT CASE WHEN oid IS NULL THEN format('CREATE SCHEMA %I; ', name) ELSE '' END
+               || format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', name, current_user)
+          FROM (SELECT replace(trim(entry, ' "'), '$user', current_user) AS name, number
+                  FROM string_to_table(current_setting('search_path'), ',')
+                       WITH ORDINALITY AS entries (entry, number)) AS places
+          LEFT JOIN pg_namespace ON nspname = name
+         ORDER BY oid IS NULL, number
+         LIMIT 1
+    """)
+    (statement,) = cursor.fetchone() or ("",)
+    return statement
+
+
 def pending(url: str, requests_url: str | None = None) -> list[str]:
     """Return the names of the steps that `apply` would take. Raises `psycopg2.Error`, as it does."""
     with closing(connect_patiently(url)) as connection, connection, connection.cursor() as cursor:
@@ -127,9 +143,9 @@ def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str
     try:
         _run(cursor, steps[0], requests_url)
     except (InsufficientPrivilege, InvalidSchemaName) as error:
-        grant = f"GRANT USAGE, CREATE ON SCHEMA public TO {cursor.connection.info.user}"
+        cursor.connection.rollback()
         owner = "" if steps[0] == SCHEMA.name else _OWNER
-        let = f"{'let' if owner else 'Let'} the owner of the database run: {grant}"
+        let = f"{'let' if owner else 'Let'} the owner of the database run: {_right_to_create(cursor)}"
         problem = f"{error.diag.message_primary}. {owner}{let}"
         raise psycopg2.ProgrammingError(f"{steps[0]}: {problem}") from error
     except psycopg2.Error as error:

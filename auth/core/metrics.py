@@ -8,18 +8,48 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import structlog
 from prometheus_client import Counter, Metric, values
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.values import MultiProcessValue
+from prometheus_client.values import MultiProcessValue, MutexValue
 
 from auth.core.log_writer import writer
 from auth.core.settings.state import METRICS_DIRECTORY, METRICS_SLOT
 
+log = structlog.get_logger()
 
-def join() -> None:
-    """Count in the files of this process's slot. Metrics created before this call are not in files."""
+# Bytes of each kind of file: enough for all labels.
+_SIZES = {"counter": 2 << 20, "histogram": 4 << 20, "gauge_livesum": 1 << 16, "gauge_livemax": 1 << 16}
+
+
+def join(*kinds: str) -> None:
+    """Count in the files of this process's slot. Metrics created before this call are not in files.
+
+    `kinds` are those of `_SIZES` that the process counts.
+    """
     slot = os.environ.get(METRICS_SLOT, "delivery")  # `latchkey deliver` has no master
+    files = [(Path(os.environ[METRICS_DIRECTORY]) / f"{kind}_{slot}.db", _SIZES[kind]) for kind in kinds]
+    try:
+        for path, size in files:
+            _allocate(path, size)
+    except OSError as error:
+        log.warning("metrics_not_counted", reason=error.strerror)
+        values.ValueClass = MutexValue
+        return
     values.ValueClass = MultiProcessValue(lambda: slot)
+
+
+def _allocate(path: Path, size: int) -> None:
+    """Fill a file with zeros. The library would leave it sparse: a full disk would then kill the process
+    that counts under a new label, with SIGBUS.
+    """
+    if path.exists():
+        return
+    try:
+        path.write_bytes(bytes(size))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 class Total:

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
     """Serve the metrics of all processes, and return the function that counts deliveries."""
-    metrics.join()
+    metrics.join("counter")
     attempts = Counter(
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )

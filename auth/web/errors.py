@@ -11,6 +11,16 @@ from auth.web.application import JsonResponse
 T = TypeVar("T")
 # Of challenges in WWW-Authenticate (RFC 9110, section 11.5).
 REALM = 'realm="latchkey"'
+# Errors of RFC 6749 and RFC 6750 by error_code or HTTP status; of other ones, the request is invalid.
+_OAUTH_ERRORS: dict[str | int, str] = {
+    "hook_refused": "access_denied",
+    "insufficient_scope": "insufficient_scope",
+    401: "invalid_token",
+    403: "access_denied",
+    429: "temporarily_unavailable",
+    500: "server_error",
+    503: "temporarily_unavailable",
+}
 _WRONG_CODES = "Too many wrong codes; sign in with an emailed link, try another way or network, or wait"
 # HTTP status and message by error_code. A prefix marks a context with another status or message:
 # `refresh.user_banned` has error_code `user_banned`.
@@ -251,6 +261,12 @@ def found(row: T | None, key: str) -> T:
     return row
 
 
+def oauth_members(error: ApiError) -> dict[str, str]:
+    """Return what OAuth clients read of an error (RFC 6749, sections 4.1.2.1 and 5.2)."""
+    name = _OAUTH_ERRORS.get(error.error_code) or _OAUTH_ERRORS.get(error.status, "invalid_request")
+    return {"error": name, "error_description": error.details or error.msg}
+
+
 def envelope(error: ApiError) -> Response:
     g.refused_because = error.error_code
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
@@ -265,7 +281,7 @@ def envelope(error: ApiError) -> Response:
 
 def bearer_challenge(error: ApiError) -> str:
     """Return how to authenticate (RFC 6750, section 3), with an `error` only about a token that was sent."""
-    if error.error_code in ("no_authorization", "invalid_credentials"):
+    if error.error_code in ("no_authorization", "invalid_credentials", "hook_refused"):
         return f"Bearer {REALM}"
     name = "insufficient_scope" if error.status == 403 else "invalid_token"
     return f'Bearer {REALM}, error="{name}"'

@@ -15,7 +15,7 @@ from werkzeug.datastructures import MultiDict
 from auth.core import json_bodies
 from auth.core.logs import ThrottledLog
 from auth.web import current_g, current_request, dialect, fields, g
-from auth.web.application import FORM
+from auth.web.application import FORM, MAX_FIELDS
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.fields import Requirement, is_uuid
@@ -99,7 +99,8 @@ def read_body(shape: Shape) -> dict[str, Any]:
 
 
 def read_form(shape: Shape) -> dict[str, Any]:
-    whole_body()
+    if whole_body() and not request.form:
+        raise ApiError("bad_json", f"the form must be in UTF-8, with at most {MAX_FIELDS} fields")
     return check(shape, request.form, in_dialect=g.in_dialect)
 
 

@@ -1,12 +1,13 @@
 """The events and audit log rows of each request: exactly these, and none when it is refused or rolled back."""
 
 import pytest
+from openapi_schema_validator import OAS30ReadValidator
 
 from tests.support import links, openid, passkeys
 from tests.support.answers import A_TIMESTAMP, A_UUID
 from tests.support.api_keys import make_key, use
 from tests.support.authenticator import Authenticator
-from tests.support.contract import routes
+from tests.support.contract import description, resolved, routes
 from tests.support.effects import EFFECTS, Scenario, effect
 from tests.support.factors import challenge, enrol, set_up
 from tests.support.users import PASSWORD, register
@@ -628,6 +629,38 @@ def test_event_is_written_once_per_webhook_with_one_id(scenario, database):
     for row in rows:
         assert (row.kind, row.user_id, row.variables) == ("auth.login", alice.id, event)
         assert row.variables["event_id"] == rows[0].variables["event_id"]
+
+
+def test_events_of_organizations_say_the_organization_and_of_memberships_the_role_and_the_user(
+    scenario, database, service_role
+):
+    session = scenario.session()
+    scenario.forget()
+    path = acme_of(session)
+    acme = {"id": path.rpartition("/")[2], "slug": "acme"}
+    by_phone = "INSERT INTO users (phone, made_by) VALUES (%(phone)s, 'import') RETURNING id::text"
+    phone = database.value(by_phone, phone=links.PHONE)
+    added = scenario.client.put(f"{path}/members/{phone}", json={"role": "billing"}, headers=service_role)
+    assert added.status_code in (200, 201), added.text
+    session.delete(path, json={})
+    rows = database.all(
+        "SELECT kind, variables->'data' AS data FROM outbox"
+        " WHERE channel = 'webhook' AND kind ~ '^(organization|membership)' ORDER BY created_at"
+    )
+    alice = {"id": scenario.alice.id, "email": ALICE}
+    expected = [
+        ("membership.created", {"organization": acme, "role": "owner", "user": alice}),
+        (
+            "membership.created",
+            {"organization": acme, "role": "billing", "user": {"id": phone, "email": None}},
+        ),
+        ("organization.created", {"organization": acme}),
+        ("organization.deleted", {"organization": acme}),
+    ]
+    assert sorted(((row.kind, row.data) for row in rows), key=str) == sorted(expected, key=str)
+    contract = OAS30ReadValidator(resolved(description()["components"]["schemas"]["WebhookEvent"]))
+    for kind, data in expected:
+        contract.validate({"event": kind, "timestamp": "2026-01-31T12:00:00.000000Z", "data": data})
 
 
 def test_rollback_leaves_neither_an_event_nor_an_act(scenario, database):

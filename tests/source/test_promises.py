@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from auth.core import promises
+from auth.core.net.webhook_urls import EVENTS
 from auth.core.promises import DAY, HOUR, MINUTE
 from auth.rules import counts
 from auth.rules.policy import FRESH_AGE
@@ -121,3 +122,8 @@ def test_number_of_a_document_is_that_of_the_code(document: str, words: str, num
     found = re.findall(words, text)
     assert {WORDS.get(each.lower(), each) for each in found} <= {int(number), str(int(number))}
     assert (bool(found), number) == (True, int(number))
+
+
+def test_guide_of_webhooks_explains_each_event():
+    text = (DOCS / "webhooks.md").read_text().partition("\n## Events\n")[2].partition("```")[0]
+    assert re.findall(r"`([a-z]+\.[a-z]+)`", text) == list(EVENTS)

@@ -209,3 +209,46 @@ class TestGrants:
             " its URL in AUTH_DATABASE_OWNER_URL. Else let the owner of the database run: GRANT USAGE, CREATE ON SCHEMA"
             " public TO own_requests"
         )
+
+
+CREATE_IN = "GRANT USAGE, CREATE ON SCHEMA {} TO own_requests"
+
+
+@pytest.mark.parametrize(
+    ("made", "path", "problem", "remedy"),
+    [
+        ("elsewhere", "elsewhere", "no schema has been selected to create in", CREATE_IN.format("elsewhere")),
+        (
+            "elsewhere",
+            "none, elsewhere, public",
+            "permission denied for schema public",
+            CREATE_IN.format("elsewhere"),
+        ),
+        ('"Of us"', '"Of us"', "no schema has been selected to create in", CREATE_IN.format('"Of us"')),
+        (
+            "other",
+            "elsewhere",
+            "no schema has been selected to create in",
+            "CREATE SCHEMA elsewhere; " + CREATE_IN.format("elsewhere"),
+        ),
+        (
+            "own_requests",
+            '"$user", public',
+            "permission denied for schema public",
+            CREATE_IN.format("own_requests"),
+        ),
+        ("other", '"$user", public', "permission denied for schema public", CREATE_IN.format("public")),
+    ],
+)
+def test_role_that_may_not_create_tables_is_given_the_statement_for_its_schema(
+    owned, make_role, all_rows, made, path, problem, remedy
+):
+    owner = owned()
+    requests = as_role(owner, make_role("own_requests"))
+    run(owner, f"CREATE SCHEMA {made}; SELECT 1")
+    all_rows.run(f"ALTER ROLE own_requests SET search_path = {path}")
+    with pytest.raises(psycopg2.ProgrammingError) as raised:
+        schema.apply(requests)
+    assert str(raised.value) == f"schema.sql: {problem}. Let the owner of the database run: {remedy}"
+    run(owner, f"{remedy}; SELECT 1")
+    assert schema.apply(requests) == NEW

@@ -86,7 +86,7 @@ class Deadline:
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers, `timeout` seconds for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
-        for family, kind, protocol, _, address in self._resolve(host, port):
+        for family, kind, protocol, _, address in self.resolve(host, port):
             left = self._ends_at - time.monotonic()
             if left <= 0:
                 break
@@ -107,7 +107,8 @@ class Deadline:
             return connection
         raise failure
 
-    def _resolve(self, host: str, port: int) -> list[Any]:
+    def resolve(self, host: str, port: int) -> list[Any]:
+        """Return the addresses of a host, as `socket.getaddrinfo` does. Raises `OSError`."""
         # The resolver's timeouts are longer, and it cannot be interrupted. A lookup counts until it ends.
         found: Future[list[Any]] = Future()
 

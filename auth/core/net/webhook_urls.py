@@ -3,11 +3,11 @@
 import base64
 import os
 import re
-import socket
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from auth.core.net.networks import is_loopback, reach
+from auth.core.net.sockets import CUSTOMERS, Deadline
 
 EVENTS = (
     "user.created", "user.updated", "user.deleted", "auth.login", "auth.logout",
@@ -16,6 +16,7 @@ EVENTS = (
 )  # fmt: skip
 VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
 _SECRET_BYTES = 32
+_LOOKUP_SECONDS = 5.0
 # Printable ASCII without the backslash, which URL parsers disagree about.
 _URL = re.compile(r"[!-\[\]-~]+")
 
@@ -36,9 +37,12 @@ def check_url(url: str, private_networks: bool) -> None:
     if "@" in parts.netloc or "%" in parts.netloc or parts.fragment:
         raise InvalidWebhookUrl("must not have a user, zone or fragment")
     try:
-        found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
+        with Deadline(_LOOKUP_SECONDS, lookups=CUSTOMERS) as deadline:
+            found = deadline.resolve(host, port or (443 if parts.scheme == "https" else 80))
     except (OSError, UnicodeError):
-        raise InvalidWebhookUrl("must have a host that can be resolved") from None
+        found = []
+    if not found:
+        raise InvalidWebhookUrl("must have a host that can be resolved")
     reaches = {reach(str(address[0])) for *_, address in found}
     if "forbidden" in reaches:
         raise InvalidWebhookUrl("must not be in a private network")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OpenId(Extension):
-    api = ("api.grants", "api.clients", "api.authorization", "api.openid")
+    api = ("api.grants", "api.clients", "api.authorization", "api.openid", "api.registration")
     pages = ("pages.consent", "pages.logout", "devices.entry")
     sections = ("pages.console",)
     navigation = ((30, "console/applications", "Applications"),)

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 from flask import Blueprint, Response, json
 
 from auth.web import g
 from auth.web.application import JsonResponse
 from auth.web.error_handlers import as_api_error
-from auth.web.errors import bearer_challenge, envelope
-
-_BY_STATUS = {400: "invalid_request", 401: "invalid_token", 403: "insufficient_scope", 415: "invalid_request"}
+from auth.web.errors import bearer_challenge, oauth_members
 
 
 @dataclass(eq=False)
@@ -37,21 +36,27 @@ def invalid_client(description: str, headers: Mapping[str, str] | None = None) -
 
 
 def register(blueprint: Blueprint) -> None:
-    """Use this format for errors of a blueprint with the statuses 400, 401, 403 and 415."""
+    """Use this format for errors of a blueprint."""
     blueprint.register_error_handler(OAuthError, answer)
     blueprint.register_error_handler(Exception, _answer_other)
 
 
 def _answer_other(error: Exception) -> Response:
     known = as_api_error(error)
-    if known.status not in _BY_STATUS:
-        return envelope(known)
-    name, headers = _BY_STATUS[known.status], dict(known.headers)
-    if known.status in (401, 403):
+    said: dict[str, Any] = {**oauth_members(known), **known.members}
+    headers = dict(known.headers)
+    if known.status == 401 or said["error"] == "insufficient_scope":
         headers["WWW-Authenticate"] = bearer_challenge(known)
     members = {"code": known.status, "msg": known.msg, "error_code": known.error_code}
     return answer(
-        OAuthError(name, known.details or known.msg, known.status, headers=headers, members=members)
+        OAuthError(
+            said["error"],
+            said["error_description"],
+            known.status,
+            headers=headers,
+            members=members,
+            reason=known.error_code,
+        )
     )
 
 

@@ -1,3 +1,4 @@
+import psycopg2
 from flask import Blueprint, Response, jsonify
 
 from auth.core.json_bodies import JsonObject
@@ -7,7 +8,8 @@ from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.flows import organizations
 from auth.web import Level, accepts_forms, callers, fields, guard, schemas, takes_tokens
 from auth.web.context import latchkey
-from auth.web.errors import ApiError, envelope
+from auth.web.error_handlers import as_api_error
+from auth.web.errors import ApiError, envelope, oauth_members
 from auth.web.input import read_body
 from sql import queries
 
@@ -35,11 +37,13 @@ def introspect() -> Response:
 
 
 @blueprint.errorhandler(ApiError)
-def answer_error(error: ApiError) -> Response:
-    """Add what clients read to the envelope (RFC 7662, section 2.3)."""
-    if error.status in (400, 415):
-        error.members = {"error": "invalid_request", "error_description": error.details or error.msg}
-    return envelope(error)
+@blueprint.errorhandler(psycopg2.Error)
+def answer_error(error: Exception) -> Response:
+    """Add what clients read to the envelope (RFC 7662, section 2.3). The challenge of a 401 says the same."""
+    known = as_api_error(error)
+    if known.status not in (401, 403):
+        known.members = oauth_members(known)
+    return envelope(known)
 
 
 def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject | None:

@@ -22,22 +22,24 @@ _REFUSALS = {
     ParseException: "http.validation_failed",
     BaseException: "unexpected_failure",
 }
+# Texts for browsers: their other headers are short.
+_TEXTS = {LimitRequestLine: "url_too_long", LimitRequestHeaders: "cookies_too_large"}
 
 
 def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     """Log a request that gunicorn refuses, and return a raw response that ends the connection.
 
-    A browser, recognized by the rest of its `head`, gets a page for a URL that is too long.
+    A browser, recognized by the `head`, gets a page about a URL that is too long, or about its cookies.
     """
     key = next(_REFUSALS[kind] for kind in _REFUSALS if isinstance(exception, kind))
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
-    is_page = isinstance(exception, LimitRequestLine) and _HTML.search(head)
+    text = _TEXTS.get(type(exception)) if _HTML.search(head) else None
     said = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
-    body = (_page(head) if is_page else json.dumps(said)).encode()
+    body = (_page(text, head) if text else json.dumps(said)).encode()
     headers = dict((*SECURITY, NO_PAGE)) | {
         "Connection": "close",
-        "Content-Type": "text/html; charset=utf-8" if is_page else "application/json",
+        "Content-Type": "text/html; charset=utf-8" if text else "application/json",
         "Content-Length": str(len(body)),
         "Cache-Control": "no-store",
         "X-Request-Id": request_id,
@@ -50,12 +52,12 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def _page(head: bytes) -> str:
-    """Return a page for a browser whose URL is too long, in its language."""
+def _page(name: str, head: bytes) -> str:
+    """Return a page with a text about errors, in the language of a browser."""
     accepted, languages_known = _LANGUAGES.search(head), built_in("pages")
     language = languages.choose(languages_known, None, accepted[1].decode("latin-1") if accepted else "")
     texts = languages_known[language]
-    heading, text = texts["error.heading"], texts["errors.url_too_long"]
+    heading, text = texts["error.heading"], texts[f"errors.{name}"]
     return (
         f'<!doctype html><html lang="{language}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import gevent.socket
 from gevent.monkey import get_original
-from gunicorn.http.errors import LimitRequestLine, ParseException
+from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.util import close_graceful
 from gunicorn.workers.ggevent import GeventWorker
 
@@ -23,14 +23,15 @@ class ClientSocket(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
     accepted_at, begun_at, is_reading, is_silent = 0.0, 0.0, False, True
-    received = b""  # last
+    first, received = b"", b""  # of a request, and last
     head: bytes | None = None  # of a response, held back to be sent in one segment with its body
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
         self.received = data = super().recv(*args)
         self.is_reading = self.is_silent = False
-        self.begun_at = self.begun_at or time.monotonic()
+        if not self.begun_at:
+            self.begun_at, self.first = time.monotonic(), data
         return data
 
     def sendall(self, data: Any, flags: int = 0) -> None:
@@ -129,9 +130,10 @@ class Worker(GeventWorker):
         close_graceful(client)
 
     def end_of_head(self, client: Any, exc: BaseException) -> bytes:
-        """Return the data after a request line that is too long: the headers identify the client, if
-        received."""
-        received: bytes = getattr(client, "received", b"")
+        """Return data with the headers that identify the client, if received: those after a request line that
+        is too long, or the first ones."""
+        name = "first" if isinstance(exc, LimitRequestHeaders) else "received"
+        received: bytes = getattr(client, name, b"")
         if isinstance(exc, LimitRequestLine) and b"\r\n\r\n" not in received:
             with gevent.Timeout(SILENCE, False):
                 received += client.recv(DRAINED)

@@ -23,7 +23,7 @@ class RequestMetrics:
     def __init__(self, latchkey: Latchkey) -> None:
         # Greenlets do not switch while they count; gevent's lock would double the time that counting takes.
         values.Lock = get_original("threading", "Lock")
-        metrics.join()
+        metrics.join("counter", "histogram", "gauge_livesum", "gauge_livemax")
         self._requests = Counter("latchkey_requests", "Requests answered.", ["method", "route", "status"])
         self._durations = Histogram(
             "latchkey_request_seconds",

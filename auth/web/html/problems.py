@@ -46,6 +46,11 @@ _FIELDS = {
 }
 # The texts of errors in a context, by their keys.
 _BY_KEY = {
+    "bad_json": "form_invalid",
+    "unsupported_media_type": "form_invalid",
+    "form.unsupported_media_type": "form_invalid",
+    "request_entity_too_large": "too_large",
+    "hook_failed": "service_unavailable",
     "country.validation_failed": "country_invalid",
     "factor.over_request_rate_limit": "factor_rate_limit",
     "mfa_recovery_codes_locked": "factor_rate_limit",
@@ -195,6 +200,8 @@ def _name(exception: Exception, error: ApiError, field: str | None, limit_text: 
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
         name = f"{field}_invalid"
+        if not has_text("errors", name):
+            name = "link_invalid" if request.method in _OPENING else "form_invalid"
     if name == "over_request_rate_limit":
         name = limit_text
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):

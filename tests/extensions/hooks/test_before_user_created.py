@@ -297,7 +297,7 @@ def test_sign_up_page_shows_the_message_of_the_hook(make_hooked, target, databas
     assert page.status == 403
     assert "&lt;b&gt;Members&lt;/b&gt; only" in page.text
     target.answer, target.status = None, 500
-    assert "Something went wrong. Please try again." in visitor.submit(email=NEW, password=PASSWORD).text
+    assert "available right now. Try again shortly." in visitor.submit(email=NEW, password=PASSWORD).text
     assert database.count("users") == 0
 
 

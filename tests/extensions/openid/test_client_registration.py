@@ -191,7 +191,8 @@ def test_administrator_cannot_make_a_dynamic_client_trusted(register, make_app, 
 
 def test_registration_is_off_by_default(client, database):
     response = client.post(PATH, json={"redirect_uris": [APP]})
-    assert_error(response, 403, "oauth_dynamic_client_registration_disabled")
+    said = {"error": "access_denied", "error_description": A_SENTENCE}
+    assert_error(response, 403, "oauth_dynamic_client_registration_disabled", **said)
     assert database.count("oauth_clients") == 0
 
 

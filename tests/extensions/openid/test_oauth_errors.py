@@ -1,10 +1,15 @@
 """Errors at the endpoints of applications, as the RFCs have them: the members, and the challenges of a 401."""
 
+import re
+from typing import Any
+
 import pytest
 
+from auth.core.settings import names
+from auth.web.application import FORM
 from tests.support.answers import NO_ID, challenge
 from tests.support.cases import cases
-from tests.support.openid import assert_refused, make_client
+from tests.support.openid import assert_refused, bearer, make_client, tokens_of
 
 FORM_NEEDED = "Content-Type: must be application/x-www-form-urlencoded or application/json"
 OF_FORMS = ("/oauth/token", "/oauth/device_authorization", "/oauth/revoke", "/oauth/userinfo", "/introspect")
@@ -61,3 +66,93 @@ def test_ended_session_is_an_invalid_token_and_a_wrong_password_is_none(client, 
     assert ended.headers["WWW-Authenticate"] == 'Bearer realm="latchkey", error="invalid_token"'
     wrong = client.post("/token?grant_type=password", json={"email": alice.email, "password": "Wrong-1234"})
     assert (wrong.status_code, wrong.headers["WWW-Authenticate"]) == (401, 'Bearer realm="latchkey"')
+
+
+REGISTER = "/oauth/clients/register"
+# What libraries of OAuth call, with a body that each takes.
+CALLED: dict[str, dict[str, Any]] = {
+    "/oauth/token": {"grant_type": "client_credentials"},
+    "/oauth/device_authorization": {"scope": "openid"},
+    "/oauth/revoke": {"token": "x"},
+    "/oauth/userinfo": {},
+    "/introspect": {"token": "x"},
+    REGISTER: {"redirect_uris": ["https://app.example.com/callback"]},
+}
+LIMITED = [path for path in CALLED if path not in ("/oauth/userinfo", "/introspect")]
+# RFC 6749, section 5.2.
+_DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
+
+
+@pytest.fixture
+def ask(client, alice, database):
+    """Send a request of an application, perhaps to another service on this database."""
+    application = make_client(database)
+    token = tokens_of(client, database, application, alice)["access_token"]
+
+    def ask(path, http=client, **changes):
+        headers = (
+            bearer(token) if path == "/oauth/userinfo" else {} if path == REGISTER else application.basic
+        )
+        body = CALLED[path] | changes
+        return http.post(path, headers=headers, **({"json": body} if path == REGISTER else {"data": body}))
+
+    return ask
+
+
+def assert_failed(response, error, status, error_code):
+    assert_refused(response, error, status)
+    assert _DESCRIPTION.fullmatch(response.json["error_description"])
+    assert (response.json["code"], response.json["error_code"]) == (status, error_code)
+    assert ("Retry-After" in response.headers) == (status in (429, 503))
+
+
+@cases("path", CALLED)
+def test_body_that_is_too_large_is_an_invalid_request(ask, path):
+    assert_failed(ask(path, x="x" * 70_000), "invalid_request", 413, "request_entity_too_large")
+
+
+@cases("path", OF_FORMS)
+@cases("form", [b"token=\xe9&grant_type=client_credentials", b"token=x" + b"&x=" * 100])
+def test_form_that_cannot_be_read_is_not_said_to_lack_a_parameter(client, database, path, form):
+    application = make_client(database)
+    answer = client.post(path, data=form, content_type=FORM, headers=application.basic)
+    if path == "/oauth/userinfo":
+        assert answer.status_code == 401
+    else:
+        assert_refused(answer, "invalid_request", 400, "the form must be in UTF-8, with at most 100 fields")
+
+
+@cases("path", LIMITED)
+def test_client_beyond_a_limit_learns_when_to_come_back(make_app, ask, path):
+    limits = {name: "1 per hour" for name in names() if name.startswith("AUTH_RATE_LIMIT_")}
+    del limits["AUTH_RATE_LIMIT_STORAGE"]
+    limited = make_app(**limits, AUTH_RATE_LIMITS_ENABLED="true").test_client()
+    ask(path, limited)
+    assert_failed(ask(path, limited), "temporarily_unavailable", 429, "over_request_rate_limit")
+
+
+@cases("path", CALLED)
+def test_client_learns_that_the_database_does_not_answer(make_app, ask, path):
+    nowhere = {"DATABASE_URL": "postgresql://127.0.0.1:1/none", "AUTH_OAUTH_DYNAMIC_REGISTRATION": "true"}
+    answer = ask(path, make_app(fresh=True, **nowhere).test_client())
+    assert_failed(answer, "temporarily_unavailable", 503, "service_unavailable")
+
+
+@cases("path", CALLED)
+def test_failure_of_ours_is_none_of_the_clients_request(make_app, ask, database, path):
+    registering = make_app(AUTH_OAUTH_DYNAMIC_REGISTRATION="true").test_client()
+    database.run("ALTER TABLE oauth_clients RENAME TO elsewhere")
+    try:
+        answer = ask(path, registering)
+    finally:
+        database.run("ALTER TABLE elsewhere RENAME TO oauth_clients")
+    assert_failed(answer, "server_error", 500, "unexpected_failure")
+
+
+def test_refused_registration_and_request_of_a_foreign_page_are_access_denied(client, ask):
+    refused = ask(REGISTER)
+    assert_failed(refused, "access_denied", 403, "oauth_dynamic_client_registration_disabled")
+    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Origin": "https://evil.example"}
+    answer = client.post("/oauth/device_authorization", data={}, headers=foreign)
+    assert_failed(answer, "access_denied", 403, "origin_not_allowed")
+    assert "WWW-Authenticate" not in answer.headers

@@ -7,7 +7,7 @@ import jwt
 import pytest
 from authlib.oidc.core.util import create_half_hash
 
-from tests.support.answers import A_REFRESH_TOKEN, A_UUID, AN_ACCESS_TOKEN, assert_error, assert_ok
+from tests.support.answers import A_REFRESH_TOKEN, A_UUID, AN_ACCESS_TOKEN, assert_ok
 from tests.support.cases import cases
 from tests.support.checked_rows import statements_run
 from tests.support.links import VERIFIER
@@ -326,7 +326,7 @@ class TestRequest:
         assert app_client.redeem(client, code, code_verifier=OTHER_VERIFIER).status_code == 400
         tokens = app_client.redeem(client, code)
         assert (tokens.status_code, tokens.headers["X-RateLimit-Remaining"]) == (200, "0")
-        assert_error(app_client.redeem(client, code), 429, "over_request_rate_limit")
+        assert_refused(app_client.redeem(client, code), "temporarily_unavailable", 429)
         # A refresh counts by its session.
         refreshed = app_client.refresh(client, tokens.json["refresh_token"])
         assert (refreshed.status_code, refreshed.headers["X-RateLimit-Limit"]) == (200, "60")

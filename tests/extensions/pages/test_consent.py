@@ -290,7 +290,7 @@ class TestAttacks:
         assert f'<img src="{logo}"' in page.text
         assert page.headers["X-Frame-Options"] == "DENY"
         assert page.headers["Content-Security-Policy"] == (
-            "default-src 'none'; style-src 'self'; img-src 'self' https://cdn.example.com; "
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' https://cdn.example.com; "
             f"form-action 'self'{target}; frame-ancestors 'none'; base-uri 'none'"
         )
 

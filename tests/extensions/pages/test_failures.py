@@ -7,6 +7,8 @@ import pytest
 
 from auth.core.text.catalogues import built_in
 from auth.rules.ends import SIZES
+from auth.web.html.forms import token_of
+from tests.support.answers import NO_ID
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.forwarder import Forwarder
@@ -199,3 +201,85 @@ def test_unknown_address_leads_to_where_its_visitor_can_go(app, carol, is_known,
     assert found
     assert urljoin(page.url, found[1]) == SITE + target
     assert visitor.visit(target).status == 200
+
+
+class TestNamedFault:
+    """A page names the fault that happened. It only asks for the request's ID after a failure of ours."""
+
+    UNKNOWN_FAULT = "tell us this ID"
+    WRONG_QUERIES = (
+        "",
+        "provider=google&provider=x&token=1&token=2&type=signup&next=1&next=2&redirect_to=1&redirect_to=2",
+        "provider=%00&token=%00&type=%00&next=%00&redirect_to=%00&code_challenge=%00&kind=%00&id=%00",
+        "provider=google&token=z&type=z&next=z&redirect_to=javascript:1&code_challenge=z&kind=z&id=z&page=0&done=z",
+    )
+
+    @pytest.fixture
+    def session(self, whole_app, alice):
+        """The cookie of a browser that is signed in."""
+        cookie = Visitor(whole_app).with_session_of(alice).session_cookie
+        assert cookie
+        return cookie.value
+
+    @pytest.fixture
+    def browsers(self, whole_app, session):
+        """Send a request of two browsers to each route, and return the pages with their paths."""
+        client = whole_app.test_client(use_cookies=False)
+        rules = [
+            rule for rule in whole_app.url_map.iter_rules() if not rule.rule.startswith(("/docs", "/static"))
+        ]
+
+        def ask(method, **options):
+            for rule in rules:
+                for cookies in ("", f"latchkey={session}; __Host-latchkey={session}"):
+                    path = re.sub("<[^>]+>", NO_ID, rule.rule)
+                    headers = {"Accept": "text/html", "Sec-Fetch-Site": "same-origin", "Cookie": cookies}
+                    if method in rule.methods:
+                        answer = client.open(path, method=method, headers=headers, **options)
+                        if answer.mimetype == "text/html":
+                            yield path, answer
+
+        return ask
+
+    @cases(
+        ("status", "said", "options"),
+        [
+            (413, "What you entered is too long.", {"data": {"name": "x" * 70_000}}),
+            (
+                415,
+                "didn’t send this form as it should",
+                {"data": {"name": "x"}, "content_type": "multipart/form-data"},
+            ),
+            (415, "didn’t send this form as it should", {"data": "name=x", "content_type": "text/plain"}),
+        ],
+    )
+    def test_form_that_cannot_be_read_is_named(self, browsers, status, said, options):
+        answers = [*browsers("POST", **options)]
+        assert len(answers) > 100
+        assert {answer.status_code for _, answer in answers} == {status}
+        wrong = [
+            path for path, answer in answers if said not in answer.text and not path.startswith("/console")
+        ]
+        assert wrong == []
+        assert [path for path, answer in answers if self.UNKNOWN_FAULT in answer.text] == []
+
+    @cases("query", WRONG_QUERIES)
+    def test_link_that_is_wrong_is_named(self, browsers, query):
+        answers = [*browsers("GET", query_string=query)]
+        assert {200, 400} <= {answer.status_code for _, answer in answers}
+        assert [path for path, answer in answers if self.UNKNOWN_FAULT in answer.text] == []
+        named = [answer for path, answer in answers if path == "/authorize"]
+        assert all(
+            "Something in this link isn’t right." in answer.text or "provider" in answer.text
+            for answer in named
+        )
+
+    def test_malformed_values_of_forms_are_named(self, browsers, session):
+        names = (
+            "email password code name kind id provider phone next user_code challenge_id credential action slug role"
+            " scopes"
+        )
+        form = dict.fromkeys(names.split(), "z" * 300) | {"form_token": token_of(session)}
+        answers = [*browsers("POST", data=form)]
+        assert {400} <= {answer.status_code for _, answer in answers}
+        assert [path for path, answer in answers if self.UNKNOWN_FAULT in answer.text] == []

@@ -124,8 +124,10 @@ class TestRefusals:
 
     def test_oversized_form_is_refused(self, send_form):
         message = "The body is larger than 32 KiB"
-        assert_error(send_form(b"token=" + b"x" * 32 * 1024), 413, "request_entity_too_large", message)
-        assert_error(send_form(b"token=x" + b"&x=" * 100), *INVALID, **OAUTH)
+        members = {"error": "invalid_request", "error_description": message}
+        refused = send_form(b"token=" + b"x" * 32 * 1024)
+        assert_error(refused, 413, "request_entity_too_large", message, **members)
+        assert_error(send_form(b"token=x" + b"&x=" * 100), 400, "bad_json", **OAUTH)
 
 
 class TestClients:

@@ -103,6 +103,18 @@ class TestHead:
         (reply,) = exchange(port, get(b"Accept: application/json", line=line))
         assert_envelope(reply, 414, "request_entity_too_large")
 
+    @cases("length", [33_000, 60_000, 120_000])
+    def test_browser_with_too_many_cookies_gets_a_page(self, port, length):
+        accepts, cookies = b"Accept: text/html,*/*;q=0.8", b"Cookie: x=" + SECRET * (length // len(SECRET))
+        (reply,) = exchange(
+            port, get(accepts, b"Accept-Language: de", cookies, line=b"GET /sign-in HTTP/1.1")
+        )
+        assert (reply.status, reply.headers["Content-Type"]) == (431, "text/html; charset=utf-8")
+        assert "mehr Cookies gesendet" in reply.body.decode()
+        assert SECRET not in reply.body
+        (reply,) = exchange(port, get(b"Accept: */*", cookies))
+        assert_envelope(reply, 431, "request_entity_too_large")
+
     @cases(
         ("sent", "status"),
         [

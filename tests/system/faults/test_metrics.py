@@ -2,9 +2,13 @@
 
 import os
 import signal
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client.mmap_dict import mmap_key
 
 from tests.support.metered import Metered
 from tests.support.processes import is_running, wait_until
@@ -65,3 +69,52 @@ def test_totals_survive_a_kill_and_a_reload_without_new_files(metered, signal_to
     assert metered.requests() >= total
     if signal_to == "processes":
         assert {name for name in files_of(metered) if "livesum" not in name} == files
+
+
+def test_counting_allocates_nothing_that_a_full_disk_could_refuse(metered, whole_app):
+    """A write to a page of a sparse file kills the process if the disk is full."""
+    kinds = {"counter", "histogram", "gauge_livesum", "gauge_livemax"}
+    wait_until(lambda: kinds <= {name.rpartition("_")[0] for name in files_of(metered)})
+    sizes = {}
+    for path in metered.directory.glob("*.db"):
+        found = path.stat()
+        sizes[path.name.rpartition("_")[0]] = found.st_size
+        assert found.st_blocks * 512 >= found.st_size
+    # The labels of all requests fit, with six statuses each.
+    taken = Counter[str]()
+    for rule in whole_app.url_map.iter_rules():
+        for method in rule.methods or ():
+            for kind, name, label, times in (
+                ("histogram", "request_seconds_bucket", "0.005", 13),
+                ("counter", "requests_total", "200", 6),
+            ):
+                key = mmap_key(
+                    "latchkey_requests",
+                    f"latchkey_{name}",
+                    ["method", "route", "x"],
+                    [method, rule.rule, label],
+                    "x" * 60,
+                )
+                taken[kind] += times * (len(key) + 28)
+    assert all(used < sizes[kind] for kind, used in taken.items()), taken
+    assert taken.keys() == {"counter", "histogram"}
+
+
+_WITHOUT_ROOM = """
+import os, resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from auth.core import metrics
+metrics.join("counter", "histogram")
+metrics.Counter("x", "x").inc()
+print(os.listdir(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
+"""
+
+
+def test_process_without_room_for_its_counts_runs_without_them(tmp_path):
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_ROOM], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "metrics_not_counted" in ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -112,3 +112,16 @@ def test_documents_of_unknown_clients_take_no_thread_from_hooks_and_customers(pl
 def test_customers_providers_take_no_thread_from_hooks_and_documents(played, bob):
     refusal = f"{SITE}#error=temporarily_unavailable"
     assert_flood_is_bounded(played, bob, played.leave_for_slow, refusal, lambda: played.fetch_document(FLOOD))
+
+
+def test_urls_of_webhooks_and_of_clients_take_no_thread_from_hooks_and_documents(played, bob, service_role):
+    def make(number: int) -> int:
+        url = f"https://receiver{number}{SLOW}/"
+        path, body = (
+            ("/admin/webhooks", {"url": url})
+            if number % 2
+            else ("/admin/oauth/clients", {"redirect_uris": [f"{SITE}/cb"], "backchannel_logout_uri": url})
+        )
+        return played.client.post(path, json=body, headers=service_role).status_code
+
+    assert_flood_is_bounded(played, bob, make, 400, lambda: played.fetch_document(FLOOD))

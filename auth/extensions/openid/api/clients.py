@@ -1,13 +1,10 @@
 from flask import Blueprint, Response, json, jsonify
 
 from auth.extensions.openid import clients
-from auth.web import any_origin, dialect, fields, guard, schemas
+from auth.web import dialect, fields, guard, schemas
 from auth.web.application import paginated
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
-from auth.web.errors import ApiError
 from auth.web.input import json_body, read_body, read_query
-from auth.web.limits import limited
 from auth.web.schemas import AdminPageQuery
 
 blueprint = Blueprint("clients", __name__)
@@ -67,26 +64,3 @@ def delete_previous_secret(client_id: str) -> Response:
     read_body(schemas.AdminInput)
     clients.end_previous_secret(current_asked(), client_id)
     return Response(status=204)
-
-
-@blueprint.post("/oauth/clients/register")
-@any_origin
-@limited("register_client")
-@dialect.translated(writes=dialect.client)
-def register_client() -> tuple[Response, int]:
-    """Register an OAuth client that no administrator made (RFC 7591)."""
-    if not latchkey.settings.oauth_dynamic_registration:
-        raise ApiError("oauth_dynamic_client_registration_disabled")
-    try:
-        client = clients.register(current_asked(), json_body())
-    except ApiError as error:
-        if error.status == 400:
-            # Not from the whole sentence, which may contain the client's own text.
-            field = error.values.get("field") or error.msg.partition(":")[0]
-            what = "redirect_uri" if field.endswith("redirect_uris") else "client_metadata"
-            error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}
-        raise
-    if "client_secret" in client:
-        # Required with a secret, which does not expire.
-        client["client_secret_expires_at"] = 0
-    return jsonify(client), 201

@@ -68,6 +68,7 @@ def _page(problem: Problem | None = None) -> Response:
         return redirect_to_own(f"account/confirm?{way_back}")
     return page(
         "consent.html",
+        script=True,
         status=403 if missing == "access_denied" else 200,
         form_target=authorization.request.redirect_uri,
         here=f"/{here}",

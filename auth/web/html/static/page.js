@@ -63,6 +63,13 @@ for (const form of document.querySelectorAll("[data-waiting]")) {
   ask();
 }
 
+// Another tab may have answered the question of this page, which then says so.
+for (const form of document.querySelectorAll("[data-once]")) {
+  let isLeft = false;
+  form.addEventListener("submit", () => { isLeft = true; });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && !isLeft) location.reload(); });
+}
+
 // The browser restores a page with a busy button when the user comes back.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 

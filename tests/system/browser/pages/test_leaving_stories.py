@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import httpx
 import pytest
 
 from tests.support.browser import Browser, fill
@@ -119,6 +120,20 @@ def consent(way: Way) -> None:
     way.page.open(way.here + authorize_path(client_id, redirect_uri=way.broker.callback))
     way.sign_in()
     way.press("Allow")
+
+
+def test_consent_that_another_tab_gave_is_said_to_whoever_comes_back(way):
+    client_id = insert_client(way.database, way.broker.callback)
+    way.page.open(way.here + authorize_path(client_id, redirect_uri=way.broker.callback))
+    way.sign_in()
+    way.page.wait_for("Allow")
+    # As a second tab, whose answer this one does not see.
+    form = way.page.run("Object.fromEntries(new FormData(document.querySelector('[data-once]')))")
+    url, cookies = f"{way.here}/oauth/consent", {"Cookie": way.page.cookie_header(way.here)}
+    answer = httpx.post(url, data=form | {"action": "approve"}, headers=cookies, trust_env=False)
+    assert answer.headers["Location"].startswith(f"{way.broker.callback}?code=")
+    way.page.run("document.dispatchEvent(new Event('visibilitychange')) && 0")
+    way.page.wait(lambda: "Allow" not in way.page.text and "signed in" in way.page.text)
 
 
 def link(way: Way) -> None:
