@@ -97,7 +97,7 @@ def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alic
         database.run(WRONG, kind=kind, subject=subject)
         shown = words(operator.visit(f"/console/users/{alice.id}"))
         assert said in shown
-        assert f"{alice.email} Locked Confirmed" in words(operator.visit("/console/users?status=locked"))
+        assert f"{alice.email} Locked Email" in words(operator.visit("/console/users?status=locked"))
         assert "Locked locked after wrong passwords or codes" in shown
         assert "Can sign in" not in shown
         assert "a passkey works" not in shown

@@ -19,7 +19,8 @@ const boxes = [...document.querySelectorAll("[name=id][form=chosen]")];
 if (boxes.length > 1) {
   const all = document.createElement("input");
   Object.assign(all, { type: "checkbox", ariaLabel: "Choose all on this page" });
-  document.querySelector("thead td").append(all);
+  document.querySelector("thead td").className = "tick";
+  document.querySelector("thead td").appendChild(document.createElement("label")).append(all);
   all.addEventListener("change", () => boxes.forEach((box) => { box.checked = all.checked; }));
   const show = () => {
     const ticked = boxes.filter((box) => box.checked).length;
@@ -28,6 +29,15 @@ if (boxes.length > 1) {
   for (const box of boxes) box.addEventListener("change", show);
   show();
 }
+
+// A filter that is chosen with the pointer applies at once. By keyboard, each arrow chooses; the button remains.
+for (const select of document.querySelectorAll(".bar:has([data-filter]) > select")) {
+  let isTyping = false;
+  select.addEventListener("keydown", () => { isTyping = true; });
+  select.addEventListener("pointerdown", () => { isTyping = false; });
+  select.addEventListener("change", () => { if (!isTyping) select.form.requestSubmit(); });
+}
+document.querySelector("[data-filter]")?.classList.add("unseen");
 
 // The passkey form also sends the fields of the act.
 const act = document.querySelector("#act");

@@ -203,7 +203,7 @@ def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(conso
     console.click("Ban")
     console.wait_for("Bans 20 users")
     console.click("Ban these users")
-    console.wait_for("20 of 20 done.")
+    console.wait_for("20 users banned")
     banned = "banned_until > now() AND email LIKE '%%@spam.example'"
     assert database.count("users", "banned_until > now()") == database.count("users", banned) == 20
     # Not after its page was left: the rest was to stay as it is.
