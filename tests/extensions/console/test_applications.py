@@ -182,8 +182,19 @@ class TestActs:
         assert page.text.count('aria-invalid="true"') == page.text.count(" autofocus") == 1
         assert "<h1>Add an application</h1>" in page.text
         assert ">\nstaff</textarea>" in page.text
-        assert page.text.count(" checked") == sum(value == "yes" for value in sent.values())
+        assert page.text.count('value="yes" checked') == sum(value == "yes" for value in sent.values())
         assert database.count("oauth_clients") == 0
+
+    def test_first_question_decides_the_uses_and_more_settings_open_for_an_error_inside(self, act, database):
+        machine = NEW | {"client_name": "Nightly", "token_endpoint_auth_method": "machine", "redirect_uris": ""}
+        assert "Copy the secret now" in words(act("new", **machine))
+        row = "SELECT grant_types, token_endpoint_auth_method FROM oauth_clients"
+        assert database.one(row).grant_types == ["client_credentials"]
+        for fields, is_open in (({"redirect_uris": "x"}, False), ({"token_lifetime": "x"}, True)):
+            text = act("new", **NEW | fields).text
+            assert ('<details class="field" open>' in text) is is_open
+            assert re.search(r'value="client_secret_basic"|value=""[^>]*>\s*<span>Web app', text)
+        assert " required" in re.search('<input id="client_name"[^>]*>', text)[0]
 
     def test_old_secret_works_for_a_day_if_that_is_ticked(self, act, armed, database):
         id = add(database)

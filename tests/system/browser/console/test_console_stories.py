@@ -120,8 +120,14 @@ def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, p
     for path in ("users?status=x", "users?q=nobody", f"applications/{NO_ID}", "messages?to=nobody"):
         page.open(f"{here}/console/{path}")
         check(path)
+    page.open(f"{here}/console/users")
+    bar = "document.querySelector('form#chosen').checkVisibility()"
+    assert not page.run(bar)
+    page.run("document.querySelector('[name=id]').click()")
+    assert page.run(bar)
+    check("a chosen user")
     page.open(f"{here}/console/applications/new")
-    fill(page, redirect_uris="grafana.example.com")
+    fill(page, client_name="Grafana", redirect_uris="grafana.example.com")
     page.click("Add an application")
     page.wait_for("can’t be used")
     page.wait(lambda: page.run("document.activeElement.name") == "redirect_uris")
