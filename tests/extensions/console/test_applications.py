@@ -172,11 +172,10 @@ class TestActs:
         sent = NEW | {"allowed_roles": "staff"} | fields
         page = act("new", **sent)
         assert page.status == 400
-        assert re.findall(r'<p class="alert"[^>]*>(.*?)</p>', page.text) == [html.escape(problem)]
-        # It is the first field after the sentence that is wrong, described by it, and focused.
-        following = page.text.partition('id="problem"')[2]
-        named = re.search(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', following)
-        assert named
+        assert re.findall(r'<p class="wrong"[^>]*>(.*?)</p>', page.text) == [html.escape(problem)]
+        # It is the last field before the sentence that is wrong, described by it, and focused.
+        before = page.text.partition('id="problem" role')[0]
+        *_, named = re.finditer(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', before)
         assert named[1] == field
         assert ' aria-invalid="true" aria-describedby="problem" autofocus' in named[0]
         assert page.text.count('aria-invalid="true"') == page.text.count(" autofocus") == 1
