@@ -185,7 +185,11 @@ class TestActs:
         assert database.count("oauth_clients") == 0
 
     def test_first_question_decides_the_uses_and_more_settings_open_for_an_error_inside(self, act, database):
-        machine = NEW | {"client_name": "Nightly", "token_endpoint_auth_method": "machine", "redirect_uris": ""}
+        machine = NEW | {
+            "client_name": "Nightly",
+            "token_endpoint_auth_method": "machine",
+            "redirect_uris": "",
+        }
         assert "Copy the secret now" in words(act("new", **machine))
         row = "SELECT grant_types, token_endpoint_auth_method FROM oauth_clients"
         assert database.one(row).grant_types == ["client_credentials"]

@@ -82,7 +82,7 @@ def test_rules_of_a_password_are_ticked_off_and_a_common_one_is_named_when_the_f
         page.type(typed)
         assert page.run(met) == rules
     page.press("Tab")
-    page.wait_for("is easy to guess. Choose another password.")
+    page.wait_for("are easy to guess, even with numbers and symbols.")
     assert page.run("document.querySelector('[name=password]').matches('[aria-invalid]')")
     page.run("document.querySelector('[name=password]').focus()")
     page.type("-Trombone")
