@@ -197,7 +197,7 @@ class TestActs:
             text = act("new", **NEW | fields).text
             assert ('<details class="field" open>' in text) is is_open
             assert re.search(r'value="client_secret_basic"|value=""[^>]*>\s*<span>Web app', text)
-        assert " required" in re.search('<input id="client_name"[^>]*>', text)[0]
+        assert re.search('<input id="client_name"[^>]* required', text)
 
     def test_old_secret_works_for_a_day_if_that_is_ticked(self, act, armed, database):
         id = add(database)

@@ -9,8 +9,9 @@ addEventListener("keydown", (event) => {
 
 // A menu closes when it is left, or by Escape.
 for (const menu of document.querySelectorAll(".menu")) {
-  menu.addEventListener("focusout", ({ relatedTarget }) => { if (relatedTarget && !menu.contains(relatedTarget)) menu.open = false; });
-  addEventListener("click", ({ target }) => { if (!menu.contains(target)) menu.open = false; });
+  const leave = (next) => { if (next && !menu.contains(next)) menu.open = false; };
+  menu.addEventListener("focusout", ({ relatedTarget }) => leave(relatedTarget));
+  addEventListener("click", ({ target }) => leave(target));
   addEventListener("keydown", ({ key }) => { if (key === "Escape") menu.open = false; });
 }
 
@@ -30,14 +31,11 @@ if (boxes.length > 1) {
   show();
 }
 
-// A filter that is chosen with the pointer applies at once. By keyboard, each arrow chooses; the button remains.
-for (const select of document.querySelectorAll(".bar:has([data-filter]) > select")) {
-  let isTyping = false;
-  select.addEventListener("keydown", () => { isTyping = true; });
-  select.addEventListener("pointerdown", () => { isTyping = false; });
-  select.addEventListener("change", () => { if (!isTyping) select.form.requestSubmit(); });
+// A filter applies at once if it is chosen with the pointer. By keyboard, each arrow chooses one.
+for (const select of document.querySelectorAll("[data-filter] select")) {
+  select.addEventListener("change", () => { if (!select.matches(":focus-visible")) select.form.requestSubmit(); });
 }
-document.querySelector("[data-filter]")?.classList.add("unseen");
+document.querySelector("[data-filter] button")?.classList.add("unseen");
 
 // The passkey form also sends the fields of the act.
 const act = document.querySelector("#act");

@@ -84,11 +84,10 @@ const send = (form, credential) => {
 };
 
 // Show an error below the button or field that it is about.
-const showError = (parent, text, before = null) => {
-  const place = parent.querySelector(".wrong") ?? parent.insertBefore(document.createElement("p"), before);
-  Object.assign(place, { className: "wrong", id: "problem", role: "alert", textContent: text });
-  return place;
-};
+const showError = (parent, textContent, before = null) => Object.assign(
+  parent.querySelector(".wrong") ?? parent.insertBefore(document.createElement("p"), before),
+  { className: "wrong", id: "problem", role: "alert", textContent },
+);
 
 // Let the email field offer passkeys until the form's button asks for one.
 const offered = new Map();
