@@ -113,7 +113,7 @@ class TestFilters:
     def test_each_filter_admits_its_users(self, find):
         for query, names in {
             "status=banned": {"banned"},
-            "status=unconfirmed": {"unconfirmed", "invited"},
+            "status=unconfirmed": {"unconfirmed"},
             "status=invited": {"invited"},
             "status=anonymous": {"Anonymous"},
             "status=administrator": {"carol"},
