@@ -297,7 +297,9 @@ def test_sign_up_page_shows_the_message_of_the_hook(make_hooked, target, databas
     assert page.status == 403
     assert "&lt;b&gt;Members&lt;/b&gt; only" in page.text
     target.answer, target.status = None, 500
-    assert "Something went wrong. Please try again." in visitor.submit(email=NEW, password=PASSWORD).text
+    said = visitor.submit(email=NEW, password=PASSWORD)
+    assert "Something went wrong. Please try again." in said.text
+    assert f'tell us this ID: <code class="id">{said.headers["X-Request-Id"]}</code>' in said.text
     assert database.count("users") == 0
 
 
