@@ -224,7 +224,7 @@ class TestRefusals:
         ("users/{id}/ban", "Ban", "users/{id}"),
         ("users/{id}/sessions/{session}/end", "End this session", "users/{id}"),
         ("users/chosen/ban?id={id}", "Ban these users", "users"),
-        ("users/invite-list", "Invite a list", "users"),
+        ("users/invite-list", "Invite people", "users"),
     ],
 )
 def test_page_that_asks_for_a_proof_names_the_act_and_leads_back(
