@@ -82,7 +82,9 @@ SELECT at, name, (level * (1 - days / 150.0) * CASE WHEN extract(isodow FROM at)
   FROM generate_series(0, 59) AS days,
        (VALUES ('signed_in', 140), ('user_created', 7), ('sign_in_refused', 16)) AS counted (name, level),
        date_trunc('hour', now() - days * interval '1 day') AS at;
-INSERT INTO hourly_counts VALUES (now(), 'active_users', 247), (now(), 'verification_refused', 3);
+INSERT INTO hourly_counts VALUES (now(), 'verification_refused', 3);
+INSERT INTO sessions (id, user_id, method, aal)
+SELECT gen_random_uuid(), id, 'password', 'aal1' FROM users WHERE made_by = 'signup' LIMIT 245;
 DELETE FROM webhooks;
 DELETE FROM outbox;
 UPDATE users SET email = 'carol@acme.example' WHERE role = 'admin';

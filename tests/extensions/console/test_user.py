@@ -40,7 +40,7 @@ def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database
     assert "Send a recovery" not in said
     database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = NULL WHERE role <> 'admin'")
     said = look(alice.id)
-    assert "Can sign in with an emailed link, but: The email is not confirmed" in said
+    assert "Can sign in with an emailed link, but: The email isn’t confirmed" in said
     assert "Send a recovery email: its link confirms the address." in said
 
 

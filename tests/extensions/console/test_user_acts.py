@@ -128,7 +128,9 @@ class TestActs:
         said = words(operator.press("invite", email="dave@example.com"))
         assert "Invited just now . Hasn’t accepted yet. The invitation expires in 7 days. Details" in said
         assert "Send recovery email" not in said
-        assert "dave@example.com Invited, expires in 7 days Email" in words(operator.visit("/console/users?status=invited"))
+        assert "dave@example.com Invited, expires in 7 days Email" in words(
+            operator.visit("/console/users?status=invited")
+        )
         assert "dave@example.com" not in words(operator.visit("/console/users?status=unconfirmed"))
         dave = database.value("SELECT id FROM users WHERE email = 'dave@example.com'")
         first = (
