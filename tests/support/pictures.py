@@ -42,11 +42,13 @@ class Pictures:
             self._page.run("document.documentElement.style.overflow = ''")
             return
         self._taken[name] = []
+        self._page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
         for width, height, dark, _shown_width in _VIEWS:
             self._page.resize(width, height, dark=dark)
             whole = self._page.run("document.documentElement.scrollHeight")
             self._page.resize(width, max(height, whole), dark=dark)
             self._taken[name].append(self._page.photograph())
+        self._page.run("document.documentElement.style.overflow = ''")
 
     def save(self) -> None:
         """Arrange the views of each page, which is left for that, and write a file for each."""
