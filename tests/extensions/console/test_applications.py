@@ -227,5 +227,6 @@ class TestOnThisMachine:
         public = "http://auth.example.com"
         operator = Visitor(make_app(AUTH_BASE_URL=public), public).with_session_of(carol)
         assert "/account/confirm?by=code" in operator.visit("/console/applications/new").url
+        assert "We ask this before “Add an application”. Some admin actions need" in words(operator.page)
         operator.send("/console/applications/new", **NEW)
         assert database.count("oauth_clients") == 0
