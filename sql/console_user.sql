@@ -1,7 +1,8 @@
--- name: select_user_facts(id uuid) -> row? (invited_at?)
+-- name: select_user_facts(id uuid) -> row? (invited_at?, invitation_lasts?)
 -- `invited_at` is null once the invitation is accepted.
 SELECT u.user_metadata::jsonb, u.app_metadata::jsonb,
        CASE WHEN has_open_invitation(u) THEN iso_8601(u.invited_at) END AS invited_at,
+       invitation_lasts(u) AS invitation_lasts,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                  'provider', i.provider, 'subject', i.subject, 'data', i.identity_data,
                  'last_sign_in_at', iso_8601(i.last_sign_in_at)

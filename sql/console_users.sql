@@ -96,7 +96,8 @@ SELECT u.id,
 -- What the last ANALYZE counted.
 SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;
 
--- name: describe_users(ids text[], locks jsonb) -> rows (email?, phone?, name?, last_sign_in_at?)
+-- name: describe_users(ids text[], locks jsonb)
+--   -> rows (email?, phone?, name?, invitation_lasts?, last_sign_in_at?)
 SELECT u.id,
        u.email,
        u.phone,
@@ -105,6 +106,7 @@ SELECT u.id,
        is_anonymous(u) AS is_anonymous,
        coalesce(u.email_confirmed_at, u.phone_confirmed_at) IS NOT NULL AS is_confirmed,
        has_open_invitation(u) AS is_invited,
+       CASE WHEN has_open_invitation(u) THEN invitation_lasts(u) END AS invitation_lasts,
        is_banned(u) AS is_banned,
        is_locked(u, :locks) AS is_locked,
        EXISTS (SELECT FROM factors WHERE user_id = u.id AND verified_at IS NOT NULL) AS has_factor,

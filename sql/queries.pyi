@@ -458,6 +458,7 @@ class SelectUserFacts(NamedTuple):
     user_metadata: Any
     app_metadata: Any
     invited_at: str | None
+    invitation_lasts: int | None
     identities: Any
     factors: Any
 
@@ -566,6 +567,7 @@ class DescribeUsers(NamedTuple):
     is_anonymous: bool
     is_confirmed: bool
     is_invited: bool
+    invitation_lasts: int | None
     is_banned: bool
     is_locked: bool
     has_factor: bool

@@ -37,7 +37,7 @@ AS $$
            WHEN 'banned' THEN is_banned(u)
            WHEN 'locked' THEN is_locked(u, filters -> 'locks')
            WHEN 'unconfirmed' THEN u.email_confirmed_at IS NULL AND u.phone_confirmed_at IS NULL
-                                   AND coalesce(u.email, u.phone) IS NOT NULL
+                                   AND coalesce(u.email, u.phone) IS NOT NULL AND NOT has_open_invitation(u)
            -- Users without an address that is confirmed have an index.
            WHEN 'invited' THEN has_open_invitation(u) AND u.email_confirmed_at IS NULL
                                AND u.phone_confirmed_at IS NULL AND coalesce(u.email, u.phone) IS NOT NULL

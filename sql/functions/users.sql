@@ -79,6 +79,15 @@ AS $$
   SELECT u.invited_at IS NOT NULL AND u.password_hash IS NULL AND (u.email IS NULL OR u.email_confirmed_at IS NULL)
 $$;
 
+-- For how many seconds the last invitation of a user is valid.
+CREATE OR REPLACE FUNCTION invitation_lasts(u users) RETURNS integer
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT extract(epoch FROM max(t.expires_at) - now())::integer
+    FROM one_time_tokens AS t
+   WHERE t.user_id = u.id AND t.purpose = 'invite' AND t.spent_at IS NULL AND t.expires_at > now()
+$$;
+
 -- The name of a user, from metadata that the user writes. auth/core/text/names.py has the same in Python, and
 -- the index users_names a copy.
 CREATE OR REPLACE FUNCTION name_of(metadata jsonb) RETURNS text

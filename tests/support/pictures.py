@@ -42,11 +42,13 @@ class Pictures:
             self._page.run("document.documentElement.style.overflow = ''")
             return
         self._taken[name] = []
+        self._page.run("document.documentElement.style.overflow = 'hidden'")  # without a scroll bar
         for width, height, dark, _shown_width in _VIEWS:
             self._page.resize(width, height, dark=dark)
             whole = self._page.run("document.documentElement.scrollHeight")
             self._page.resize(width, max(height, whole), dark=dark)
             self._taken[name].append(self._page.photograph())
+        self._page.run("document.documentElement.style.overflow = ''")
 
     def save(self) -> None:
         """Arrange the views of each page, which is left for that, and write a file for each."""
@@ -82,7 +84,9 @@ SELECT at, name, (level * (1 - days / 150.0) * CASE WHEN extract(isodow FROM at)
   FROM generate_series(0, 59) AS days,
        (VALUES ('signed_in', 140), ('user_created', 7), ('sign_in_refused', 16)) AS counted (name, level),
        date_trunc('hour', now() - days * interval '1 day') AS at;
-INSERT INTO hourly_counts VALUES (now(), 'active_users', 247), (now(), 'verification_refused', 3);
+INSERT INTO hourly_counts VALUES (now(), 'verification_refused', 3);
+INSERT INTO sessions (id, user_id, method, aal)
+SELECT gen_random_uuid(), id, 'password', 'aal1' FROM users WHERE made_by = 'signup' LIMIT 245;
 DELETE FROM webhooks;
 DELETE FROM outbox;
 UPDATE users SET email = 'carol@acme.example' WHERE role = 'admin';

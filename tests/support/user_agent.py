@@ -349,7 +349,8 @@ class _Forms(HTMLParser):
             tag == "input"
             and self.forms
             and "name" in named
-            and named.get("type") not in ("submit", "button", "checkbox", "radio")
+            and named.get("type") not in ("submit", "button", "checkbox")
+            and (named.get("type") != "radio" or "checked" in named)
         ):
             self.forms[-1].fields[named["name"]] = named.get("value", "")
         elif tag == "textarea" and self.forms:

@@ -17,6 +17,7 @@ _VALUES = {
     "purpose": "messages",
     "reason": "disabled",
     "scope": "scopes",
+    "type": "messages",
 }
 # Used instead of the names of members.
 _TITLES = {"by": "created", "is_sent": "sent", "of": "limit"}

@@ -1,5 +1,6 @@
 """The audit log, newest first."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import Blueprint, Response
@@ -65,7 +66,10 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     indexed = next((name for name in _INDEXED if known[name]), None)
     first = {f"first_{name}": known[name] if name == indexed else None for name in _INDEXED}
     rows = queries.search_audit(latchkey.db, **first, **wanted, **place, reach=REACH, most=MOST + 1)
-    entries = [_entry(row) for row in rows[:MOST]]
+    is_whole = bool(query["request_id"] or query["action"])
+    entries = [
+        _entry(row, is_whole=is_whole) for row in rows[:MOST] if is_whole or not _is_of_invitation(row)
+    ]
     if len(rows) > MOST:
         return {"rows": entries, "next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
     last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)
@@ -81,12 +85,28 @@ def _actions() -> list[tuple[str, str]]:
     return sorted(titles.items(), key=lambda pair: pair[1])
 
 
-def _entry(row: "queries.SearchAudit") -> dict[str, Any]:
+def _is_of_invitation(row: "queries.SearchAudit") -> bool:
+    """Whether the entry of an invitation says the same."""
+    return row.name == "user_created" and row.details.get("by") == "invitation"
+
+
+def _entry(row: "queries.SearchAudit", *, is_whole: bool) -> dict[str, Any]:
+    """Return an entry for the list: without IDs, which the entries of one request show."""
     text = timeline.what(row)
     key = timeline.key_of(row)
-    untold = row.details | ({"administrator": None} if key else {})
-    more = details(untold, told=f"{text} {row.actor_address}")
-    return row._asdict() | {"text": text, "details": more, "key": key}
+    untold = {"administrator"} if key else set[str]()
+    if row.request_id and not is_whole:
+        untold |= {name for name in row.details if name == "id" or name.endswith("_id")}
+        untold |= {"by"} if row.name == "invited" else set()
+    shown = row.details | dict.fromkeys(untold)
+    moment = datetime.fromisoformat(row.at).astimezone(UTC)
+    is_of_year = moment.year == datetime.now(UTC).year
+    return row._asdict() | {
+        "text": text,
+        "details": details(shown, told=f"{text} {row.actor_address}"),
+        "key": key,
+        "time": f"{moment:%b %-d, %H:%M:%S}" if is_of_year else f"{moment:%Y-%m-%d %H:%M:%S}",
+    }
 
 
 def _id_of(text: str | None) -> str | None:

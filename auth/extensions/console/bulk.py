@@ -109,7 +109,7 @@ def _confirmation(name: str, act: UserAction, many: Many) -> Action:
 
 _INVITING = {
     "invite-list": Action(
-        title="Invite a list",
+        title="Invite people",
         effects=lambda _list: [
             "Creates a user for each address and sends a link that is valid for seven days."
         ],

@@ -190,7 +190,7 @@ _FACTOR_ACTS = {
 }
 _WITHOUT_USER = {
     "create": Action(
-        title="Create a user",
+        title="Create user",
         effects=lambda _users: [
             "Creates the user without sending a message.",
             "Without a password, they sign in with an emailed link or an SMS code.",
@@ -204,7 +204,7 @@ _WITHOUT_USER = {
         template="act_create.html",
     ),
     "invite": Action(
-        title="Invite a user",
+        title="Invite",
         effects=lambda _users: ["Creates 1 user and sends 1 email with a link that is valid for seven days."],
         undo="A sent email can’t be recalled. Deleting the user voids its link.",
         do=lambda asked, _users, form: _show(

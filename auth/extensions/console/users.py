@@ -64,7 +64,7 @@ _SORTED = {"email", "phone", "id"}
 _NEVER = "-infinity"
 
 Query = Input.of(
-    **{name: fields.Text() for name in ("q", "provider", "after")},
+    **{name: fields.Text() for name in ("q", "provider", "after", "at")},
     by=fields.Choice("", "all", *_READINGS),
     status=fields.Choice(*_STATUSES),
     factor=fields.Choice(*_FACTORS),
@@ -122,13 +122,20 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
     count = None if among is None else len(among)
     if is_first and is_last:
         count = len(rows)
+    shown_total = _estimate(total, least) if count is None else counted(count, "user")
+    # Only for display: the place after which the page begins has no number.
+    before = int(query["at"][:9]) if query.get("at", "").isdecimal() and not is_first else 0
     return {
         "users": users,
         "pending": queries.list_pending_users(latchkey.db, address=address) if address else [],
         "count": count,
-        "total": _estimate(total, least) if count is None else counted(count, "user"),
+        "total": shown_total,
+        "first": before + 1,
+        "last": before + len(rows),
         "reading": reading,
-        "filters": {name: text for name, text in (query | {"by": reading}).items() if name != "after"},
+        "filters": {
+            name: text for name, text in (query | {"by": reading}).items() if name not in ("after", "at")
+        },
         "is_sorted": reading in _SORTED or "within" in wanted,
         "readings": list(readings),
         "is_first": is_first,

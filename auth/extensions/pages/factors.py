@@ -193,7 +193,8 @@ def submit_first_code() -> Response:
 @signed_in(Level.SECOND_FACTOR)
 def show_recovery_codes() -> Response:
     require(current_asked(), add("recovery_codes"))
-    return page("account_codes.html", script=True, here="/account/recovery-codes")
+    remaining = recovery_codes.status(current_asked()).remaining
+    return page("account_codes.html", script=True, here="/account/recovery-codes", remaining=remaining)
 
 
 @blueprint.post("/account/recovery-codes")

@@ -140,10 +140,10 @@ def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Si
     if user.banned_until:
         yield SignInObstacle(f"banned {until(user.banned_until)}", "Lift the ban to let them in.", "unban")
     if user.email and not user.email_confirmed_at and settings.email_confirm_required:
-        text = "the email is not confirmed, so the password does not work with it; a link or code confirms it"
+        text = "the email isn’t confirmed, so the password won’t work. A link or code confirms it"
         yield SignInObstacle(text, "Send a recovery email: its link confirms the address.", "recover")
     if user.phone and not user.phone_confirmed_at and settings.phone_confirm_required:
-        text = "the phone is not confirmed, so the password does not work with it; a code confirms it"
+        text = "the phone isn’t confirmed, so the password won’t work. A code confirms it"
         yield SignInObstacle(text, "Ask them to request an SMS code, which confirms the phone.")
     if user.email and not settings.email_enabled:
         yield SignInObstacle("email sign-in is turned off (AUTH_EMAIL_ENABLED)", "Change the setting.")

@@ -107,6 +107,7 @@ def page(
         "logo": _logo("AUTH_BRAND_LOGO", "brand/logo"),
         "say": functools.partial(_say, language),
         "ago": functools.partial(moments.ago, language=language),
+        "wait": functools.partial(moments.wait, language=language),
         "lasted": functools.partial(moments.lasted, language=language),
         "device": functools.partial(user_agents.device, language=language),
         "root": root(),

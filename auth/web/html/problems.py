@@ -10,6 +10,7 @@ from urllib.parse import quote
 import psycopg2
 from flask import Response, current_app, request
 from flask.typing import ResponseReturnValue
+from markupsafe import Markup
 from werkzeug.exceptions import HTTPException
 
 from auth.core.addresses import looks_like_phone
@@ -150,7 +151,7 @@ def told(wait: object = None) -> Mapping[str, Any] | None:
         return None
     is_limit = name.endswith("_rate_limit") and not wait
     known = has_text("errors", name) and not is_limit
-    said = text("errors", name if known else "other", request_id=g.request_id, wait=wait)
+    said = text("errors", name if known else "other", request_id=_own_line(g.request_id), wait=wait)
     return {"text": said, "reason": _for_developer(forms.signed("reason"))} if name else None
 
 
@@ -181,7 +182,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
         "missing": text("forms", "listed", kinds=kinds) if kinds else "",
-        "request_id": g.request_id,
+        "request_id": _own_line(g.request_id),
     }
     said: str = text("errors", _name(exception, error, field, limit_text), **values)
     if error.error_code == "hook_refused":
@@ -190,6 +191,10 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
     return Problem(said, field, status, error.headers, error.error_code)
+
+
+def _own_line(id: str) -> Markup:
+    return Markup('<code class="id">{}</code>').format(id)
 
 
 def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:

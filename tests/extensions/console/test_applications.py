@@ -172,18 +172,32 @@ class TestActs:
         sent = NEW | {"allowed_roles": "staff"} | fields
         page = act("new", **sent)
         assert page.status == 400
-        assert re.findall(r'<p class="alert"[^>]*>(.*?)</p>', page.text) == [html.escape(problem)]
-        # It is the first field after the sentence that is wrong, described by it, and focused.
-        following = page.text.partition('id="problem"')[2]
-        named = re.search(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', following)
-        assert named
+        assert re.findall(r'<p class="wrong"[^>]*>(.*?)</p>', page.text) == [html.escape(problem)]
+        # It is the last field before the sentence that is wrong, described by it, and focused.
+        before = page.text.partition('id="problem" role')[0]
+        *_, named = re.finditer(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', before)
         assert named[1] == field
         assert ' aria-invalid="true" aria-describedby="problem" autofocus' in named[0]
         assert page.text.count('aria-invalid="true"') == page.text.count(" autofocus") == 1
         assert "<h1>Add an application</h1>" in page.text
         assert ">\nstaff</textarea>" in page.text
-        assert page.text.count(" checked") == sum(value == "yes" for value in sent.values())
+        assert page.text.count('value="yes" checked') == sum(value == "yes" for value in sent.values())
         assert database.count("oauth_clients") == 0
+
+    def test_first_question_decides_the_uses_and_more_settings_open_for_an_error_inside(self, act, database):
+        machine = NEW | {
+            "client_name": "Nightly",
+            "token_endpoint_auth_method": "machine",
+            "redirect_uris": "",
+        }
+        assert "Copy the secret now" in words(act("new", **machine))
+        row = "SELECT grant_types, token_endpoint_auth_method FROM oauth_clients"
+        assert database.one(row).grant_types == ["client_credentials"]
+        for fields, is_open in (({"redirect_uris": "x"}, False), ({"token_lifetime": "x"}, True)):
+            text = act("new", **NEW | fields).text
+            assert ('<details class="field" open>' in text) is is_open
+            assert re.search(r'value="client_secret_basic"|value=""[^>]*>\s*<span>Web app', text)
+        assert re.search('<input id="client_name"[^>]* required', text)
 
     def test_old_secret_works_for_a_day_if_that_is_ticked(self, act, armed, database):
         id = add(database)
@@ -213,5 +227,6 @@ class TestOnThisMachine:
         public = "http://auth.example.com"
         operator = Visitor(make_app(AUTH_BASE_URL=public), public).with_session_of(carol)
         assert "/account/confirm?by=code" in operator.visit("/console/applications/new").url
+        assert "We ask this before “Add an application”. Some admin actions need" in words(operator.page)
         operator.send("/console/applications/new", **NEW)
         assert database.count("oauth_clients") == 0

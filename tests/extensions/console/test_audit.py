@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.audit import act, clear_history
+from tests.support.users import PASSWORD
 
 ALICE = "11111111-1111-1111-1111-111111111111"
 _BY_THE_KEY = {"actor": "service_role"}
@@ -24,7 +25,7 @@ def look(operator, database):
     return look
 
 
-def test_entry_names_event_user_actor_network_and_details(alice, look, database, carol):
+def test_entry_names_event_user_actor_network_and_details(alice, look, operator, database, carol):
     assert "No activity yet" in look()
     by_carol = {"actor": "user", "actor_id": carol.id}
     act(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
@@ -41,9 +42,25 @@ def test_entry_names_event_user_actor_network_and_details(alice, look, database,
         ">deleted</a>",
         "the service role key",
         f'<div class="capital">email changed from {changed["old_email"]} to new@example.com</div>',
-        f'<div class="quiet">factor ID: {ALICE}</div>',
     ):
         assert shown in text
+    assert "factor ID" not in text
+    assert len(re.findall(r'title="[^"]*just now">[A-Z][a-z]{2} \d+, \d\d:\d\d:\d\d<', text)) == 3
+    request = re.findall(r'href="audit\?request_id=([^"]+)"', text)[0]
+    assert f'<div class="quiet">factor ID: {ALICE}</div>' in look_at(operator, request)
+
+
+def look_at(operator, request_id):
+    return operator.visit(f"/console/audit?request_id={request_id}").text
+
+
+def test_invitation_is_one_entry_and_a_sign_up_that_of_the_user(look, operator, client, service_role):
+    client.post("/invite", json={"email": "grace@example.com"}, headers=service_role)
+    client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    text = operator.visit("/console/audit").text.partition("<tbody>")[2]
+    assert ("invited</div>" in text, "with an invitation" in text) == (True, False)
+    assert re.search(r'user created by signing up.*?data-label="Actor">the user<', text, re.DOTALL)
+    assert "user created with an invitation" in look(action="user_created")
 
 
 def test_filters_combine(look, database, alice, bob, carol):

@@ -40,7 +40,7 @@ def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database
     assert "Send a recovery" not in said
     database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = NULL WHERE role <> 'admin'")
     said = look(alice.id)
-    assert "Can sign in with an emailed link, but: The email is not confirmed" in said
+    assert "Can sign in with an emailed link, but: The email isn’t confirmed" in said
     assert "Send a recovery email: its link confirms the address." in said
 
 
@@ -97,7 +97,7 @@ def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alic
         database.run(WRONG, kind=kind, subject=subject)
         shown = words(operator.visit(f"/console/users/{alice.id}"))
         assert said in shown
-        assert f"{alice.email} Locked Confirmed" in words(operator.visit("/console/users?status=locked"))
+        assert f"{alice.email} Locked Email" in words(operator.visit("/console/users?status=locked"))
         assert "Locked locked after wrong passwords or codes" in shown
         assert "Can sign in" not in shown
         assert "a passkey works" not in shown

@@ -126,9 +126,12 @@ class TestActs:
     def test_invitation_is_named_and_sent_again_until_it_is_accepted(self, operator, database, outbox):
         operator.visit("/console/users/invite")
         said = words(operator.press("invite", email="dave@example.com"))
-        assert "Invited just now . Hasn’t accepted yet. Details" in said
+        assert "Invited just now . Hasn’t accepted yet. The invitation expires in 7 days. Details" in said
         assert "Send recovery email" not in said
-        assert "dave@example.com Invited Email" in words(operator.visit("/console/users?status=invited"))
+        assert "dave@example.com Invited, expires in 7 days Email" in words(
+            operator.visit("/console/users?status=invited")
+        )
+        assert "dave@example.com" not in words(operator.visit("/console/users?status=unconfirmed"))
         dave = database.value("SELECT id FROM users WHERE email = 'dave@example.com'")
         first = (
             operator.visit(f"/console/users/{dave}").text.partition('class="acts"')[2].partition("</a>")[0]
@@ -137,6 +140,9 @@ class TestActs:
         operator.visit(f"/console/users/{dave}/invite-again")
         assert "The invitation is on its way." in words(operator.press("invite-again"))
         assert [kind for kind, _to in outbox.kinds()] == ["invite", "invite"]
+        database.run("UPDATE one_time_tokens SET expires_at = now()")
+        assert "dave@example.com Invitation expired" in words(operator.visit("/console/users"))
+        assert "The invitation has expired." in words(operator.visit(f"/console/users/{dave}"))
         operator.visit(f"/console/users/{dave}/invite-again")
         database.run("UPDATE users SET email_confirmed_at = now() WHERE id = %(id)s", id=dave)
         assert operator.press("invite-again").status == 409
@@ -220,7 +226,7 @@ class TestRefusals:
         ("users/{id}/ban", "Ban", "users/{id}"),
         ("users/{id}/sessions/{session}/end", "End this session", "users/{id}"),
         ("users/chosen/ban?id={id}", "Ban these users", "users"),
-        ("users/invite-list", "Invite a list", "users"),
+        ("users/invite-list", "Invite people", "users"),
     ],
 )
 def test_page_that_asks_for_a_proof_names_the_act_and_leads_back(

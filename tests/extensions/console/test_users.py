@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from auth.extensions.console import users
-from tests.support.pages import Visitor
+from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze, estimated, plan_of
 from tests.support.users import register
 
@@ -29,10 +29,10 @@ def insert(database, count: int, **columns: str) -> None:
 
 
 def listed(page) -> list[str]:
-    """Return the names of the users on a page, in order."""
+    """Return the addresses of the users on a page, in order, which stand below their names."""
     assert page.status == 200, page.text
-    names = re.findall(r'<td class="who"><a [^>]*>(.*?)</a>', page.text)
-    return [unescape(re.sub("<[^>]*>", "", name)) for name in names]
+    cells = re.findall(r'<td class="who"><a [^>]*>(.*?)</a>(?:<div class="quiet">(.*?)</div>)?', page.text)
+    return [unescape(re.sub("<[^>]*>", "", address or name)) for name, address in cells]
 
 
 def counted(page) -> str:
@@ -113,7 +113,7 @@ class TestFilters:
     def test_each_filter_admits_its_users(self, find):
         for query, names in {
             "status=banned": {"banned"},
-            "status=unconfirmed": {"unconfirmed", "invited"},
+            "status=unconfirmed": {"unconfirmed"},
             "status=invited": {"invited"},
             "status=anonymous": {"Anonymous"},
             "status=administrator": {"carol"},
@@ -142,6 +142,19 @@ class TestFilters:
             assert (query, find(f"?{query}").status) == (query, 400)
 
 
+def test_list_is_quiet_and_sorted_by_its_headings(operator, alice, database):
+    database.run("UPDATE users SET user_metadata = '{\"name\": \"Alice\"}' WHERE role <> 'admin'")
+    page = operator.visit("/console/users?sort=last_sign_in")
+    row = page.text.partition(f'users/{alice.id}"')[2].partition("</tr>")[0]
+    assert ">Alice</a>" in row
+    assert f'<div class="quiet">{alice.email}</div>' in row
+    assert "Confirmed" not in row
+    assert re.findall(r'<th scope="col"([^>]*)>(?:<a href="([^"]*)")?', page.text)[-2:] == [
+        (' aria-sort="descending"', ""),
+        ("", "?sort=newest&amp;by=all"),
+    ]
+
+
 class TestPages:
     @pytest.fixture
     def many(self, database, database_url, carol, monkeypatch):
@@ -163,6 +176,7 @@ class TestPages:
         pages = [listed(page) for page in operator.pages()]
         assert [len(page) for page in pages] == [3, 3, 1]
         assert len(set(chain(*pages))) == 7
+        assert "7\u20137 of 7 users" in words(operator.page)
         assert listed(operator.visit(operator.link("First"))) == pages[0]
         assert operator.link("First") is None
 

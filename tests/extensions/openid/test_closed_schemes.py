@@ -68,4 +68,6 @@ def test_sign_out_does_not_lead_there(app, closed, parts, alice, client_id):
     path = f"/oauth/logout?{urlencode({'post_logout_redirect_uri': EDITOR, 'id_token_hint': hint})}"
     urls = [Visitor(each).with_session_of(alice).visit(path) for each in (app, closed)]
     assert [page.url == EDITOR for page in urls] == [True, False]
-    assert "We can’t send you back to the app, because its return address isn’t registered." in words(urls[1])
+    assert "We can’t send you back to the application, because its return address isn’t registered." in words(
+        urls[1]
+    )

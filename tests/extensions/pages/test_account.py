@@ -47,6 +47,7 @@ def test_user_without_recovery_codes_is_offered_some_and_told_of_none(app, alice
     visitor.visit("/account")
     visitor.press("second-step", code=phone.code())
     assert "Recovery codes None Create" in words(visitor.visit("/account"))
+    assert "Create recovery codes? Create" in words(visitor.visit("/account/recovery-codes"))
     said = words(visitor.visit(f"/account/remove?kind=factor&id={phone.id}"))
     assert ("Two-step verification will be off." in said, "stop working" in said) == (True, False)
 

@@ -17,7 +17,7 @@ from tests.support.users import session_of
 
 APP = "https://grafana.example.com"
 BACK = f"{APP}/signed-out?from=latchkey"
-UNREGISTERED = "We can’t send you back to the app, because its return address isn’t registered."
+UNREGISTERED = "We can’t send you back to the application, because its return address isn’t registered."
 
 
 @pytest.fixture

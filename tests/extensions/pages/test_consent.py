@@ -89,8 +89,12 @@ class TestStory:
         ("settings", "columns", "sentence"),
         [
             ({}, {}, ", remove it in your account, or don’t use it for 30 days."),
-            ({"AUTH_SESSION_TIMEBOX": "86400"}, {}, " or remove it in your account, for 24 hours at most."),
-            ({}, ONLY_CODES, " or remove it in your account, for an hour at most."),
+            (
+                {"AUTH_SESSION_TIMEBOX": "86400"},
+                {},
+                ", remove it in your account, or after 24 hours at the latest.",
+            ),
+            ({}, ONLY_CODES, ", remove it in your account, or after an hour at the latest."),
         ],
     )
     def test_page_says_how_long_the_access_lasts(
@@ -98,7 +102,7 @@ class TestStory:
     ):
         visitor = Visitor(make_app(**settings)).with_session_of(alice)
         page = visitor.visit(authorize_path(insert_client(database, **columns)))
-        assert "It keeps access until you sign out here" + sentence in words(page)
+        assert "Access ends when you sign out" + sentence in words(page)
 
     def test_new_user_comes_back_after_the_sign_up(self, visitor, client_id, outbox):
         visitor.visit(authorize_path(client_id))

@@ -80,6 +80,15 @@ class TestLimits:
         assert (page.status, "Retry-After" in page.headers) == (429, True)
         assert "Try again in 48 hours, or sign in with a code." in page.text
 
+    def test_second_step_says_when_to_come_back_and_which_other_ways_there_are(self, make_app, alice):
+        app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
+        codes = set_up(alice.open_session())[0]
+        visitor = Visitor(app).signed_in_as(alice)
+        pages = [visitor.press("second-step", code=codes.wrong_code()) for _ in range(25)]
+        limited = next(page for page in pages if page.status == 429)
+        assert re.search(r"Too many wrong codes\. Try again in [^.]+\.<", limited.text)
+        assert "Other ways to sign in Sign out and sign in with a code we send you" in words(limited)
+
     def test_code_can_still_be_entered_after_asking_for_too_many(self, make_app, alice, outbox):
         """The forms that request another code are next to the field for the code that was sent before."""
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_RECOVER": "1 per hour"}

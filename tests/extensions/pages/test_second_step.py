@@ -132,7 +132,7 @@ class TestAuthenticatorApp:
         assert database.count("sessions", "opened_by IS NOT NULL") == 0
 
     def test_page_says_before_a_first_factor_what_it_ends(self, visitor, alice, database):
-        ended = "You’ll be signed out on other devices and in connected apps."
+        ended = "You’ll be signed out on other devices and in connected applications."
         visitor.signed_in_as(alice)
         said = words(visitor.visit("/account/two-step"))
         assert (ended in said, "Your API keys will stop working." in said) == (True, False)

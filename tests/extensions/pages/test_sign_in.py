@@ -14,6 +14,19 @@ APPLICATION = "https://app.example.com/signed-in"
 WITH_APPLICATION = urlencode({"redirect_to": APPLICATION, "code_challenge": CHALLENGE})
 
 
+def test_error_of_a_field_stands_below_it_and_that_of_a_page_above(visitor, alice):
+    visitor.visit("/sign-in")
+    page = visitor.press("sign-in", email=alice.email, password="wrong")
+    above, _, below = page.text.partition('name="password"')
+    assert ('id="problem" role' in above, below.count('<p class="wrong" id="problem" role="alert">')) == (
+        False,
+        1,
+    )
+    assert 'class="lead"></div>' in page.text
+    page = visitor.press("sign-in", form_token="0" * 64, email=alice.email, password="x")
+    assert 'id="problem"' in page.text.partition("<form")[0]
+
+
 @pytest.fixture
 def app(make_app):
     return make_app(AUTH_REDIRECT_ALLOW_LIST="https://app.example.com/**")

@@ -11,7 +11,7 @@ from tests.support.users import DAVE, PASSWORD, sign_in
 
 NEW = "Fresh-Horse-2"
 TYPED = "+49 (170) 123-4567"
-GONE = "For your security we didn’t keep the password from your sign-up. Choose one now, or keep signing in with codes."
+GONE = "For your security we didn’t keep the password from your sign\u2011up. Choose one now, or keep signing in with codes."
 
 
 @pytest.fixture
@@ -28,8 +28,11 @@ class TestSignUp:
     ):
         own, before = "dave-1@example.com", database.everything("users", "one_time_tokens", "outbox")
         for password, said in (
-            ("Passw0rd-1", "This is a common password, even with digits and symbols. Choose another one."),
-            ("Summer-2026", "A season, month or weekday with digits and symbols is easy to guess."),
+            (
+                "Passw0rd-1",
+                "This password is too common. Adding digits or symbols doesn’t help. Choose another one.",
+            ),
+            ("Summer-2026", "Seasons, months and weekdays are easy to guess, even with numbers and symbols."),
             ("Dave-1@Example.com", "Your own email or phone number is easy to guess."),
             (PASSWORD, None),
             # The list of rules shows the missing ones.

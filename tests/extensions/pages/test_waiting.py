@@ -42,7 +42,7 @@ HERE = {"forgot-password": f"new-password?{TO_START}&next=here"} | dict.fromkeys
 )
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
 USED = "This link was used in another browser"
-OPENED = "I’ve opened the link"
+OPENED = "I opened the link"
 NOT_OPENED = "The link hasn’t been opened yet."
 USED_SIGN_UP = f"{USED} Your email address is confirmed. Sign in to continue."
 
@@ -78,6 +78,14 @@ def ask(outbox):
 
 def link_of(sent: Any) -> str:
     return path(sent.kind, sent.token, redirect_to=sent.variables["redirect_to"])
+
+
+def test_page_of_a_code_has_one_quiet_line_and_the_rest_behind_a_click(ask, desktop, alice):
+    ask(desktop, "sign-in", alice.email)
+    said = words(desktop.page)
+    assert "Continue Didn’t get it? Send a new code" in said
+    behind = desktop.page.text.partition("<summary>Still nothing?</summary>")[2].partition("</details>")[0]
+    assert ("Check your spam folder" in behind, OPENED in behind) == (True, True)
 
 
 def is_used(visitor: Visitor, page: str, email: str) -> bool:

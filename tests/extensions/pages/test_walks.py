@@ -40,7 +40,7 @@ NOT_SHOWN = (
     *(r"(errors|ended|done)\.\w+", r"(ago|wait)\.\w+|time\.of_day", r"api_keys\.(expired|used_today)"),
     *(
         r"account\.(api_key|connected_state|not_connected|unconfirmed|unnamed_application)",
-        r"removal\.(factor|last_factor)",
+        r"removal\.(factor|last_factor)|second_step\.others(_text)?",
     ),
     *(
         r"consent\.(native|resource|policy_uri|tos_uri)",

@@ -101,7 +101,7 @@ class TestNotice:
     def test_added_phone_is_undone_by_the_link_in_the_mail(self, client, owner, thief, outbox, mailbox):
         by_phone = add_phone(thief, outbox)
         (notice,) = mailbox.messages_to(owner.email)
-        assert "Wasn’t you? Secure your account." in notice.text
+        assert "Not you? Secure your account." in notice.text
         assert fragment(open_link(client, mailbox, owner.email)) == UNDONE
         session = assert_taken_back(client, owner, outbox, thief)
         assert_error(by_phone.get("/user"), 401, "session_not_found")

@@ -44,7 +44,7 @@ def until(line):
     return re.sub(r", until [-\d]+ \d\d:\d\d", "", line)
 
 
-UNCONFIRMED = "the {} is not confirmed, so the password does not work with it; a {} confirms it"
+UNCONFIRMED = "the {} isn’t confirmed, so the password won’t work. A {} confirms it"
 OFF = "email sign-in is turned off (AUTH_EMAIL_ENABLED)"
 UNKNOWN = ["nonsense", REQUEST_ID, "5", "'; DROP TABLE users; --", "%", "nobody@example.com", PHONE]
 WAITS = "email (password recovery) to alice@example.com waiting to be sent"

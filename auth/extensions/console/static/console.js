@@ -9,8 +9,9 @@ addEventListener("keydown", (event) => {
 
 // A menu closes when it is left, or by Escape.
 for (const menu of document.querySelectorAll(".menu")) {
-  menu.addEventListener("focusout", ({ relatedTarget }) => { if (relatedTarget && !menu.contains(relatedTarget)) menu.open = false; });
-  addEventListener("click", ({ target }) => { if (!menu.contains(target)) menu.open = false; });
+  const leave = (next) => { if (next && !menu.contains(next)) menu.open = false; };
+  menu.addEventListener("focusout", ({ relatedTarget }) => leave(relatedTarget));
+  addEventListener("click", ({ target }) => leave(target));
   addEventListener("keydown", ({ key }) => { if (key === "Escape") menu.open = false; });
 }
 
@@ -19,7 +20,8 @@ const boxes = [...document.querySelectorAll("[name=id][form=chosen]")];
 if (boxes.length > 1) {
   const all = document.createElement("input");
   Object.assign(all, { type: "checkbox", ariaLabel: "Choose all on this page" });
-  document.querySelector("thead td").append(all);
+  document.querySelector("thead td").className = "tick";
+  document.querySelector("thead td").appendChild(document.createElement("label")).append(all);
   all.addEventListener("change", () => boxes.forEach((box) => { box.checked = all.checked; }));
   const show = () => {
     const ticked = boxes.filter((box) => box.checked).length;
@@ -28,6 +30,12 @@ if (boxes.length > 1) {
   for (const box of boxes) box.addEventListener("change", show);
   show();
 }
+
+// A filter applies at once if it is chosen with the pointer. By keyboard, each arrow chooses one.
+for (const select of document.querySelectorAll("[data-filter] select")) {
+  select.addEventListener("change", () => { if (!select.matches(":focus-visible")) select.form.requestSubmit(); });
+}
+document.querySelector("[data-filter] button")?.classList.add("unseen");
 
 // The passkey form also sends the fields of the act.
 const act = document.querySelector("#act");

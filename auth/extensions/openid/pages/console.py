@@ -12,7 +12,15 @@ from flask import Blueprint, Response
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
 from auth.extensions.openid.pages import console_grants
-from auth.extensions.openid.pages.console_clients import COUNTED, GRANT_TYPES, METHODS, amount, find, making
+from auth.extensions.openid.pages.console_clients import (
+    COUNTED,
+    GRANT_TYPES,
+    MACHINE,
+    METHODS,
+    amount,
+    find,
+    making,
+)
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.context import latchkey
@@ -35,7 +43,7 @@ _ClientForm = Input.of(
     **{name: fields.TypedText(load_default="") for name in (*_TEXTS, "token_lifetime")},
     **{name: fields.TypedItems(load_default=list) for name in _LISTS},
     **{name: fields.Choice("yes") for name in (*_FLAGS, *GRANT_TYPES)},
-    token_endpoint_auth_method=fields.Choice(*METHODS, required=True),
+    token_endpoint_auth_method=fields.Choice(*METHODS, MACHINE, required=True),
 )
 
 
@@ -88,7 +96,9 @@ def _checked(shape: Shape, form: Mapping[str, Any]) -> dict[str, Any]:
         # The schema refuses other texts.
         "token_lifetime": int(lifetime) if lifetime.isascii() and lifetime.isdigit() else lifetime or None,
     }
-    if method:
+    if method == MACHINE:
+        body["grant_types"] = ["client_credentials"]
+    elif method:
         body["token_endpoint_auth_method"] = method
     check(shape, body)
     return body

@@ -27,9 +27,15 @@ METHODS = {
     "client_secret_post": "Confidential: on a server, sends its secret in the form alone",
     "none": "Public: in a browser, on a phone or a command line, without a secret",
 }
+# What a new application is, for which the form has the method of its secret: a machine has no users.
+MACHINE = "machine"
+_KINDS = {
+    "": ("Web app", "On a server, which keeps a secret."),
+    "none": ("Single-page or mobile app", "In a browser, on a phone or a command line, without a secret."),
+    MACHINE: ("Machine", "Acts on its own, without a user, with a secret."),
+}
 # Further variables of the forms' templates.
 _CHOICES = {
-    "methods": METHODS,
     "titles": GRANT_TYPES,
     "algorithms": {name: name for name in ("RS256", "ES256")},
 }
@@ -41,7 +47,7 @@ def find(client_id: str) -> Subject:
     use = queries.select_client_use(latchkey.db, id=client["client_id"], **bounds)
     # The type of a client cannot change.
     is_public, has_either = client["client_type"] == "public", client["accepts_either_method"]
-    methods = {name: title for name, title in METHODS.items() if (name == "none") == is_public}
+    methods = {name: title.split(": ", 1) for name, title in METHODS.items() if (name == "none") == is_public}
     if has_either:
         client["token_endpoint_auth_method"] = ""
     else:
@@ -55,7 +61,12 @@ def find(client_id: str) -> Subject:
 def making() -> Subject:
     """Return the subject of the act that creates an application, with the defaults of its form."""
     row = SimpleNamespace(
-        client_id=None, grant_types=["authorization_code", "refresh_token"], require_pkce=True, **_CHOICES
+        client_id=None,
+        methods=_KINDS,
+        token_endpoint_auth_method="",
+        grant_types=["authorization_code", "refresh_token"],
+        require_pkce=True,
+        **_CHOICES,
     )
     return Subject("Applications", "console/applications", row)
 

@@ -90,13 +90,11 @@ const send = (form, credential) => {
   form.submit();
 };
 
-// Show the failure in place of the lead, or below the button.
-const tellFailure = (form) => {
-  const place = document.querySelector(".lead") ?? form.querySelector(".alert") ?? form.appendChild(document.createElement("p"));
-  place.classList.add("alert");
-  place.setAttribute("role", "alert");
-  place.textContent = form.dataset.failed;
-};
+// Show an error below the button or field that it is about.
+const showError = (parent, textContent, before = null) => Object.assign(
+  parent.querySelector(".wrong") ?? parent.insertBefore(document.createElement("p"), before),
+  { className: "wrong", id: "problem", role: "alert", textContent },
+);
 
 // Let the email field offer passkeys until the form's button asks for one.
 const offered = new Map();
@@ -145,26 +143,37 @@ for (const form of document.querySelectorAll("[data-passkey]")) {
       send(form, await navigator.credentials[kind]({ publicKey: PublicKeyCredential[can[kind]](options) }));
     } catch {
       // The user has cancelled, or has no passkey.
-      tellFailure(form);
+      showError(form, form.dataset.failed);
       if (form.dataset.challenge) offer(form);
     }
   });
   if (form.dataset.challenge) offer(form);
 }
 
-// Tick off the rules of a new password, and ask the service whether it is a common one.
+// Tick off the rules of a new password, keep the form while one is not met, and ask the service whether the
+// password is a common one.
 const rules = { lowercase: /\p{Lowercase}/u, uppercase: /\p{Uppercase}/u, numbers: /\p{Nd}/u, symbols: /[^\p{L}\p{N}]/u };
 for (const list of document.querySelectorAll(".rules")) {
   const field = list.parentElement.querySelector("input");
   const { elements } = field.form;
-  field.addEventListener("input", () => {
+  const tick = () => {
     for (const { classList, dataset } of list.children) {
       const isMet = rules[dataset.rule]?.test(field.value) ?? [...field.value].length >= dataset.least;
       classList.toggle("met", isMet);
+      if (isMet) classList.remove("unmet");
     }
-  });
-  const lead = document.querySelector(".lead");
-  const before = [...lead.childNodes];
+  };
+  field.addEventListener("input", tick);
+  field.form.addEventListener("submit", (event) => {
+    tick();
+    const missing = [...list.children].filter((rule) => !rule.classList.contains("met"));
+    if (!missing.length) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    missing.forEach((rule) => rule.classList.add("unmet"));
+    field.setAttribute("aria-invalid", "true");
+    field.focus();
+  }, { capture: true });
   if (list.dataset.common) field.addEventListener("change", async () => {
     const password = field.value;
     const email = (elements.email ?? elements.username)?.value ?? "";
@@ -172,13 +181,12 @@ for (const list of document.querySelectorAll(".rules")) {
     const response = password && await fetch(list.dataset.common, { method: "POST", body }).catch(() => null);
     const problem = response?.ok ? (await response.json()).problem : null;
     if (field.value !== password) return;
-    lead.classList.toggle("alert", problem);
-    // A space keeps the place of a sentence that is gone: the button must not move under a click.
-    lead.replaceChildren(...problem ? [problem] : before.length ? before : ["\u00a0"]);
-    if (problem) lead.setAttribute("role", "alert");
-    else lead.removeAttribute("role");
+    const shown = problem ? showError(list.parentElement, problem, list) : list.parentElement.querySelector(".wrong");
+    // A sentence that is gone keeps its place: the button must not move under a click.
+    shown?.classList.toggle("gone", !problem);
     field.toggleAttribute("aria-invalid", false);
     if (problem) field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", problem ? "problem rules" : "rules");
   });
 }
 

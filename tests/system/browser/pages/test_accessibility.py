@@ -50,8 +50,8 @@ CUT_OFF = """[...document.querySelectorAll("svg")].filter((svg) => {
   });
 }).map((svg) => svg.outerHTML.slice(0, 200))"""
 
-# The positions of the heading, the fields and the buttons.
-_PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden]), button")]
+# The positions of the heading and the field.
+_PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden])")]
   .map((each) => [each.innerText, each.getBoundingClientRect().top])"""
 
 
@@ -152,7 +152,7 @@ def test_links_have_a_contrast_of_four_and_a_half_with_any_brand_color(page, her
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, link
 
 
-def test_nothing_moves_when_a_code_is_wrong(page_client, page):
+def test_nothing_moves_above_the_error_of_a_code(page_client, page):
     page_client.person()
     page.speak(LONGEST)
     page_client.visit("/sign-in")

@@ -27,7 +27,7 @@ def test_invited_user_ends_at_the_application(page, here, site, post, service_ro
     acme.signs_in_at(here, make_client(database, acme.callback))
     page.without_script()
     site.post("/admin/invite", json={"email": DAVE}, headers=service_role)
-    page.open(post.read(DAVE, "You’ve been invited to Acme").link)
+    page.open(post.read(DAVE, "You’re invited to join Acme").link)
     page.click("Continue")
     page.wait_for("Welcome to Acme")
     page.wait(lambda: page.run("!!document.querySelector('[name=password]')"))

@@ -71,9 +71,7 @@ def _value(node: Node, member: str) -> str:
     return node.get(member, {}).get("value", "")
 
 
-def test_sign_in_says_what_was_wrong_before_the_form_and_with_the_field(
-    page, here, heard, site, service_role
-):
+def test_sign_in_says_what_was_wrong_with_the_field_and_below_it(page, here, heard, site, service_role):
     register(site, service_role, ALICE)
     page.open(f"{here}/sign-in")
     page.wait(lambda: page.run("document.activeElement.matches('input')"))
@@ -98,8 +96,8 @@ def test_sign_in_says_what_was_wrong_before_the_form_and_with_the_field(
     page.wait_for("match. Try again")
     page.wait(lambda: page.run("document.activeElement.matches('input')"))
     problem = "That email and password don’t match. Try again or reset your password."
-    assert heard()[1:3] == ["heading: Sign in to Acme", f"alert: {problem}"]
-    assert heard()[8] == f"textbox: Password, invalid, focused, ({problem})"
+    assert heard()[7] == f"textbox: Password, invalid, focused, ({problem})"
+    assert heard()[9] == f"alert: {problem}"
 
 
 def test_sign_in_names_the_application_and_consent_the_account_before_what_it_gives(
@@ -120,7 +118,7 @@ def test_sign_in_names_the_application_and_consent_the_account_before_what_it_gi
         "See your email address",
         "See your groups",
         *("Next, you’ll be taken to an app on this device:", urlsplit(application).netloc, "."),
-        "It keeps access until you sign out here, remove it in your account, or don’t use it for 30 days.",
+        "Access ends when you sign out, remove it in your account, or don’t use it for 30 days.",
         "button: Allow",
         "button: Cancel",
     ]

@@ -82,16 +82,33 @@ def test_rules_of_a_password_are_ticked_off_and_a_common_one_is_named_when_the_f
         page.type(typed)
         assert page.run(met) == rules
     page.press("Tab")
-    page.wait_for("is easy to guess. Choose another password.")
+    page.wait_for("are easy to guess, even with numbers and symbols.")
     assert page.run("document.querySelector('[name=password]').matches('[aria-invalid]')")
     page.run("document.querySelector('[name=password]').focus()")
     page.type("-Trombone")
     page.press("Tab")
-    # The sentence leaves its place, so that the button does not move under a click.
-    page.wait(
-        lambda: page.run("document.querySelector('.lead').offsetHeight && !document.querySelector('.alert')")
-    )
+    # The sentence keeps its place, so that the button does not move under a click.
+    gone = "getComputedStyle(document.querySelector('.field .wrong')).visibility === 'hidden'"
+    page.wait(lambda: page.run(gone))
     assert len(page.run(met)) == 5
+
+
+def test_password_that_lacks_a_rule_is_kept_and_the_rule_is_named(page, here):
+    page.open(f"{here}/sign-up")
+    fill(page, email=DAVE)
+    page.run("document.querySelector('[name=password]').focus()")
+    page.type("summer")
+    page.press("Enter")
+    unmet = "[...document.querySelectorAll('.unmet')].map((each) => each.dataset.rule)"
+    assert page.run(unmet) == ["length", "uppercase", "numbers", "symbols"]
+    field = "document.querySelector('[name=password]')"
+    state = f"[{field}.value, {field}.matches(':focus[aria-invalid]'), location.pathname]"
+    assert page.run(state) == ["summer", True, "/sign-up"]
+    assert page.run("document.querySelectorAll('[aria-busy]').length") == 0
+    page.type("-Trombone-9")
+    assert page.run(unmet) == []
+    page.press("Enter")
+    page.wait_for("Check your inbox")
 
 
 def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, application, alice, ask):
