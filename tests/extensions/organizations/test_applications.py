@@ -7,6 +7,7 @@ from tests.support.factors import set_up
 from tests.support.openid import assert_refused, claims_of, make_client
 from tests.support.openid_flow import allow, make_application
 from tests.support.pages import Visitor, words
+from tests.support.server import at_once
 
 SCOPE = "openid organization"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -257,6 +258,23 @@ class TestAttacks:
         join(bob, acme)
         refuses(application, answer)
         assert member.refreshed().get("/user").status_code == 200
+
+    def test_no_session_outlives_a_removal_at_the_same_moment(
+        self, bob, acme, join, owner, application, browser, database
+    ):
+        join(bob, acme)
+        visitor = browser(bob)
+        codes = [application.code(visitor, scope=SCOPE) for _ in range(6)]
+
+        def race(number):
+            if number == len(codes) // 2:
+                return owner.delete(f"{acme}/members/{bob.id}")
+            return application.redeem(codes[number % len(codes)])
+
+        answers = at_once(len(codes) + 1, race)
+        assert {answer.status_code for answer in answers} <= {200, 204, 400}
+        assert database.count("sessions", "organization_id IS NOT NULL AND ended_at IS NULL") == 0
+        assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
 
     def test_requirement_that_is_raised_ends_the_session_at_its_refresh(
         self, alice, acme, tokens, application, database, introspected
