@@ -267,9 +267,9 @@ class TestAttacks:
         codes = [application.code(visitor, scope=SCOPE) for _ in range(6)]
 
         def race(number):
-            if number == len(codes) // 2:
+            if number == len(codes):
                 return owner.delete(f"{acme}/members/{bob.id}")
-            return application.redeem(codes[number % len(codes)])
+            return application.redeem(codes[number])
 
         answers = at_once(len(codes) + 1, race)
         assert {answer.status_code for answer in answers} <= {200, 204, 400}
