@@ -546,7 +546,7 @@ def organizations(page_client: PageClient) -> None:
     client_id = insert_client(page_client.rows, page_client.application, name="Grafana")
     page_client.visit(authorize_path(client_id, **asked))
     page_client.shows("consent, for the organization", "You’ll use it as a member of")
-    alice.open_session(page_client.client).post("/organizations", json={"name": "Hooli", "slug": "hooli"})
+    alice.sign_in(client=page_client.client).post("/organizations", json={"name": "Hooli", "slug": "hooli"})
     page_client.visit(authorize_path(client_id, **asked))
     page_client.shows("consent, for which organization", "For which organization?")
     page_client.rows.run("DELETE FROM organizations WHERE slug = 'hooli'")
