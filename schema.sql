@@ -111,7 +111,8 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` refuses every user.
+-- document is current until `fetched_until`. One that `is_blocked` refuses every user, unless it `admits_members` of its
+-- organisation, and nobody else: nodes of 0.6.1 and before, which know no members, refuse it.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -142,6 +143,8 @@ CREATE TABLE oauth_clients (
   is_blocked                  boolean NOT NULL DEFAULT false,
   created_at                  timestamptz NOT NULL DEFAULT now(),
   updated_at                  timestamptz NOT NULL DEFAULT now(),
+  organization_id             uuid,
+  admits_members              boolean NOT NULL DEFAULT false,
   CONSTRAINT oauth_clients_auth_method_check CHECK (
     token_endpoint_auth_method IN ('none', 'client_secret_basic', 'client_secret_post')
     AND (token_endpoint_auth_method = 'none') = (secret_hash IS NULL)
@@ -157,9 +160,13 @@ CREATE TABLE oauth_clients (
     require_pkce OR secret_hash IS NOT NULL AND NOT is_dynamic
   ),
   CONSTRAINT oauth_clients_skip_consent_check CHECK (NOT (skip_consent AND is_dynamic)),
-  CONSTRAINT oauth_clients_algorithm_check CHECK (id_token_signed_response_alg IN ('RS256', 'ES256'))
+  CONSTRAINT oauth_clients_algorithm_check CHECK (id_token_signed_response_alg IN ('RS256', 'ES256')),
+  CONSTRAINT oauth_clients_organization_check CHECK (
+    CASE WHEN organization_id IS NULL THEN NOT admits_members ELSE is_blocked AND NOT is_dynamic END
+  )
 );
 CREATE INDEX oauth_clients_created_at ON oauth_clients (created_at, id);
+CREATE INDEX oauth_clients_organization_id ON oauth_clients (organization_id) WHERE organization_id IS NOT NULL;
 
 -- What a user allows an application. The sessions of a grant go with it.
 CREATE TABLE oauth_grants (
@@ -179,6 +186,7 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at` when a factor
 -- was last used in it. The columns from grant_id on are of a session that an application has by
 -- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
+-- `organization_id` is the organisation that the user has chosen for the application.
 -- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see
 -- auth/rules/levels.py).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
@@ -210,6 +218,7 @@ CREATE TABLE sessions (
   used_counter      bigint,
   successor_counter bigint,
   echoes            jsonb,
+  organization_id   uuid,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
@@ -425,6 +434,7 @@ CREATE TABLE oauth_requests (
   poll_interval   integer,
   polled_at       timestamptz,
   decision        text,
+  organization_id uuid,
   CONSTRAINT oauth_requests_way_check CHECK (
     CASE WHEN user_code_mac IS NULL
          THEN id_hash IS NOT NULL AND browser_hash IS NOT NULL AND redirect_uri IS NOT NULL
@@ -723,6 +733,8 @@ CREATE TABLE organizations (
 );
 CREATE INDEX organizations_created_at ON organizations (created_at, id);
 CREATE INDEX organizations_ended_at ON organizations (ended_at) WHERE ended_at IS NOT NULL;
+ALTER TABLE oauth_clients ADD CONSTRAINT oauth_clients_organization_id_fkey FOREIGN KEY (organization_id)
+  REFERENCES organizations;
 
 -- A row of the user: its locks guard it. `added_by` is the founder's press, an invitation's, or an administrator.
 CREATE TABLE memberships (

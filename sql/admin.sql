@@ -58,7 +58,7 @@ UPDATE users
 
 -- name: end_refused_sessions(user_id uuid, reason text, reach text, keys_up_to text, with_grants boolean,
 --                            acted_at timestamptz)
-SELECT end_refused_sessions(u, :reason, :reach, :keys_up_to, :with_grants, :acted_at)
+SELECT end_lost_sessions(u, :reason, :reach, :keys_up_to, :with_grants, :acted_at)
   FROM users AS u
  WHERE u.id = :user_id;
 

@@ -3,12 +3,12 @@
 SELECT page.id,
        jsonb_build_object(
          'name', page.name, 'is_public', page.secret_hash IS NULL, 'is_dynamic', page.is_dynamic,
-         'metadata_url', page.metadata_url, 'is_blocked', page.is_blocked,
+         'metadata_url', page.metadata_url, 'is_blocked', page.refuses_all,
          'has_previous_secret', coalesce(page.previous_secret_expires_at > now(), false),
          'created_at', iso_8601(page.created_at), 'grants', used.grants,
          'last_used_at', iso_8601(used.last_used_at)
        ) AS details
-  FROM (SELECT *
+  FROM (SELECT *, refuses_all(c)
           FROM oauth_clients AS c
          WHERE :before_at IS NULL OR (c.created_at, c.id) < (:before_at, :before_id)
          ORDER BY c.created_at DESC, c.id DESC

@@ -48,10 +48,10 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
  WHERE s.id = :session_id
    FOR NO KEY UPDATE OF s;
 
--- name: lock_client_session(session_id uuid, client_id uuid, ip inet, user_agent text)
+-- name: lock_client_session(session_id uuid, client_id uuid, ip inet, user_agent text, with_organizations boolean)
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?, auth_time?, token_lifetime?, secret_hash?,
---     previous_secret_hash?, previous_secret_expires_at?)
+--     previous_secret_hash?, previous_secret_expires_at?, organization_id?, for_organization_id?)
 -- Likewise a session that a user gave a client, and what the client has registered.
 SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
@@ -61,7 +61,8 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
        c.grant_types, true AS refreshes_tokens,
        c.token_endpoint_auth_method, c.accepts_either_method, c.secret_hash, c.previous_secret_hash,
-       c.previous_secret_expires_at, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked,
+       c.previous_secret_expires_at, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
+       c.organization_id, s.organization_id AS for_organization_id, held.member AS memberships,
        u.role, u.made_by, u.converted_at, u.banned_until, u.app_metadata::jsonb, u.email_proved, u.phone_proved,
        own.oldest AS oldest_factor_at, own.has_second_step,
        user_object_with(u, linked.objects, linked.providers, own.member, NULL) AS user_object,
@@ -73,6 +74,7 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
   JOIN users AS u ON u.id = s.user_id
  CROSS JOIN linked_to(u.id) AS linked
  CROSS JOIN factors_of(u.id) AS own
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS held
  WHERE s.id = :session_id AND c.id = :client_id
    FOR NO KEY UPDATE OF s;
 

@@ -4,17 +4,19 @@
 --                    post_logout_redirect_uris text[], grant_types text[], scopes text[], resources text[],
 --                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
 --                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text,
---                    backchannel_logout_uri text, is_blocked boolean)
+--                    backchannel_logout_uri text, is_blocked boolean, organization_id uuid)
+-- See `refuses_all` for how a client with an organisation is stored.
 INSERT INTO oauth_clients AS c (
   id, name, uri, logo_uri, policy_uri, tos_uri, secret_hash, token_endpoint_auth_method,
   accepts_either_method, is_dynamic, redirect_uris, post_logout_redirect_uris, grant_types, scopes,
   resources, allowed_roles, require_pkce, skip_consent, introspects_sessions, token_lifetime,
-  id_token_signed_response_alg, backchannel_logout_uri, is_blocked
+  id_token_signed_response_alg, backchannel_logout_uri, is_blocked, organization_id, admits_members
 ) VALUES (
   :id, :name, :uri, :logo_uri, :policy_uri, :tos_uri, :secret_hash, :token_endpoint_auth_method,
   :accepts_either_method, :is_dynamic, :redirect_uris, :post_logout_redirect_uris, :grant_types,
   :scopes, :resources, :allowed_roles, :require_pkce, :skip_consent, :introspects_sessions,
-  :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri, :is_blocked
+  :token_lifetime, :id_token_signed_response_alg, :backchannel_logout_uri,
+  :is_blocked OR :organization_id IS NOT NULL, :organization_id, NOT :is_blocked AND :organization_id IS NOT NULL
 )
 ON CONFLICT (id) DO UPDATE
    SET name = excluded.name,
@@ -37,6 +39,8 @@ ON CONFLICT (id) DO UPDATE
        id_token_signed_response_alg = excluded.id_token_signed_response_alg,
        backchannel_logout_uri = excluded.backchannel_logout_uri,
        is_blocked = excluded.is_blocked,
+       organization_id = excluded.organization_id,
+       admits_members = excluded.admits_members,
        -- After the wait for a consent: that one does not cover the change.
        updated_at = clock_timestamp();
 
@@ -79,14 +83,15 @@ UPDATE oauth_clients AS c
  WHERE c.id = :id;
 
 -- name: select_client(id uuid)
---   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?, metadata_url?)
+--   -> row? (secret_hash?, previous_secret_hash?, previous_secret_expires_at?, token_lifetime?, metadata_url?,
+--     organization_id?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, c.previous_secret_hash,
        CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
          AS previous_secret_expires_at,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri, c.is_blocked, c.metadata_url,
+       c.backchannel_logout_uri, refuses_all(c) AS is_blocked, c.organization_id, c.metadata_url,
        coalesce(c.fetched_until > now(), false) AS is_current, c.created_at, c.updated_at,
        floor(extract(epoch FROM now()))::bigint AS issued_at, clock_timestamp() AS now
   FROM oauth_clients AS c
@@ -96,14 +101,14 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash, 
 SELECT count(*) AS total FROM oauth_clients AS c;
 
 -- name: list_clients(page_size integer, page_offset bigint) -> rows
---   (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?)
+--   (secret_hash?, token_lifetime?, metadata_url?, previous_secret_expires_at?, organization_id?)
 SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
        CASE WHEN c.previous_secret_expires_at > now() THEN c.previous_secret_expires_at END
          AS previous_secret_expires_at,
        c.token_endpoint_auth_method, c.accepts_either_method, c.is_dynamic, c.redirect_uris,
        c.post_logout_redirect_uris, c.grant_types, c.scopes, c.resources, c.allowed_roles, c.require_pkce,
        c.skip_consent, c.introspects_sessions, c.token_lifetime, c.id_token_signed_response_alg,
-       c.backchannel_logout_uri, c.is_blocked, c.metadata_url, c.created_at, c.updated_at
+       c.backchannel_logout_uri, refuses_all(c) AS is_blocked, c.organization_id, c.metadata_url, c.created_at, c.updated_at
   FROM oauth_clients AS c
  ORDER BY c.created_at DESC, c.id DESC
  LIMIT :page_size OFFSET :page_offset;
@@ -120,7 +125,7 @@ SELECT EXISTS (SELECT
                  JOIN users AS u ON u.id = g.user_id
                  JOIN sessions AS s ON s.grant_id = g.id
                 WHERE g.client_id = :client_id AND s.ended_at IS NULL
-                  AND NOT may_use(u, c, s.resource)) AS is_so;
+                  AND NOT admits(c, u, s.resource, s.organization_id)) AS is_so;
 
 -- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer, reason text,
 --                       reach text, keys_up_to text, with_grants boolean) -> row?
@@ -137,8 +142,8 @@ WITH batch AS MATERIALIZED (
 ), ended AS (
   SELECT count(*)
     FROM locked
-   CROSS JOIN LATERAL end_refused_sessions(locked.u, :reason, :reach, :keys_up_to, :with_grants,
-                                           clock_timestamp())
+   CROSS JOIN LATERAL end_lost_sessions(locked.u, :reason, :reach, :keys_up_to, :with_grants,
+                                        clock_timestamp())
 )
 SELECT batch.granted_at AS after, batch.id AS after_id
   FROM batch

@@ -26,9 +26,9 @@ RETURNING client_id, redirect_uri, state, scopes, resource, nonce, code_challeng
 -- name: find_oauth_request(id_hash bytea) -> row?
 SELECT r.id, r.client_id FROM oauth_requests AS r WHERE r.id_hash = :id_hash;
 
--- name: select_oauth_request(id_hash bytea, user_id uuid)
+-- name: select_oauth_request(id_hash bytea, user_id uuid, with_organizations boolean)
 --   -> row? (state?, resource?, max_age?, login_hint?, user_id?, grant_scopes?, granted_at?)
--- A browser's request, and what this user has granted its client. `opened_scopes` are those that the grant's
+-- A browser's request, what this user has granted its client, and the user's memberships. `opened_scopes` are those that the grant's
 -- sessions, even ended ones, have for the resource since the client last changed.
 SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.resource, r.prompts, r.max_age,
        r.login_hint, r.user_id, r.approval_hash IS NULL AS is_pending, r.created_at, r.expires_at,
@@ -37,19 +37,21 @@ SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.r
                FROM sessions AS opened
               WHERE opened.grant_id = g.id AND opened.resource = r.resource
                 AND opened.created_at >= c.updated_at) AS opened_scopes,
-       clock_timestamp() AS now
+       held.member AS memberships, clock_timestamp() AS now
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   LEFT JOIN oauth_grants AS g ON g.user_id = :user_id AND g.client_id = r.client_id
+ CROSS JOIN memberships_of(:user_id, :with_organizations) AS held
  WHERE r.id_hash = :id_hash;
 
 -- name: bind_oauth_request(id uuid, user_id uuid, session_id uuid)
 -- A device's request is bound to the session too.
 UPDATE oauth_requests SET user_id = :user_id, session_id = :session_id WHERE id = :id;
 
--- name: approve_oauth_request(id uuid, user_id uuid, session_id uuid, approval_hash bytea)
+-- name: approve_oauth_request(id uuid, user_id uuid, session_id uuid, organization_id uuid, approval_hash bytea)
 UPDATE oauth_requests
-   SET user_id = :user_id, session_id = :session_id, approval_hash = :approval_hash
+   SET user_id = :user_id, session_id = :session_id, organization_id = :organization_id,
+       approval_hash = :approval_hash
  WHERE id = :id;
 
 -- name: give_oauth_code(id_hash bytea, browser_hash bytea, approval_hash bytea, code_hash bytea,

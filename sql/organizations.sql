@@ -204,13 +204,35 @@ SELECT record_acts_at(:acted_at, :origin, :user_id, :email, ARRAY[:entry], '{}',
 
 -- For the janitor.
 
--- name: end_members_of_ended_organizations(batch integer)
+-- name: end_members_of_ended_organizations(batch integer, reason text, reach text, keys_up_to text, with_grants boolean)
+-- With the sessions of applications that were opened for one, or that admit its members alone.
+WITH batch AS MATERIALIZED (
+  SELECT m.user_id, m.organization_id
+    FROM memberships AS m
+    JOIN organizations AS o ON o.id = m.organization_id AND o.ended_at IS NOT NULL
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id FOR UPDATE OF u
+), ended AS MATERIALIZED (
+  SELECT (locked.u).id AS user_id,
+         end_lost_sessions(locked.u, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
+    FROM locked
+)
 DELETE FROM memberships AS m
- WHERE (m.user_id, m.organization_id) = ANY (ARRAY(
-         SELECT (gone.user_id, gone.organization_id)
-           FROM memberships AS gone
-           JOIN organizations AS o ON o.id = gone.organization_id AND o.ended_at IS NOT NULL
-          LIMIT :batch FOR UPDATE OF gone SKIP LOCKED));
+ USING batch
+  JOIN ended ON ended.user_id = batch.user_id
+ WHERE m.user_id = batch.user_id AND m.organization_id = batch.organization_id;
+
+-- name: delete_clients_of_ended_organizations(batch integer, origin jsonb)
+DELETE FROM oauth_clients AS c
+ WHERE c.id = ANY (ARRAY(
+         SELECT own.id
+           FROM oauth_clients AS own
+           JOIN organizations AS o ON o.id = own.organization_id AND o.ended_at IS NOT NULL
+          WHERE NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = o.id)
+          LIMIT :batch FOR UPDATE OF own SKIP LOCKED))
+RETURNING record_acts_at(now(), :origin, NULL, NULL, '{client_deleted}', '{}',
+                         jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "organization_ended"}');
 
 -- name: delete_ended_organizations(batch integer)
 -- Only then the short name is free.
@@ -220,6 +242,7 @@ DELETE FROM organizations AS o
            FROM organizations AS ended
           WHERE ended.ended_at IS NOT NULL
             AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = ended.id)
+            AND NOT EXISTS (SELECT FROM oauth_clients AS c WHERE c.organization_id = ended.id)
           LIMIT :batch FOR UPDATE OF ended SKIP LOCKED));
 
 -- name: delete_expired_invitations(batch integer)

@@ -1178,6 +1178,9 @@ class LockClientSession(NamedTuple):
     resources: list[str]
     is_dynamic: bool
     is_blocked: bool
+    organization_id: str | None
+    for_organization_id: str | None
+    memberships: str
     role: str
     made_by: str
     converted_at: datetime | None
@@ -1389,7 +1392,7 @@ def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | 
 
 def mark_authorization_code_used(on: Runner, /, *, code_hash: bytes | memoryview | None, session_id: str | None) -> int: ...
 
-def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, policy_uri: str | None, tos_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, accepts_either_method: bool | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None, is_blocked: bool | None) -> int: ...
+def write_client(on: Runner, /, *, id: str | None, name: str | None, uri: str | None, logo_uri: str | None, policy_uri: str | None, tos_uri: str | None, secret_hash: bytes | memoryview | None, token_endpoint_auth_method: str | None, accepts_either_method: bool | None, is_dynamic: bool | None, redirect_uris: Sequence[str | None] | None, post_logout_redirect_uris: Sequence[str | None] | None, grant_types: Sequence[str | None] | None, scopes: Sequence[str | None] | None, resources: Sequence[str | None] | None, allowed_roles: Sequence[str | None] | None, require_pkce: bool | None, skip_consent: bool | None, introspects_sessions: bool | None, token_lifetime: int | None, id_token_signed_response_alg: str | None, backchannel_logout_uri: str | None, is_blocked: bool | None, organization_id: str | None) -> int: ...
 
 def delete_surplus_clients(on: Runner, /) -> int: ...
 
@@ -1425,6 +1428,7 @@ class SelectClient(NamedTuple):
     id_token_signed_response_alg: str
     backchannel_logout_uri: str
     is_blocked: bool
+    organization_id: str | None
     metadata_url: str | None
     is_current: bool
     created_at: datetime
@@ -1464,6 +1468,7 @@ class ListClients(NamedTuple):
     id_token_signed_response_alg: str
     backchannel_logout_uri: str
     is_blocked: bool
+    organization_id: str | None
     metadata_url: str | None
     created_at: datetime
     updated_at: datetime
@@ -1545,11 +1550,12 @@ class SelectDeviceRequest(NamedTuple):
     grant_scopes: list[str] | None
     granted_at: datetime | None
     opened_scopes: list[str]
+    memberships: str
     now: datetime
 
 def select_device_request(on: Runner, /, *, id: str | None) -> SelectDeviceRequest | None: ...
 
-def decide_device_request(on: Runner, /, *, id: str | None, decision: str | None) -> int: ...
+def decide_device_request(on: Runner, /, *, id: str | None, decision: str | None, organization_id: str | None) -> int: ...
 
 def write_grant(on: Runner, /, *, user_id: str | None, client_id: str | None, scopes: Sequence[str | None] | None) -> int: ...
 
@@ -1650,13 +1656,14 @@ class SelectOauthRequest(NamedTuple):
     grant_scopes: list[str] | None
     granted_at: datetime | None
     opened_scopes: list[str]
+    memberships: str
     now: datetime
 
 def select_oauth_request(on: Runner, /, *, id_hash: bytes | memoryview | None, user_id: str | None) -> SelectOauthRequest | None: ...
 
 def bind_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None) -> int: ...
 
-def approve_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, approval_hash: bytes | memoryview | None) -> int: ...
+def approve_oauth_request(on: Runner, /, *, id: str | None, user_id: str | None, session_id: str | None, organization_id: str | None, approval_hash: bytes | memoryview | None) -> int: ...
 
 class GiveOauthCode(NamedTuple):
     redirect_uri: str
@@ -1694,6 +1701,9 @@ class SelectOauthCode(NamedTuple):
     resources: list[str]
     is_dynamic: bool
     is_blocked: bool
+    organization_id: str | None
+    for_organization_id: str | None
+    memberships: str
     now: datetime
 
 def select_oauth_code(on: Runner, /, *, code_hash: bytes | memoryview | None, client_id: str | None) -> SelectOauthCode | None: ...
@@ -1719,6 +1729,8 @@ class OpenClientSession(NamedTuple):
     refreshes_tokens: bool
     issued_at: int
     user_object: str
+    for_organization_id: str | None
+    memberships: str
     email_proved: bool
     phone_proved: bool
     recorded: str
@@ -1746,6 +1758,9 @@ class SelectClientCaller(NamedTuple):
     resources: list[str] | None
     is_dynamic: bool | None
     is_blocked: bool | None
+    organization_id: str | None
+    for_organization_id: str | None
+    memberships: str
     email_proved: bool
     phone_proved: bool
     user_object: str
@@ -1936,7 +1951,9 @@ def withdraw_invitations_by(on: Runner, /, *, user_id: str | None, organization_
 
 def record_organization_act(on: Runner, /, *, user_id: str | None, email: str | None, entry: str | None, event: str | None, organization: Any | None, role: str | None, details: Any | None) -> int: ...
 
-def end_members_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
+def end_members_of_ended_organizations(on: Runner, /, *, batch: int | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
+
+def delete_clients_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
 
 def delete_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
 

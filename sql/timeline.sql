@@ -105,7 +105,7 @@ SELECT u.id,
                        FROM factors_of(u.id) AS own) AS needed (is_step)
  -- Sessions that give no token because their level is too low.
  CROSS JOIN LATERAL (SELECT count(*) AS total,
-                            count(*) FILTER (WHERE NOT is_banned(u) AND may_use(u, c, s.resource)
+                            count(*) FILTER (WHERE NOT is_banned(u) AND admits(c, u, s.resource, s.organization_id)
                                                AND s.aal < 'aal2' AND needed.is_step) AS below
                        FROM sessions AS s
                        JOIN oauth_grants AS o ON o.id = s.grant_id

@@ -40,14 +40,14 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_unused_users,
     queries.delete_anonymous_users,
     queries.delete_expired_invitations,
-    queries.end_members_of_ended_organizations,
+    queries.delete_clients_of_ended_organizations,
     queries.delete_ended_organizations,
 )
 
 
 def keep_house(db: Database, sealer: Sealer) -> None:
-    """Expire messages, encrypt secrets with the newest key, end what disabled providers and hosts that the
-    settings lack have opened, remove expired rows and secrets, count active users.
+    """Expire messages, encrypt secrets with the newest key, end what disabled providers, hosts that the
+    settings lack and ended organisations have opened, remove expired rows and secrets, count active users.
 
     Raises `psycopg2.Error`.
     """
@@ -56,9 +56,10 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     resealing.reseal(db, sealer)
     # Finish what an interruption or a change of the settings has left.
     disabled: Reason = "provider_disabled"
-    unnamed = asdict(what_ends("access_lost", has_session=True))
+    lost = asdict(what_ends("access_lost", has_session=True))
     clean(db, [partial(queries.end_users_of_disabled_providers, reason=disabled)])
-    clean(db, [partial(queries.end_access_of_documents, **unnamed)])
+    for end in (queries.end_access_of_documents, queries.end_members_of_ended_organizations):
+        clean(db, [partial(end, **lost)])
     clean(db)
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:

@@ -27,7 +27,9 @@ def client_of(row: "ClientFacts") -> Client | None:
     """Return the application, if there is one."""
     if row.allowed_roles is None or row.resources is None or row.is_dynamic is None or row.is_blocked is None:
         return None
+    organizations = {row.organization_id, row.for_organization_id} - {None}
     return Client(
+        organizations=frozenset(cast(set[str], organizations)),
         allowed_roles=frozenset(row.allowed_roles),
         resources=frozenset(row.resources),
         is_dynamic=row.is_dynamic,

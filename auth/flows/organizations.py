@@ -45,6 +45,17 @@ def as_seen(listed: JsonObject, aal: Aal) -> JsonObject:
     return {name: value for name, value in listed.items() if name != hidden}
 
 
+def listed(member: str) -> list[JsonObject]:
+    """Return the memberships in a column of `memberships_of`."""
+    parsed: list[JsonObject] = json.loads("{" + member.removesuffix(", ") + "}")[CLAIM] if member else []
+    return parsed
+
+
+def counting(member: str, aal: Aal) -> dict[str, str]:
+    """Return the roles in a column of `memberships_of` that count at this level, by organisation."""
+    return organizations.roles_in_token(map(membership_of, listed(member)), aal)
+
+
 def claim(user: Mapping[str, Any], aal: Aal) -> JsonObject:
     """Return the claim of a token of this level, from a parsed user object; none without a role."""
     roles = organizations.roles_in_token(map(membership_of, user.get(CLAIM, ())), aal)

@@ -1,6 +1,6 @@
 """Applications (OAuth clients): which users one admits, and whether its credentials are good."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -17,7 +17,8 @@ class UserOfClient(UserOfToken, Protocol):
 class Client:
     """Without `allowed_roles`, all users may use it. `is_dynamic` is a client that no administrator created:
     it registered itself, or came by the URL of a document. `resources` are those that an administrator has
-    listed.
+    listed. `organizations` are those of which a user must be a member: the one whose members alone it admits,
+    and the one that its session is for.
     """
 
     allowed_roles: frozenset[str] = frozenset()
@@ -25,15 +26,19 @@ class Client:
     is_dynamic: bool = False
     is_blocked: bool = False
     grant_types: frozenset[str] = frozenset()
+    organizations: frozenset[str] = frozenset()
 
 
-def may_use(user: UserOfClient, client: Client, resource: str | None) -> bool:
+def may_use(
+    user: UserOfClient, client: Client, resource: str | None, memberships: Collection[str] = ()
+) -> bool:
     """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 
     Anonymous users may not: an application could not tell who they are. Of resources, a client that an
-    administrator created may be used for the listed ones alone.
+    administrator created may be used for the listed ones alone. `memberships` are the organisations in which
+    the user's membership counts in the session (rule 47).
     """
-    if is_anonymous(user) or client.is_blocked:
+    if is_anonymous(user) or client.is_blocked or lacks_membership(client, memberships):
         return False
     if resource is not None and not client.is_dynamic and resource not in client.resources:
         return False
@@ -41,6 +46,10 @@ def may_use(user: UserOfClient, client: Client, resource: str | None) -> bool:
     others = listed if isinstance(listed, list) else []
     roles = {user.role, *(role for role in others if isinstance(role, str))}
     return not client.allowed_roles or not client.allowed_roles.isdisjoint(roles)
+
+
+def lacks_membership(client: Client, memberships: Collection[str]) -> bool:
+    return not client.organizations.issubset(memberships)
 
 
 class Credentials(Protocol):

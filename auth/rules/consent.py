@@ -2,7 +2,7 @@
 what its code gives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -14,7 +14,14 @@ from auth.rules.sessions import AuthenticatedSession, ProvedSession, authenticat
 from auth.rules.tokens import refusal_of_client_session
 from auth.rules.users import UserOfToken
 
-Obstacle = Literal["access_denied", "login_required", "account_selection_required", "consent_required"]
+# `interaction_required`: the user has to choose an organisation.
+Obstacle = Literal[
+    "access_denied",
+    "login_required",
+    "interaction_required",
+    "account_selection_required",
+    "consent_required",
+]
 CodeRefusal = Literal["invalid_grant", "user_banned", "access_denied"]
 
 
@@ -28,9 +35,22 @@ class Asking(Client):
     skips_consent: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The memberships that a request may be for, by the organisation's id, and whether each counts in the
+    session. `chosen` is the user's choice.
+    """
+
+    memberships: Mapping[str, bool]
+    chosen: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """`user_id` is that of the user whom it is for; `is_native` one that redirects to a program."""
+    """`user_id` is that of the user whom it is for; `is_native` one that redirects to a program.
+
+    `offer` has the organisations that it may be for, None if it asks for none.
+    """
 
     created_at: datetime
     scopes: tuple[str, ...]
@@ -39,6 +59,7 @@ class Request:
     max_age: timedelta | None = None
     user_id: str | None = None
     is_native: bool = False
+    offer: Offer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +92,7 @@ def obstacle(
     user: UserOfClient | None,
     session: AuthenticatedSession | None,
     policy: Policy,
+    memberships: Collection[str] = (),
 ) -> Obstacle | None:
     """The obstacle to approving a request of this user, in this session, without asking; None approves it.
 
@@ -78,10 +100,15 @@ def obstacle(
     Any program on a device may pretend to be a native public client (RFC 8252, section 8.6), and nobody has
     proved what a client that registered itself says.
     """
-    if user is None or not may_use(user, client, request.resource):
+    if user is None or not may_use(user, client, request.resource, memberships):
+        return "access_denied"
+    if request.offer and not any(request.offer.memberships.values()):
         return "access_denied"
     if not is_fresh_for(request, user, session, policy):
         return "login_required"
+    # Before what a user removes by agreeing.
+    if request.offer and organization_of(request.offer) is None:
+        return "interaction_required"
     if request.user_id not in (None, user_id):
         return "account_selection_required"
     is_unproved = client.is_dynamic and not client.has_document
@@ -89,6 +116,13 @@ def obstacle(
     if is_unproved or (request.is_native and client.is_public) or not is_allowed:
         return "consent_required"
     return "consent_required" if {"consent", "select_account"} & request.prompts else None
+
+
+def organization_of(offer: Offer) -> str | None:
+    """The organisation that a request is for: the chosen one, or the only one, if it counts."""
+    offered = offer.memberships
+    chosen = next(iter(offered)) if len(offered) == 1 else offer.chosen
+    return chosen if chosen is not None and offered.get(chosen) else None
 
 
 def is_fresh_for(
@@ -137,18 +171,19 @@ def refusal_of_code(
     opener: ProvedSession | None,
     client: Client,
     policy: Policy,
+    memberships: Collection[str] = (),
 ) -> CodeRefusal | None:
     """A code gives what the session that approved it gives now: nothing once that has ended, or the grant is
-    gone.
+    gone. `memberships` are those that count in that session.
     """
     if code.expires_at <= user.now or not code.has_grant:
         return "invalid_grant"
     if code.is_of_device and code.decision != "approved":
         return "invalid_grant"
     resource = None if opener is None else opener.resource
-    refusal = refusal_of_client_session(user, opener, resource, client, None, policy)
+    refusal = refusal_of_client_session(user, opener, resource, client, None, policy, memberships)
     if refusal == "user_banned":
         return "user_banned"
-    if not may_use(user, client, code.resource):
+    if not may_use(user, client, code.resource, memberships):
         return "access_denied"
     return None if refusal is None else "invalid_grant"

@@ -72,13 +72,14 @@ def refusal_of_client_session(
     client: Client | None,
     expires_at: datetime | None,
     policy: Policy,
+    memberships: Collection[str] = (),
 ) -> Refusal | None:
     """Refuse a session of an application. One that the user may no longer use counts as ended (rule 20).
 
-    `resource` is the audience of its tokens.
+    `resource` is the audience of its tokens, `memberships` those that count in it.
     """
     end = end_of_session(user, session, policy)
-    if session is None or client is None or not may_use(user, client, resource):
+    if session is None or client is None or not may_use(user, client, resource, memberships):
         end = "session_not_found"
     is_below = session is not None and lacks_step(user, session.aal, policy)
     return gives_token(user, expires_at, end, is_below)

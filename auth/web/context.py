@@ -43,6 +43,7 @@ class Latchkey:
         self.access_tokens = keys.access_tokens
         self.refresh_tokens = keys.refresh_tokens
         self.client_refresh_tokens = keys.client_refresh_tokens
+        self.organization_refresh_tokens = keys.organization_refresh_tokens
         self.codes = keys.codes
         self.recovery_codes = keys.recovery_codes
         self.user_codes = keys.user_codes

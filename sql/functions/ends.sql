@@ -71,10 +71,10 @@ AS $$
    WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
 $$;
 
--- Ends the sessions of clients that refuse the user, so that they stay ended when a role comes back. Call it
--- with the user's row locked, also before a role changes: sessions that a change of the client must still end
+-- Ends the sessions of clients that refuse the user, so that they stay ended when a role or a membership comes back.
+-- Call it with the user's row locked, also before a role changes: sessions that a change of the client must still end
 -- must not come back with the new role.
-CREATE OR REPLACE FUNCTION end_refused_sessions(
+CREATE OR REPLACE FUNCTION end_lost_sessions(
   u users, reason text, reach text, keys_up_to text, with_grants boolean, moment timestamptz
 ) RETURNS void
   LANGUAGE sql VOLATILE
@@ -83,9 +83,9 @@ AS $$
     FROM oauth_grants AS g
     JOIN oauth_clients AS c ON c.id = g.client_id
     JOIN sessions AS s ON s.grant_id = g.id
-   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT may_use(u, c, s.resource);
+   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT admits(c, u, s.resource, s.organization_id);
   DELETE FROM oauth_requests AS r
    USING oauth_clients AS c
    WHERE r.user_id = u.id AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
-     AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
+     AND c.id = r.client_id AND NOT admits(c, u, r.resource, r.organization_id)
 $$;

@@ -1,17 +1,31 @@
--- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
--- Refuses anonymous users, whom an application could not identify. A blocked client refuses every user.
-CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
+-- Whether a client refuses every user. One that admits the members of its organisation is stored as blocked: schema.sql.
+CREATE OR REPLACE FUNCTION refuses_all(c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT NOT is_anonymous(u) AND NOT c.is_blocked
+  SELECT c.is_blocked AND NOT c.admits_members
+$$;
+
+-- Whether a user belongs to an organisation, if there is one.
+CREATE OR REPLACE FUNCTION belongs_to(owner uuid, organization uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT organization IS NULL
+      OR EXISTS (SELECT
+                   FROM memberships AS m
+                   JOIN organizations AS o ON o.id = m.organization_id
+                  WHERE m.user_id = owner AND m.organization_id = organization AND o.ended_at IS NULL)
+$$;
+
+-- Whether a client admits a user: by the user's role, or by one of the list `roles` in `app_metadata`, and as a member of
+-- the client's organisation, and of that of a session. Refuses anonymous users, whom an application could not identify,
+-- and resources that an administrator has removed from a client that an administrator created.
+CREATE OR REPLACE FUNCTION admits(c oauth_clients, u users, resource text, organization uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT NOT is_anonymous(u) AND NOT refuses_all(c)
      AND (cardinality(c.allowed_roles) = 0 OR u.role = ANY (c.allowed_roles)
           OR CASE WHEN jsonb_typeof(u.app_metadata -> 'roles') = 'array'
                   THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
-$$;
-
--- Also checks a resource, which an administrator may remove from a client that an administrator created.
-CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients, resource text) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT may_use(u, c) AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
+     AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
+     AND belongs_to(u.id, c.organization_id) AND belongs_to(u.id, organization)
 $$;

@@ -43,6 +43,43 @@ AS $$
           OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
 $$;
 
+-- Ends the sessions of clients that refuse the user, so that they stay ended when a role comes back. Call it
+-- with the user's row locked, also before a role changes: sessions that a change of the client must still end
+-- must not come back with the new role.
+CREATE OR REPLACE FUNCTION end_refused_sessions(
+  u users, reason text, reach text, keys_up_to text, with_grants boolean, moment timestamptz
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  SELECT end_holdings(u.id, s.id, reason, reach, keys_up_to, with_grants, moment)
+    FROM oauth_grants AS g
+    JOIN oauth_clients AS c ON c.id = g.client_id
+    JOIN sessions AS s ON s.grant_id = g.id
+   WHERE g.user_id = u.id AND s.ended_at IS NULL AND NOT may_use(u, c, s.resource);
+  DELETE FROM oauth_requests AS r
+   USING oauth_clients AS c
+   WHERE r.user_id = u.id AND r.session_id IS NOT NULL AND r.opened_session_id IS NULL
+     AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
+$$;
+
+-- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
+-- Refuses anonymous users, whom an application could not identify. A blocked client refuses every user.
+CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT NOT is_anonymous(u) AND NOT c.is_blocked
+     AND (cardinality(c.allowed_roles) = 0 OR u.role = ANY (c.allowed_roles)
+          OR CASE WHEN jsonb_typeof(u.app_metadata -> 'roles') = 'array'
+                  THEN u.app_metadata -> 'roles' ?| c.allowed_roles ELSE false END)
+$$;
+
+-- Also checks a resource, which an administrator may remove from a client that an administrator created.
+CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients, resource text) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT may_use(u, c) AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
+$$;
+
 -- The user object for a response or the claims of a token. A table, so that a statement is planned together with
 -- it: as a value it would be planned at each call.
 CREATE OR REPLACE FUNCTION user_object_for(u users, audience text) RETURNS TABLE (user_object text)

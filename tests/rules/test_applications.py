@@ -13,6 +13,9 @@ from tests.support.cases import cases
 ALICE, ANONYMOUS = Person(), Person(made_by="anonymous")
 STAFF = Client(allowed_roles=frozenset({"staff", "s"}))
 API = "https://api.example.com"
+ACME, BETA = "0f7a", "51c2"
+BOTH = frozenset({ACME, BETA})
+MEMBERS = Client(organizations=frozenset({ACME}))
 MACHINE = Client(grant_types=frozenset({"client_credentials"}))
 BROWSER = Session(method="password", aal="aal1", session_created_at=NOW - MINUTE, refreshed_at=NOW - MINUTE)
 
@@ -35,10 +38,33 @@ def with_roles(roles: object) -> Person:
         ("An administrator lists the resources of a client.", ALICE, Client(), API, False),
         ("Those it may use.", ALICE, Client(resources=frozenset({API})), API, True),
         ("A client that registered itself may use any.", ALICE, Client(is_dynamic=True), API, True),
+        ("It may admit the members of an organisation.", ALICE, MEMBERS, None, True),
+        ("Its session may be for another one.", ALICE, replace(MEMBERS, organizations=BOTH), None, False),
     ],
 )
 def test_client_admits_a_user(sentence, user, client, resource, is_admitted):
-    assert may_use(user, client, resource) is is_admitted
+    assert may_use(user, client, resource, {ACME}) is is_admitted
+
+
+def test_client_of_an_organisation_admits_nobody_without_a_membership():
+    assert may_use(ALICE, MEMBERS, None) is False
+    assert may_use(ALICE, MEMBERS, None, {BETA}) is False
+
+
+@cases(
+    ("sentence", "memberships", "chosen", "organization"),
+    [
+        ("The only membership needs no choice.", {ACME: True}, None, ACME),
+        ("But it has to count.", {ACME: False}, None, None),
+        ("Of several, the user chooses one.", {ACME: True, BETA: True}, None, None),
+        ("That is the one.", {ACME: True, BETA: True}, BETA, BETA),
+        ("If it counts.", {ACME: True, BETA: False}, BETA, None),
+        ("Another one's choice counts for nothing.", {ACME: True, BETA: True}, "x", None),
+        ("Without a membership there is none.", {}, ACME, None),
+    ],
+)
+def test_organisation_of_a_request(sentence, memberships, chosen, organization):
+    assert consent.organization_of(consent.Offer(memberships, chosen)) == organization
 
 
 @cases(

@@ -164,28 +164,59 @@ def test_api_key_is_live(tables):
 
 
 def test_user_may_use_a_client(tables):
-    tables.insert_users()
+    organizations = [tables.id() for _ in range(3)]
+    ended = tables.one_of(*organizations)
+    tables.insert(
+        "organizations",
+        [
+            {"id": id, "slug": f"o{place}", "name": "O", "app_metadata": {}, "level": "aal1",
+             "created_at": tables.now, "updated_at": tables.now,
+             "ended_at": tables.now if id == ended else None}
+            for place, id in enumerate(organizations)
+        ],
+    )  # fmt: skip
+    held = {
+        owner: {id for id in organizations if tables.one_of(False, True)} for owner in tables.insert_users()
+    }
+    tables.insert(
+        "memberships",
+        [
+            {"user_id": owner, "organization_id": id, "role": "member", "added_by": "founder",
+             "created_at": tables.now, "updated_at": tables.now}
+            for owner, ids in held.items()
+            for id in ids
+        ],
+    )  # fmt: skip
     admitting = [
         {
             "allowed_roles": tables.one_of([], ["admin"], ["staff", "another"]),
             "resources": tables.one_of([], ["https://api.example.com"]),
             "is_dynamic": tables.one_of(False, True),
-            "is_blocked": tables.one_of(False, False, True),
+            "is_blocked": is_blocked or admits_members,
+            "admits_members": admits_members and not is_blocked,
+            "organization_id": tables.one_of(*organizations) if admits_members else None,
         }
-        for _ in range(20)
+        for is_blocked, admits_members in (
+            (tables.one_of(False, False, True), tables.one_of(False, True)) for _ in range(20)
+        )
     ]
     rows = tables.all(
-        """SELECT u.*, c.allowed_roles, c.resources, c.is_dynamic, c.is_blocked, r.resource,
-                  may_use(u, c, r.resource) AS answer
+        """SELECT u.*, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked, r.resource,
+                  array_remove(ARRAY[c.organization_id, o.id], NULL)::text[] AS organizations,
+                  admits(c, u, r.resource, o.id) AS answer
              FROM users AS u, jsonb_populate_recordset(NULL::oauth_clients, %(clients)s) AS c,
-                  (VALUES (NULL), ('https://api.example.com'), ('https://other.example.com')) AS r (resource)""",
+                  (VALUES (NULL), ('https://api.example.com'), ('https://other.example.com')) AS r (resource),
+                  (VALUES (NULL), (%(organization)s)) AS chosen (text),
+                  LATERAL (SELECT chosen.text::uuid) AS o (id)""",
         clients=json.dumps(admitting),
+        organization=organizations[0],
     )
 
     def decide(row: Any) -> bool:
-        listed = {name: frozenset(getattr(row, name)) for name in ("allowed_roles", "resources")}
+        names = ("allowed_roles", "resources", "organizations")
+        listed = {name: frozenset(getattr(row, name)) for name in names}
         client = clients.Client(**listed, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
-        return clients.may_use(row, client, row.resource)
+        return clients.may_use(row, client, row.resource, held[row.id] - {ended})
 
     check(tables, rows, decide)
 

@@ -12,7 +12,7 @@ from auth.core.tokens import derived_keys
 from auth.core.tokens.access_tokens import AccessTokens
 from auth.core.tokens.api_keys import ApiKeys
 from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts, UserCodes
-from auth.core.tokens.refresh_tokens import ClientRefreshTokens, RefreshTokens
+from auth.core.tokens.refresh_tokens import ClientRefreshTokens, OrganizationRefreshTokens, RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
 from auth.core.tokens.signing_keys import all_keys
 
@@ -27,6 +27,7 @@ class KeyRing:
         self.access_tokens = AccessTokens(settings)
         self.refresh_tokens = RefreshTokens(settings.secret_key)
         self.client_refresh_tokens = ClientRefreshTokens(settings.secret_key)
+        self.organization_refresh_tokens = OrganizationRefreshTokens(settings.secret_key)
         self.codes = Codes(settings.secret_key)
         self.recovery_codes = RecoveryCodes(settings.secret_key)
         self.user_codes = UserCodes(settings.secret_key)

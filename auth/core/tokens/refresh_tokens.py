@@ -69,3 +69,12 @@ class ClientRefreshTokens(RefreshTokens):
     """The tokens of clients' sessions."""
 
     purpose = "refresh token of a client"
+
+
+class OrganizationRefreshTokens(RefreshTokens):
+    """Those of clients' sessions for an organisation.
+
+    Nodes of 0.6.1 and before do not read them: they would not ask whether the membership counts.
+    """
+
+    purpose = "refresh token of a client for an organization"

@@ -9,7 +9,7 @@ from auth.core.logs import ThrottledLog
 from auth.core.net.redirects import with_query
 from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.extensions.openid import audience, client_object, uris
+from auth.extensions.openid import audience, client_object, memberships, uris
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.web import Level, fields, g, schemas
 from auth.web.context import latchkey
@@ -187,9 +187,13 @@ def update_of(client: "queries.SelectClient", options: str) -> str:
 
 def scopes_asked(client: "queries.SelectClient", sent: Mapping[str, str]) -> list[str]:
     """Return the known scopes of a request. Raises `OAuthError` without any."""
-    asked = sent.get("scope", "email").split(" ")
-    allowed = [scope for scope in SCOPES if scope in (client.scopes or SCOPES)]
-    known = [scope for scope in allowed if scope in asked]
+    asked, settings = sent.get("scope", "email").split(" "), latchkey.settings
+    offered = (*SCOPES, *memberships.scopes(settings))
+    allowed = [scope for scope in offered if scope in (client.scopes or offered)]
+    named = memberships.named(settings, asked, client.scopes)
+    known = [
+        scope for scope in allowed if scope in asked and not (named and scope == memberships.ONE)
+    ] + named
     if not known:
         remedy = update_of(client, "--scope SCOPE, which replaces all: repeat it for each")
         description = f"scope must include one of {' '.join(allowed)}".rstrip()

@@ -11,6 +11,7 @@ import structlog
 
 from auth.core.text import names
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
+from auth.extensions.openid import memberships
 from auth.web.context import latchkey
 from sql import queries
 
@@ -49,7 +50,7 @@ def of_user(row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     # A path without a value also replaces a claim: users write the claims of `_profile` themselves. No claim
     # is null (OpenID Connect Core, section 5.3.2).
     given = {name: value for name, value in claims.items() if value is not None and name not in paths}
-    return given | _added(user, row, scopes)
+    return given | _added(user, row, scopes) | memberships.claims_of(row, scopes)
 
 
 def _added(user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def as_object(row: "queries.SelectClient | queries.ListClients", secret: str | N
         "backchannel_logout_uri": row.backchannel_logout_uri,
         "policy_uri": row.policy_uri,
         "tos_uri": row.tos_uri,
+        "organization_id": row.organization_id,
     }
     return {
         "client_id": row.id,

@@ -10,7 +10,7 @@ from auth.core import promises
 from auth.core.tokens import one_time
 from auth.extensions.openid import audience, uris
 from auth.extensions.openid.client_object import as_object
-from auth.flows import ends
+from auth.flows import ends, organizations
 from auth.flows.admin import targets
 from auth.web import audit, fields
 from auth.web.asked import Asked
@@ -31,7 +31,7 @@ OVERLAP = timedelta(seconds=promises.SECRET_OVERLAP)
 _BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # A change that excludes some users, or all users of a resource, ends their sessions.
-_ADMITTING = ("allowed_roles", "is_blocked", "resources")
+_ADMITTING = ("allowed_roles", "is_blocked", "organization_id", "resources")
 # Members that a dynamic client may set.
 _DYNAMIC = {
     "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
@@ -62,6 +62,8 @@ class ClientChange(AdminInput):
     token_lifetime = fields.TokenLifetime(load_default=None)
     id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
     backchannel_logout_uri = fields.Text(load_default="")
+    # Its id or short name.
+    organization_id = fields.Text(load_default=None, allow_none=True)
 
 
 _CLIENT_CHANGE = ClientChange(partial=True)
@@ -100,6 +102,7 @@ class ClientColumns(NamedTuple):
     id_token_signed_response_alg: str
     backchannel_logout_uri: str
     is_blocked: bool
+    organization_id: str | None
 
     @classmethod
     def of(cls, columns: Mapping[str, object]) -> "ClientColumns":
@@ -277,7 +280,20 @@ def _load(asked: Asked, shape: Shape, body: Mapping[str, object]) -> dict[str, A
     # Checked here, because resolving a name may take long.
     if uri := values.get("backchannel_logout_uri"):
         _check_uri("backchannel_logout_uri", uri, partial(uris.check_backchannel, asked.settings))
+    if "organization_id" in values:
+        values["organization_id"] = _organization(asked, values["organization_id"])
     return values
+
+
+def _organization(asked: Asked, name: str | None) -> str | None:
+    """Return the id of an organisation by its id or short name, None without one."""
+    if not name:
+        return None
+    named = {"id": name, "slug": None} if is_uuid(name) else {"id": None, "slug": name}
+    row = queries.select_organization(asked.db, **named) if organizations.is_on(asked.settings) else None
+    if row is None:
+        raise _refusal("organization_id: there is no such organization", "organization_id")
+    return row.id
 
 
 def load_registration(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
@@ -335,6 +351,8 @@ def check_members(asked: Asked, client: ClientColumns) -> None:
          "must be true for public and for dynamic clients"),
         ("introspects_sessions", "introspects_sessions", is_limited and client.introspects_sessions,
          "must be false for public and for dynamic clients"),
+        ("organization_id", "organization_id", is_dynamic and client.organization_id is not None,
+         "must be null for dynamic clients"),
         ("skip_consent", "skip_consent", client.skip_consent and (is_dynamic or is_native),
          "must be false for dynamic clients, and with loopback or custom-scheme redirect_uris"),
         ("id_token_signed_response_alg", "id_token_signed_response_alg",

@@ -12,9 +12,9 @@ from auth.core.net.redirects import origin
 from auth.core.text import names
 from auth.core.tokens import client_ids, one_time
 from auth.extensions import Waiting
-from auth.extensions.openid import uris
+from auth.extensions.openid import memberships, uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
-from auth.flows import facts
+from auth.flows import facts, organizations
 from auth.flows.account import grants
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.reauthentication import admit_caller
@@ -125,17 +125,30 @@ def website_of(authorization_id: str) -> tuple[str, str | None] | None:
     return names.in_one_line(client.name) or uris.host(url or ""), url
 
 
-def obstacle(authorization: Authorization) -> Obstacle | None:
-    """Return the obstacle to approving the caller's request without asking."""
+def obstacle(authorization: Authorization, organization: str | None = None) -> Obstacle | None:
+    """Return the obstacle to approving the caller's request without asking. The caller has chosen an
+    organisation, if any.
+    """
     row, client, _ = authorization
     return consent.obstacle(
-        _request_of(row),
+        _request_of(row, offer_of(authorization, organization)),
         asking_of(client),
         _grant_of(row),
         g.user_id,
         *_caller_of(authorization),
         latchkey.policy,
+        organizations.counting(row.memberships, aal_of(authorization.person)),
     )
+
+
+def offer_of(authorization: Authorization, chosen: str | None = None) -> consent.Offer | None:
+    row, client, person = authorization
+    return memberships.offer_of(row, client, aal_of(person), chosen)
+
+
+def aal_of(person: "queries.SelectPerson | None") -> str:
+    """Return the level of the caller's session, which the application's session gets."""
+    return (person and person.aal) or ""
 
 
 def asking_of(row: "queries.SelectClient") -> consent.Asking:
@@ -148,6 +161,7 @@ def asking_of(row: "queries.SelectClient") -> consent.Asking:
         has_document=row.metadata_url is not None,
         is_public=row.secret_hash is None,
         skips_consent=row.skip_consent,
+        organizations=frozenset({row.organization_id} if row.organization_id else ()),
     )
 
 
@@ -161,7 +175,7 @@ def _grant_of(row: "_ConsentRequest") -> consent.Grant | None:
     )
 
 
-def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
+def _request_of(row: "queries.SelectOauthRequest", offer: consent.Offer | None = None) -> consent.Request:
     return consent.Request(
         created_at=row.created_at,
         scopes=tuple(row.scopes),
@@ -170,6 +184,7 @@ def _request_of(row: "queries.SelectOauthRequest") -> consent.Request:
         max_age=None if row.max_age is None else timedelta(seconds=row.max_age),
         user_id=row.user_id,
         is_native=uris.is_native(row.redirect_uri),
+        offer=offer,
     )
 
 
@@ -186,9 +201,12 @@ def add_grant(
     grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
 
 
-def approve(act: acts.Act, user: PersonFacts, authorization: Authorization) -> str:
+def approve(
+    act: acts.Act, user: PersonFacts, authorization: Authorization, organization: str | None = None
+) -> str:
     """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
     row, client, _ = authorization
+    offer = offer_of(authorization, organization)
     if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
         add_grant(act, user, row, client)
     approval = one_time.new_token()
@@ -197,22 +215,28 @@ def approve(act: acts.Act, user: PersonFacts, authorization: Authorization) -> s
         id=row.id,
         user_id=user.id,
         session_id=g.caller.session_id,
+        organization_id=consent.organization_of(offer) if offer else None,
         approval_hash=one_time.hash_token(approval),
     )
     return approval
 
 
 def approve_in_browser(
-    authorization_id: str, removed: Collection[Obstacle] = (), *, browser: str | None = None
+    authorization_id: str,
+    removed: Collection[Obstacle] = (),
+    *,
+    browser: str | None = None,
+    organization: str | None = None,
 ) -> tuple[str | None, Obstacle | None]:
     """Approve a request, and return the URL with the code, or the obstacle that the user has not removed."""
     with locked(authorization_id) as act:
         user = admit_caller(current_asked(), act, level=Level.AAL2)
         authorization = find_in_browser(act, authorization_id, user, browser)
-        missing = obstacle(authorization)
+        missing = obstacle(authorization, organization)
         if missing and missing not in removed:
             return None, missing
-        return give_code(act, authorization_id, approve(act, user, authorization), browser), None
+        approval = approve(act, user, authorization, organization)
+        return give_code(act, authorization_id, approval, browser), None
 
 
 def give_code(on: Runner, authorization_id: str, approval: str, browser: str | None = None) -> str:

@@ -11,13 +11,13 @@ from auth.core import promises
 from auth.core.tokens import one_time
 from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
-from auth.core.tokens.refresh_tokens import InvalidRefreshToken
-from auth.extensions.openid import audience, claims
+from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
+from auth.extensions.openid import audience, claims, memberships
 from auth.extensions.openid.authentication import SentCredentials, authenticate, check
 from auth.extensions.openid.oauth_errors import OAuthError
-from auth.flows import ends, facts
+from auth.flows import ends, facts, organizations
 from auth.flows.sessions import refreshing
-from auth.rules import consent, sessions, tokens
+from auth.rules import clients, consent, sessions, tokens
 from auth.rules.policy import RefreshWindow
 from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
@@ -93,7 +93,8 @@ def _open_session(
         has_grant=request.grant_id is not None,
     )
     policy = latchkey.policy
-    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy):
+    counting = organizations.counting(request.memberships, opener.aal if opener else "")
+    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, counting):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
@@ -112,7 +113,7 @@ def _open_session(
 def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Rotate the refresh token of the client's own session."""
     try:
-        sent = latchkey.client_refresh_tokens.read(member(body, "refresh_token"))
+        sent = _read_refresh_token(member(body, "refresh_token"))
     except InvalidRefreshToken:
         authenticate(credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
@@ -124,13 +125,18 @@ def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, 
         if row is not None:
             check(credentials, row)
             require(row, "refresh_token")
-            refusal = _refusal_of_refresh(row, sent.counter, narrowed, window)
-            if refusal is None:
+            is_lost = _lacks_membership(row)
+            refusal = None if is_lost else _refusal_of_refresh(row, sent.counter, narrowed, window)
+            if refusal is None and not is_lost:
                 # That of a public client always does (RFC 9700, section 4.14.2).
                 rotates = latchkey.settings.refresh_token_rotation or row.secret_hash is None
                 counter = refreshing.move(asked, tx, row, sent.counter, rotates=rotates, window=window, **own)
     if row is None:
         require(authenticate(credentials), "refresh_token")
+        raise OAuthError("invalid_grant", _UNKNOWN)
+    if is_lost:
+        with acts.on(latchkey.db, row.user_id) as act:
+            ends.end(act, row.user_id, row.session_id, "access_lost")
         raise OAuthError("invalid_grant", _UNKNOWN)
     if refusal == "refresh.refresh_token_already_used":
         refreshing.end_reused(asked, row.user_id, **own)
@@ -145,12 +151,27 @@ def _refusal_of_refresh(
     row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: RefreshWindow
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    client = facts.client_of(row)
-    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy):
+    client, counting = facts.client_of(row), organizations.counting(row.memberships, row.aal)
+    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, counting):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
     return refusal_of_refresh(row, sent, window)
+
+
+def _lacks_membership(row: "queries.LockClientSession") -> bool:
+    """Whether the session needs a membership that no longer counts."""
+    client = facts.client_of(row)
+    return client is not None and clients.lacks_membership(
+        client, organizations.counting(row.memberships, row.aal)
+    )
+
+
+def _read_refresh_token(token: str) -> RefreshToken:
+    """Return what a refresh token of a client says. Raises `InvalidRefreshToken`."""
+    with suppress(InvalidRefreshToken):
+        return latchkey.client_refresh_tokens.read(token)
+    return latchkey.organization_refresh_tokens.read(token)
 
 
 def issue_to_client(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
@@ -183,7 +204,7 @@ def revoke(session_id: str, client_id: str) -> None:
 def session_of(token: str) -> str | None:
     """Return the session of a client's token, or None for other texts. Raises `OAuthError`."""
     with suppress(InvalidRefreshToken):
-        return latchkey.client_refresh_tokens.read(token).session_id
+        return _read_refresh_token(token).session_id
     try:
         session_id = latchkey.client_tokens.verify(token).session_id
     except InvalidAccessToken:
@@ -198,10 +219,17 @@ def _session_tokens(
 ) -> dict[str, Any]:
     """Return the tokens of a client's session."""
     signed_in = claims.of_authentication(row)
-    own = {"sub": row.user_id, "session_id": row.session_id, **signed_in}
+    own = {
+        "sub": row.user_id,
+        "session_id": row.session_id,
+        **signed_in,
+        **memberships.claims_of(row, scopes),
+    }
     answer = _tokens(own, row.client_id, row.resource, scopes, row)
     if row.refreshes_tokens:
-        answer["refresh_token"] = latchkey.client_refresh_tokens.make(row.session_id, row.counter)
+        is_plain = row.for_organization_id is None
+        form = latchkey.client_refresh_tokens if is_plain else latchkey.organization_refresh_tokens
+        answer["refresh_token"] = form.make(row.session_id, row.counter)
     if "openid" in scopes:
         named = {
             **claims.of_user(row, scopes),

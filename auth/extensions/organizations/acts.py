@@ -17,10 +17,11 @@ from psycopg2.errors import UniqueViolation
 from auth.core import promises
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
+from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import as_seen, record
+from auth.flows.organizations import as_seen, listed, record
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
 from auth.rules import organizations
 from auth.rules.levels import Aal
@@ -85,8 +86,7 @@ def see_own(asked: Asked, name: str) -> Seen:
 def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
     """Return the caller's memberships, as the session sees them, and the open invitations."""
     row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
-    listed = json.loads("{" + row.memberships.removesuffix(", ") + "}").get("organizations", [])
-    return [as_seen(each, asked.caller.aal) for each in listed], json.loads(row.invitations)
+    return [as_seen(each, asked.caller.aal) for each in listed(row.memberships)], json.loads(row.invitations)
 
 
 def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
@@ -225,9 +225,12 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
 
 
 def remove_member(act: Act, known: Facts, member: PersonFacts) -> None:
-    """Remove a locked user from a locked organisation, with the invitations that the user sent (rule 49)."""
+    """Remove a locked user from a locked organisation. With the membership end the invitations that the user
+    sent, and the sessions of applications that need it (rule 49).
+    """
     queries.remove_membership(act, user_id=member.id, organization_id=known.id)
     queries.withdraw_invitations_by(act, user_id=member.id, organization_id=known.id)
+    ends.end_refused_sessions(act, member.id)
     lost = {"id": member.id, "email": member.email, "role": known.role}
     record(act, "membership_removed", known, lost, event="membership.deleted")
 

@@ -63,5 +63,6 @@ LogoutQuery = Input.of(
 LinkingForm = Input.of(flow=fields.Text(required=True))
 UserCodeForm = Input.of(user_code=fields.Text(required=True))
 Decision = Input.of(action=fields.Choice("approve", "deny", required=True))
-DeviceForm = Decision.of(request=fields.Text(required=True))
-ConsentForm = Decision.of(authorization_id=fields.Text(required=True))
+_Consent = Decision.of(organization=fields.TypedText(load_default=""))
+DeviceForm = _Consent.of(request=fields.Text(required=True))
+ConsentForm = _Consent.of(authorization_id=fields.Text(required=True))

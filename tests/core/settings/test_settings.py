@@ -225,6 +225,14 @@ class TestProblems:
     def test_error_tells_what_to_write(self, load, name, value, problem):
         assert problems(load, **{name: value}) == {name: problem}
 
+    @pytest.mark.parametrize("name", ["AUTH_TOKEN_CLAIMS", "AUTH_ID_CLAIMS"])
+    @pytest.mark.parametrize("claim", ["organization", "Organizations"])
+    def test_claims_of_organisations_are_reserved_while_these_are_on(self, load, name, claim):
+        value = f'{{"{claim}": "app_metadata.{claim}"}}'
+        assert load(**{name: value})
+        problem = f"AUTH_ORGANIZATIONS has the claim {claim}. Use another name."
+        assert problems(load, AUTH_ORGANIZATIONS="admins", **{name: value}) == {name: problem}
+
     @cases("password", ["p@ss", "p/ss", "p%ss", "p@s/s", "@", "p:1/s", "p/s?s=1"])
     def test_password_of_the_database_that_is_not_encoded_is_reported(self, load, password):
         url = f"postgresql://auth:{password}@db.example.com:5432/auth"

@@ -179,3 +179,17 @@ class TestTransfer:
         result = run_command(client.application, "organizations", "import", str(file))
         assert result.exit_code == 2
         assert f"{file}, line 2: " in result.output
+
+
+def test_client_of_an_organisation_is_made_shown_and_opened_to_all(client, acme):
+    def clients(*arguments):
+        result = run_command(client.application, "clients", *arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout.splitlines()[0])
+
+    made = clients("create", "Wiki", "https://wiki.example.com/", "--organization", "acme")
+    assert made["organization_id"] == acme.rpartition("/")[2]
+    for command in (("show", made["client_id"]), ("list",)):
+        shown = clients(*command)
+        assert (shown["organization_id"], shown["is_blocked"]) == (made["organization_id"], False)
+    assert "organization_id" not in clients("update", made["client_id"], "--organization", "")

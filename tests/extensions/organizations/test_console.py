@@ -154,3 +154,29 @@ def test_page_of_a_user_says_the_memberships(armed, acme, join, bob):
     join(bob, acme, "billing")
     shown = words(armed.visit(f"/console/users/{bob.id}"))
     assert "Organizations Acme billing by an invitation" in shown
+
+
+def test_application_admits_the_members_of_an_organisation_and_shows_it(act_at, armed, id, database):
+    new = {
+        "client_name": "Wiki",
+        "token_endpoint_auth_method": "none",
+        "redirect_uris": "https://wiki.example.com/",
+        "authorization_code": "yes",
+        "require_pkce": "yes",
+        "id_token_signed_response_alg": "RS256",
+    }
+    path = "/console/applications"
+    refused = act_at(path, "new", **new, organization_id="nobody")
+    assert "There’s no such organization" in words(refused)
+    said = words(act_at(path, "new", **new, organization_id="acme"))
+    assert "Organization its members alone" in said
+    assert "blocked" not in said
+    client_id = database.value("SELECT id::text FROM oauth_clients WHERE organization_id = %(id)s", id=id)
+    assert f'value="{id}"' in armed.visit(f"{path}/{client_id}/change").text
+    said = words(act_at(path, f"{client_id}/change", **new, organization_id=""))
+    assert "its members alone" not in said
+    assert database.one("SELECT organization_id, is_blocked, admits_members FROM oauth_clients") == (
+        None,
+        False,
+        False,
+    )

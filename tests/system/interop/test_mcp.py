@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from tests.support.browser import fill
 from tests.support.contract import OPENAPI
 from tests.support.documents import DOCUMENT, HOST, URL
 from tests.support.factors import set_up
@@ -67,6 +68,7 @@ def settings(documents) -> dict[str, str]:
         "AUTH_JWT_ISSUER": f"http://127.0.0.1:{port}/auth/v1",
         "DOCUMENTS_PORT": str(urlsplit(target.url).port),
         "SSL_CERT_FILE": str(certificate),
+        "AUTH_ORGANIZATIONS": "users",
         **dict(re.findall(r"^echo \"?(AUTH_\w+)='?([^'\" ]+)", GUIDE, re.MULTILINE)),
     }
 
@@ -176,6 +178,31 @@ def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
     assert (asked["client_id"] == [URL], fetched) == (
         (True, ["/oauth/client.json"]) if document else (False, [])
     )
+
+
+def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_chooses_an_organisation(
+    page, python, settings, alice, site, service_role, tmp_path
+):
+    ids = {}
+    for slug in ("acme", "beta"):
+        body = {"name": slug.title(), "slug": slug, "owner": alice.id}
+        ids[slug] = site.post("/organizations", json=body, headers=service_role).json["id"]
+    url = f"http://localhost:{free_port()}"
+    server = [python, str(HERE / "server.py"), settings["AUTH_JWT_ISSUER"], url, "organization"]
+    client = [python, str(HERE / "client.py"), f"{url}/mcp", str(free_port()), "any"]
+    with (
+        running(server, url, tmp_path / "server", tmp_path, HOME=str(tmp_path)),
+        Agent(client, tmp_path) as agent,
+    ):
+        assert "organization" in agent.request(0)["scope"][0].split()
+        page.open(agent.line(0))
+        sign_in(page, alice)
+        page.wait_for("For which organization?")
+        fill(page, organization=ids["beta"])
+        allow(page, "Reader")
+        for seen in json.loads(agent.line(1)):
+            said = {"id": ids["beta"], "slug": "beta", "role": "owner"}
+            assert seen["claims"]["organization"] == said
 
 
 def test_conformance_suite_of_mcp_finds_no_failure(page, here, node, settings, alice, tmp_path):

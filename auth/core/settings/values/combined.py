@@ -13,6 +13,7 @@ from auth.core.settings.values import Values, hooks, urls, validators
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 # All but the log-in ask by default.
 CAPTCHA_ROUTES = ("signup", "recover", "resend", "magiclink", "otp", "token")
+_OF_ORGANIZATIONS = ("organization", "organizations")
 _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
@@ -75,6 +76,10 @@ def contradictions(values: Values) -> Iterator[str]:
         yield (
             "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
         )
+    for field in ("token_claims", "id_claims"):
+        named = sorted(name for name in values[field] if name.lower() in _OF_ORGANIZATIONS)
+        if named and values["organizations"] != "off":
+            yield f"AUTH_{field.upper()}: AUTH_ORGANIZATIONS has the claim {named[0]}. Use another name."
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         yield "AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false."
     if values["console"] and not values["pages"]:

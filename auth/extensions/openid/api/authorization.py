@@ -13,7 +13,7 @@ from werkzeug.datastructures import MultiDict
 from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
 from auth.core.tokens import client_ids, one_time
-from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints
+from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints, memberships
 from auth.extensions.openid.authorization_requests import AuthorizationRequest
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.facts import PersonFacts
@@ -50,6 +50,7 @@ blueprint = Blueprint("authorization", __name__)
 _ContinueQuery = schemas.Input.of(
     authorization_id=fields.Text(required=True), approval=fields.Text(required=True)
 )
+_DecisionBody = form_schemas.Decision.of(organization=fields.Uuid())
 
 
 # Any frame may ask for no page: without a session, nothing is written.
@@ -183,7 +184,9 @@ def get_authorization(authorization_id: str) -> Response:
     if url:
         return jsonify(redirect_url=url)
     row, client, _ = authorization
+    offered = memberships.offered(row, client, consent.aal_of(user))
     return jsonify(
+        **({"organizations": offered} if offered else {}),
         authorization_id=authorization_id,
         redirect_uri=row.redirect_uri,
         client={
@@ -204,14 +207,17 @@ def get_authorization(authorization_id: str) -> Response:
 def decide_authorization(authorization_id: str) -> Response:
     _check_origin()
     guard.live_caller()
-    action = read_body(form_schemas.Decision)["action"]
+    sent = read_body(_DecisionBody)
     with consent.locked(authorization_id) as act:
         user = admit_caller(current_asked(), act)
         authorization = consent.find(act, authorization_id, user)
         _check_own(authorization)
-        if action == "deny":
+        if sent["action"] == "deny":
             return jsonify(redirect_url=consent.deny(act, authorization))
-        url = _decided(act, user, authorization, authorization_id, consent.AGREED)
+        organization = sent.get("organization")
+        if consent.obstacle(authorization, organization) == "interaction_required":
+            raise ApiError("validation_failed", "organization: must be one of the request that has a role")
+        url = _decided(act, user, authorization, authorization_id, consent.AGREED, organization)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
         raise ApiError("reauthentication_needed", details)
@@ -224,14 +230,16 @@ def _decided(
     authorization: consent.Authorization,
     authorization_id: str,
     removed: Collection[Obstacle] = (),
+    organization: str | None = None,
 ) -> str | None:
     """Return the next URL of the browser, or None if an obstacle is left that the user has not `removed`."""
-    missing = consent.obstacle(authorization)
+    missing = consent.obstacle(authorization, organization)
     if missing == "access_denied":
         return consent.deny(act, authorization)
     if missing and missing not in removed:
         return None
-    given = {"authorization_id": authorization_id, "approval": consent.approve(act, user, authorization)}
+    approval = consent.approve(act, user, authorization, organization)
+    given = {"authorization_id": authorization_id, "approval": approval}
     return own_url(latchkey.settings, "oauth/continue", given)
 
 

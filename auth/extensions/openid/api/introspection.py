@@ -5,8 +5,9 @@ from typing import Any
 from auth.core.tokens.client_tokens import ClientCaller
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.extensions.openid.authentication import ClientInput, authenticate, read_credentials
+from auth.extensions.openid.memberships import still_said
 from auth.extensions.openid.oauth_errors import invalid_client
-from auth.flows import facts
+from auth.flows import facts, organizations
 from auth.rules import tokens
 from auth.rules.clients import Client
 from auth.rules.refusals import Refusal
@@ -48,7 +49,7 @@ def claims_now(token: str, asking: "queries.SelectClient | None") -> dict[str, A
     if row is None or row.aal is None or refusal_of(row, caller):
         return None
     # A session loses the level that came from a removed factor.
-    return claims | {"acr": min(claims["acr"], row.aal)}
+    return still_said(claims | {"acr": min(claims["acr"], row.aal)}, row)
 
 
 def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusal | None:
@@ -60,4 +61,5 @@ def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusa
         facts.client_of(row),
         callers.moment_of(known.expires_at),
         latchkey.policy,
+        organizations.counting(row.memberships, row.aal or ""),
     )

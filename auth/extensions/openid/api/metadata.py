@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from auth.extensions.openid import memberships
 from auth.extensions.openid.authorization_requests import PROMPTS, SCOPES
 from auth.extensions.openid.clients import DEVICE_CODE, GRANT_TYPES
 from auth.web.context import latchkey
@@ -30,7 +31,7 @@ def of_provider() -> dict[str, Any]:
         **({"device_authorization_endpoint": devices} if settings.pages else {}),
         **({"registration_endpoint": registration} if settings.oauth_dynamic_registration else {}),
         **({"client_id_metadata_document_supported": True} if settings.oauth_client_documents else {}),
-        "scopes_supported": SCOPES,
+        "scopes_supported": [*SCOPES, *memberships.scopes(settings)],
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": [name for name in GRANT_TYPES if settings.pages or name != DEVICE_CODE],
@@ -46,7 +47,9 @@ def of_provider() -> dict[str, Any]:
         "authorization_response_iss_parameter_supported": True,
         "prompt_values_supported": PROMPTS,
         "ui_locales_supported": [*LANGUAGES],
-        "claims_supported": list(dict.fromkeys([*_CLAIMS, *settings.id_claims])),
+        "claims_supported": list(
+            dict.fromkeys([*_CLAIMS, *memberships.scopes(settings), *settings.id_claims])
+        ),
         "claims_parameter_supported": False,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,

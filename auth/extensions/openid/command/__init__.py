@@ -32,6 +32,12 @@ def _whether(flags: str, member: str, text: str) -> _Option:
 
 _options: list[_Option] = [
     _several("--role", "allowed_roles", "ROLE", "Admit only users with ROLE."),
+    click.option(
+        "--organization",
+        "organization_id",
+        metavar="NAME",
+        help="Admit only members of the organization with this short name or id.",
+    ),
     _whether(
         "--pkce/--no-pkce",
         "require_pkce",

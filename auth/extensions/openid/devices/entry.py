@@ -11,12 +11,13 @@ from flask import Blueprint, Response, request
 from auth.core import promises, typed
 from auth.core.net import networks
 from auth.core.text import names, user_agents
-from auth.extensions.openid import consent
+from auth.extensions.openid import consent, memberships
 from auth.extensions.openid.devices.device_codes import shown_code
 from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
-from auth.flows import verdicts
+from auth.flows import organizations, verdicts
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
 from auth.rules import clients, devices
+from auth.rules.consent import organization_of
 from auth.web import Level, audited, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -84,7 +85,8 @@ def _device_page(problem: Problem | None = None) -> Response:
     here = f"device/consent?{urlencode({'request': id})}"
     if to_step := _step_before(here, known):
         return to_step
-    row, client, may_use = _find(latchkey.db, id, callers.select(latchkey.db, g.caller))
+    person = callers.select(latchkey.db, g.caller)
+    row, client, may_use = _find(latchkey.db, id, person)
     if not may_use:
         g.refused_because = "oauth_consent_not_found"
         g.note(user_id=g.user_id, client=_name(client), problem="the user may not use it")
@@ -99,6 +101,7 @@ def _device_page(problem: Problem | None = None) -> Response:
         account=account_name(known),
         application=_name(client),
         scopes=row.scopes,
+        organizations=memberships.offered(row, client, consent.aal_of(person)),
         resource=row.resource,
         asked=ago(row.asked_at),
         ip=row.ip,
@@ -117,7 +120,8 @@ def submit_decision() -> Response:
     here = f"device/consent?{urlencode({'request': id})}"
     if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
         return to_step
-    return _decided(id, read_form(form_schemas.DeviceForm)["action"])
+    sent = read_form(form_schemas.DeviceForm)
+    return _decided(id, sent["action"], sent["organization"])
 
 
 def _request_id() -> str:
@@ -181,10 +185,14 @@ def _find(
     client = row and queries.select_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    return row, client, clients.may_use(person, consent.asking_of(client), row.resource)
+    counting = organizations.counting(row.memberships, person.aal or "")
+    offer = memberships.offer_of(row, client, person.aal or "")
+    has_membership = offer is None or any(offer.memberships.values())
+    may_use = clients.may_use(person, consent.asking_of(client), row.resource, counting)
+    return row, client, may_use and has_membership
 
 
-def _decided(id: str, action: str) -> Response:
+def _decided(id: str, action: str, organization: str) -> Response:
     known = found(queries.find_device_request(latchkey.db, id=id), "oauth_authorization_not_found")
     with acts.begin(latchkey.db) as act:
         act.share_client(known.client_id)
@@ -193,9 +201,14 @@ def _decided(id: str, action: str) -> Response:
         user = admit_caller(current_asked(), act, _ACT, level=Level.AAL2)
         row, client, may_use = _find(act, id, user)
         is_allowed = action == "approve" and may_use
+        offer = memberships.offer_of(row, client, user.aal or "", organization)
+        chosen = organization_of(offer) if offer else None
+        if is_allowed and offer and chosen is None:
+            return redirect_to_own(f"device/consent?{urlencode({'request': id})}")
         if is_allowed:
             consent.add_grant(act, user, row, client)
-        queries.decide_device_request(act, id=id, decision="approved" if is_allowed else "denied")
+        decision = "approved" if is_allowed else "denied"
+        queries.decide_device_request(act, id=id, decision=decision, organization_id=chosen)
     return redirect_to_own("device", "device_approved" if is_allowed else "device_denied")
 
 

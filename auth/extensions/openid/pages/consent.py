@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.text import names
 from auth.core.text.moments import wait
-from auth.extensions.openid import consent, uris
+from auth.extensions.openid import consent, memberships, uris
 from auth.web import Level, g, guard
 from auth.web.application import redirect
 from auth.web.context import latchkey
@@ -100,7 +100,9 @@ def submit_consent() -> Response:
                 consent.deny(act, consent.find_in_browser(act, authorization_id, consent.caller(act)))
             )
     if known and not known.lacks_level:
-        url, _missing = consent.approve_in_browser(authorization_id, consent.AGREED)
+        url, _missing = consent.approve_in_browser(
+            authorization_id, consent.AGREED, organization=sent["organization"]
+        )
         if url:
             return redirect(url)
     # The page redirects to the missing step.
@@ -108,7 +110,7 @@ def submit_consent() -> Response:
 
 
 def _shown(authorization: consent.Authorization) -> dict[str, Any]:
-    row, client, _ = authorization
+    row, client, person = authorization
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     links = {"policy_uri": client.policy_uri, "tos_uri": client.tos_uri}
@@ -122,6 +124,7 @@ def _shown(authorization: consent.Authorization) -> dict[str, Any]:
         "links": [(name, uri, uris.host(uri)) for name, uri in links.items() if uri],
         "scopes": row.scopes,
         "resource": row.resource,
+        "organizations": memberships.offered(row, client, consent.aal_of(person)),
         **lasts(client),
         "client_logo": client.logo_uri if shows_logo else None,
     }

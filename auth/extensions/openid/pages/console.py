@@ -36,7 +36,10 @@ blueprint = Blueprint("applications", __name__)
 
 # The number of newest grants whose sessions are read for the last use of an application in the list.
 _SEARCHED = 100
-_TEXTS = ("client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri")
+_TEXTS = (
+    "client_name", "client_uri", "logo_uri", "id_token_signed_response_alg", "backchannel_logout_uri",
+    "organization_id",
+)  # fmt: skip
 _LISTS = ("redirect_uris", "post_logout_redirect_uris", "scopes", "resources", "allowed_roles")
 _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
 _ClientForm = Input.of(

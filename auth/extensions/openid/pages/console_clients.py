@@ -52,7 +52,8 @@ def find(client_id: str) -> Subject:
         client["token_endpoint_auth_method"] = ""
     else:
         methods.pop("", None)
-    optional = {"previous_secret_expires_at": None, "backchannel_logout_uri": "", "metadata_url": None}
+    names = ("previous_secret_expires_at", "backchannel_logout_uri", "metadata_url", "organization_id")
+    optional = dict.fromkeys(names)
     shown = {"methods": methods, "last_used_at": use.last_used_at, "grants": amount(use.grants)}
     row = SimpleNamespace(**optional | client | _CHOICES | shown)
     return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)

@@ -41,6 +41,7 @@ class RelyingParty(ABC):
         # A name, so that it is another site than the issuer.
         self.url = f"http://localhost:{self.port}"
         self.goodbye = f"{self.url}/goodbye"
+        self.scopes = SCOPES
         # The URL at which the party signs the user out, here too.
         self.logout = "/logout"
         self._open = ExitStack()
@@ -101,7 +102,7 @@ class OpenIdClient(RelyingParty):
         node = find_program("node", "nodejs", "OPENID-CLIENT IS NOT TESTED")
         if not (CLIENTS / "node_modules" / "openid-client").is_dir():
             pytest.skip("OPENID-CLIENT IS NOT TESTED: it needs npm, then: make test-browser")
-        client = {"ISSUER": self.issuer, "CLIENT_ID": self.client_id, "SCOPES": SCOPES}
+        client = {"ISSUER": self.issuer, "CLIENT_ID": self.client_id, "SCOPES": self.scopes}
         self._run(until_end, [node, str(CLIENTS / "relying-party.mjs")], PORT=str(self.port), **client)
 
 
@@ -142,7 +143,7 @@ OIDCProviderMetadataURL {self.issuer}/.well-known/openid-configuration
 OIDCClientID {self.client_id}
 OIDCClientSecret {self.client_secret}
 OIDCRedirectURI {self.url}/callback
-OIDCScope "{SCOPES}"
+OIDCScope "{self.scopes}"
 OIDCPKCEMethod S256
 OIDCCryptoPassphrase {secrets.token_hex()}
 OIDCUserInfoRefreshInterval 1

@@ -1,5 +1,5 @@
-"""FastMCP's own client: `client.py URL PORT [DOCUMENT]`. Prints the URLs for the browser, and the answers of the
-tool as JSON. With the URL of a document, it does not register.
+"""FastMCP's own client: `client.py URL PORT [DOCUMENT | any]`. Prints the URLs for the browser, and the answers of the
+tool as JSON. With the URL of a document, it does not register. With `any`, it asks for the scopes of the server's metadata.
 
 It calls the tool twice, with another access token each time, and once more after a line on standard input.
 """
@@ -11,10 +11,11 @@ import sys
 from fastmcp import Client
 from fastmcp.client.auth import OAuth
 
-url, port, *document = sys.argv[1:]
+url, port, *rest = sys.argv[1:]
+document = [each for each in rest if each != "any"]
 # It opens the browser of the environment variable BROWSER.
 oauth = OAuth(
-    scopes=["openid", "email", "offline_access"],
+    scopes=None if "any" in rest else ["openid", "email", "offline_access"],
     client_name="Reader",
     callback_port=int(port),
     client_metadata_url=document[0] if document else None,

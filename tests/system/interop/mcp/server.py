@@ -1,4 +1,7 @@
-"""An MCP server that accepts Latchkey's access tokens for itself only: `server.py ISSUER URL`."""
+"""An MCP server that accepts Latchkey's access tokens for itself only: `server.py ISSUER URL [SCOPE]...`.
+
+Its metadata name the scopes.
+"""
 
 import sys
 from typing import Any
@@ -9,10 +12,9 @@ from fastmcp.server.auth import RemoteAuthProvider
 from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.server.dependencies import get_access_token
 
-issuer, url = sys.argv[1:]
-verifier = JWTVerifier(
-    jwks_uri=f"{issuer}/.well-known/jwks.json", issuer=issuer, audience=f"{url}/mcp", algorithm="ES256"
-)
+issuer, url, *scopes = sys.argv[1:]
+own = {"issuer": issuer, "audience": f"{url}/mcp", "algorithm": "ES256", "required_scopes": scopes or None}
+verifier = JWTVerifier(jwks_uri=f"{issuer}/.well-known/jwks.json", **own)
 # A string, because AnyHttpUrl appends a slash, with which it would not be the issuer.
 auth = RemoteAuthProvider(token_verifier=verifier, authorization_servers=[issuer], base_url=url)
 mcp: Any = FastMCP("Notes", auth=auth)

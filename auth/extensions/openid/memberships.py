@@ -1,0 +1,87 @@
+"""Organisations in applications' requests and tokens.
+
+The scope `organization` asks for one that the user chooses, `organization:acme` for the one of this short
+name, and `organizations` for the roles in all.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias
+
+from auth.core.json_bodies import JsonObject
+from auth.core.settings import Settings
+from auth.extensions.openid.oauth_errors import OAuthError
+from auth.flows import organizations
+from auth.rules.consent import Offer
+from sql import queries
+
+ONE, ALL = "organization", "organizations"
+_NAMED = re.compile(f"{ONE}:[a-z0-9-]{{1,63}}")
+_Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
+_Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession | queries.SelectClientCaller"
+
+
+def scopes(settings: Settings) -> tuple[str, ...]:
+    """Return the scopes about organisations that applications may request."""
+    return (ONE, ALL) if organizations.is_on(settings) else ()
+
+
+def named(settings: Settings, asked: Collection[str], allowed: Collection[str]) -> list[str]:
+    """Return the scope that names an organisation, if any. Raises `OAuthError` for two."""
+    found = [scope for scope in dict.fromkeys(asked) if scope.startswith(f"{ONE}:")]
+    if not organizations.is_on(settings) or not found:
+        return []
+    if len(found) > 1 or not _NAMED.fullmatch(found[0]):
+        raise OAuthError("invalid_scope", f"scope: {ONE}: must be followed by one short name")
+    return found if not allowed or not {ONE, *found}.isdisjoint(allowed) else []
+
+
+def asked(granted: Collection[str]) -> str | None:
+    """Return the short name of the organisation that scopes ask for, "" for any, or None."""
+    return max((scope.partition(":")[2] for scope in granted if scope.split(":")[0] == ONE), default=None)
+
+
+def offered(row: _Request, client: "queries.SelectClient", aal: str) -> list[JsonObject]:
+    """Return the memberships that a request may be for, as the user's session sees them."""
+    name = asked(row.scopes)
+    return [
+        organizations.as_seen(each, aal)
+        for each in organizations.listed(row.memberships)
+        if name in ("", each["slug"]) and client.organization_id in (None, each["id"])
+    ]
+
+
+def offer_of(
+    row: _Request, client: "queries.SelectClient", aal: str, chosen: str | None = None
+) -> Offer | None:
+    """Return the same for the rules, or None for a request that asks for no organisation."""
+    if asked(row.scopes) is None:
+        return None
+    return Offer({each["id"]: "role" in each for each in offered(row, client, aal)}, chosen)
+
+
+def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
+    """Return the claims of a session's scopes: memberships that count in it, with their present roles."""
+    counting = {
+        each["id"]: {name: each[name] for name in ("id", "slug", "role")}
+        for each in (
+            organizations.as_seen(each, row.aal or "") for each in organizations.listed(row.memberships)
+        )
+        if "role" in each
+    }
+    claims: dict[str, Any] = {}
+    if asked(granted) is not None and row.for_organization_id in counting:
+        claims[ONE] = counting[row.for_organization_id]
+    if ALL in granted and counting:
+        claims[ALL] = {id: each["role"] for id, each in counting.items()}
+    return claims
+
+
+def still_said(claims: JsonObject, row: _Session) -> JsonObject:
+    """Return the claims of an introspected token with what still counts of its organisations."""
+    present = claims_of(row, (ONE, ALL))
+    told: Mapping[str, str] = claims.get(ALL, {})
+    roles = {id: role for id, role in present.get(ALL, {}).items() if id in told}
+    said = {ONE: present.get(ONE), ALL: roles}
+    gone = {name for name, value in said.items() if not value}
+    return {name: said.get(name, value) for name, value in claims.items() if name not in gone}
