@@ -29,14 +29,14 @@ class Organizations(Extension):
         return {"organizations": console.memberships_of(user_id)}
 
     def data(self) -> Mapping[str, Any]:
-        from auth.extensions.organizations import acts
+        from auth.extensions.organizations import access
         from auth.web import guard
         from auth.web.asked import current_asked
         from sql import queries
 
         asked = current_asked()
         stored = queries.list_memberships_of_user(asked.db, user_id=guard.caller_id()).memberships
-        return {"organizations": json.loads(stored), "organization_invitations": acts.own(asked)[1]}
+        return {"organizations": json.loads(stored), "organization_invitations": access.own(asked)[1]}
 
 
 EXTENSION = Organizations

@@ -9,7 +9,7 @@ import click
 from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_option, printable, show, yes_option
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
-from auth.extensions.organizations import acts, transfer
+from auth.extensions.organizations import access, acts, invitations, members, transfer
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.web.asked import Asked
 from auth.web.input import check
@@ -83,7 +83,7 @@ def show_command(organization: str) -> None:
     Example: latchkey organizations show acme
     """
     with acting() as asked:
-        seen = acts.see(asked, organization)
+        seen = access.see(asked, organization)
         members = list(_members(asked, seen.id))
         invitations = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
         shown = json.loads(seen.object)
@@ -111,7 +111,7 @@ def add(organization: str, subject: str, role: str) -> None:
     """
     with acting() as asked:
         given = check(Role, {"role": role})["role"]
-        member = acts.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
+        member = members.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
         show(member, f"{subject} is {role} of {organization}.")
 
 
@@ -127,7 +127,7 @@ def remove(organization: str, subject: str) -> None:
     """
     with acting() as asked:
         user = found_user(asked.parts, subject)
-        acts.remove(asked, organization, user.id)
+        members.remove(asked, organization, user.id)
         show({"user_id": user.id}, f"{subject} is no member of {organization} any more.")
 
 
@@ -144,7 +144,7 @@ def invite(organization: str, email: str, role: str) -> None:
     """
     with acting() as asked:
         given = check(Role, {"role": role})["role"]
-        invited = json.loads(acts.invite(asked, organization, canonical_typed_email(email), given))
+        invited = json.loads(invitations.invite(asked, organization, canonical_typed_email(email), given))
         show(invited, f"{invited['email']} is invited as {role} until {invited['expires_at'][:10]}.")
 
 
@@ -174,7 +174,7 @@ def end(organization: str) -> None:
     """
     ask(f"End {organization} for all its members?")
     with acting() as asked:
-        seen = acts.see(asked, organization)
+        seen = access.see(asked, organization)
         acts.end(asked, seen.id, {})
         show({"id": seen.id, "slug": seen.slug}, f"{organization} has ended.")
 

@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import acts
+from auth.extensions.organizations import access, acts, members
 from auth.extensions.organizations.routes import Role
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web import fields
@@ -95,7 +95,7 @@ def _paging(number: int, total: int) -> dict[str, Any]:
 
 def _found(organization_id: str) -> Subject:
     id = known_id(organization_id, "organization_not_found")
-    row = acts.see_by_id(current_asked(), id)
+    row = access.see_by_id(current_asked(), id)
     used = queries.select_roles(latchkey.db, organization_id=id).roles
     counts = queries.count_members(latchkey.db, organization_id=id)
     known = SimpleNamespace(
@@ -124,7 +124,7 @@ def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
 
 
 def _add(asked: Asked, subject: Subject, form: dict[str, Any]) -> None:
-    acts.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
+    members.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
 
 
 def _user_with(email: str) -> str:
@@ -205,7 +205,7 @@ _MEMBER_ACTS = {
         title="Change the role",
         effects=lambda subject: [f"Changes the role of 1 member: {quoted(subject.row.who)}."],
         undo="You can change it back. Invitations that a former admin sent stay ended.",
-        do=lambda asked, subject, form: acts.set_role(
+        do=lambda asked, subject, form: members.set_role(
             asked, subject.row.id, subject.row.member.id, form["role"], {}
         ),
         done="Role changed.",
@@ -220,7 +220,7 @@ _MEMBER_ACTS = {
             "The account stays. Invitations that the member sent end. The member is told.",
         ],
         undo="You can add the member again.",
-        do=lambda asked, subject, _form: acts.remove(asked, subject.row.id, subject.row.member.id),
+        do=lambda asked, subject, _form: members.remove(asked, subject.row.id, subject.row.member.id),
         done="Member removed.",
         is_destructive=True,
     ),

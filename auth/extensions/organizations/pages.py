@@ -12,8 +12,8 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from auth.extensions.organizations import acts
-from auth.extensions.organizations.acts import Seen
+from auth.extensions.organizations import access, acts, invitations, members
+from auth.extensions.organizations.access import Seen
 from auth.flows.sign_in.reauthentication import require
 from auth.rules.organizations import ADMIN, OWNER, may_manage
 from auth.web import Level, View, audited, fields, g, guard
@@ -69,7 +69,7 @@ def _or_not_found(view: View) -> View:
 
 def shown_memberships() -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
-    memberships, invitations = acts.own(current_asked())
+    memberships, invitations = access.own(current_asked())
     may_create = latchkey.settings.organizations == "users" and guard.live_caller().email_proved
     return {
         "memberships": memberships,
@@ -130,15 +130,15 @@ def answer_invitation(slug: str) -> Response:
     if invitation is None:
         return redirect_to_own(f"{_PATH}/{slug}")
     if read_form(Decision)["action"] == "deny":
-        acts.decline(current_asked(), invitation["id"])
+        invitations.decline(current_asked(), invitation["id"])
         return redirect_to_own("account#organizations", "invitation_declined")
-    acts.accept(current_asked(), invitation["id"])
+    invitations.accept(current_asked(), invitation["id"])
     return redirect_to_own("account#organizations", "organization_joined")
 
 
 def _invitation(slug: str) -> dict[str, Any] | None:
     """Return the caller's invitation to an organisation, None for a member."""
-    memberships, invitations = acts.own(current_asked())
+    memberships, invitations = access.own(current_asked())
     open_one = next((each for each in invitations if each["organization"]["slug"] == slug), None)
     if open_one is None and not any(each["slug"] == slug for each in memberships):
         raise ApiError("not_found")
@@ -152,7 +152,7 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 @signed_in(Level.AAL2)
 @_or_not_found
 def show_organization(slug: str) -> Response:
-    seen, number = acts.see(current_asked(), slug), read_query(_PageQuery)["page"]
+    seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
     manages = seen.role in (OWNER, ADMIN)
     listed = queries.list_members(
         latchkey.db,
@@ -181,7 +181,7 @@ def show_organization(slug: str) -> Response:
 @signed_in(Level.AAL2)
 @_or_not_found
 def show_name(slug: str, problem: Problem | None = None) -> Response:
-    return _form_page("name", acts.see(current_asked(), slug, OWNER), problem)
+    return _form_page("name", access.see(current_asked(), slug, OWNER), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/name")
@@ -198,11 +198,11 @@ def submit_name(slug: str) -> Response:
 def show_requirement(slug: str, problem: Problem | None = None) -> Response:
     """Say who would lose access before the requirement is made."""
     asked = current_asked()
-    seen = acts.see(asked, slug, OWNER)
+    seen = access.see(asked, slug, OWNER)
     if asked.caller.aal < "aal2":
         # Who requires a second step must have given one.
         raise ApiError("insufficient_aal")
-    require(asked, acts.CHANGE)
+    require(asked, access.CHANGE)
     counts = queries.count_members(latchkey.db, organization_id=seen.id)
     return _form_page("requirement", seen, problem, counts=counts)
 
@@ -220,8 +220,8 @@ def submit_requirement(slug: str) -> Response:
 @signed_in(Level.PROOF)
 @_or_not_found
 def show_end(slug: str, problem: Problem | None = None) -> Response:
-    seen = acts.see(current_asked(), slug, OWNER)
-    require(current_asked(), acts.CHANGE)
+    seen = access.see(current_asked(), slug, OWNER)
+    require(current_asked(), access.CHANGE)
     return _form_page("end", seen, problem)
 
 
@@ -240,14 +240,14 @@ def submit_end(slug: str) -> Response:
 @signed_in(Level.AAL2)
 @_or_not_found
 def show_leave(slug: str, problem: Problem | None = None) -> Response:
-    return _form_page("leave", acts.see_own(current_asked(), slug), problem)
+    return _form_page("leave", access.see_own(current_asked(), slug), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
 @form("leave_organization", shown=show_leave, level=Level.AAL2)
 @audited("change_refused")
 def submit_leave(slug: str) -> Response:
-    acts.remove(current_asked(), slug, guard.caller_id())
+    members.remove(current_asked(), slug, guard.caller_id())
     return redirect_to_own("account#organizations", "organization_left")
 
 
@@ -256,11 +256,11 @@ def submit_leave(slug: str) -> Response:
 @_or_not_found
 def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
-    seen = acts.see(asked, slug, OWNER, ADMIN)
+    seen = access.see(asked, slug, OWNER, ADMIN)
     member = _managed(seen, user_id)
     if seen.role == OWNER:
         # An owner may make others owners and admins.
-        require(asked, acts.CHANGE)
+        require(asked, access.CHANGE)
     roles = _roles(seen, member.role)
     return _form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
 
@@ -270,7 +270,7 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 @audited("change_refused")
 def submit_role(slug: str, user_id: str) -> Response:
     role, id = read_form(_RoleForm)["role"], known_id(user_id, "not_found")
-    acts.set_role(current_asked(), slug, id, role, {})
+    members.set_role(current_asked(), slug, id, role, {})
     return redirect_to_own(f"{_PATH}/{slug}", "member_changed")
 
 
@@ -278,7 +278,7 @@ def submit_role(slug: str, user_id: str) -> Response:
 @signed_in(Level.AAL2)
 @_or_not_found
 def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
-    seen = acts.see(current_asked(), slug, OWNER, ADMIN)
+    seen = access.see(current_asked(), slug, OWNER, ADMIN)
     member = _managed(seen, user_id)
     return _form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
 
@@ -287,7 +287,7 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
 @form("leave_organization", shown=show_removal, level=Level.AAL2)
 @audited("change_refused")
 def submit_removal(slug: str, user_id: str) -> Response:
-    acts.remove(current_asked(), slug, known_id(user_id, "not_found"))
+    members.remove(current_asked(), slug, known_id(user_id, "not_found"))
     return redirect_to_own(f"{_PATH}/{slug}", "member_removed")
 
 
@@ -298,7 +298,7 @@ def submit_removal(slug: str, user_id: str) -> Response:
 @signed_in(Level.AAL2)
 @_or_not_found
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
-    seen = acts.see(current_asked(), slug, OWNER, ADMIN)
+    seen = access.see(current_asked(), slug, OWNER, ADMIN)
     return _form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
 
 
@@ -307,7 +307,7 @@ def show_invite(slug: str, problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_invite(slug: str) -> Response:
     sent = read_form(_InvitationForm)
-    acts.invite(current_asked(), slug, sent["email"], sent["role"])
+    invitations.invite(current_asked(), slug, sent["email"], sent["role"])
     return redirect_to_own(f"{_PATH}/{slug}#invitations", "member_invited")
 
 
@@ -316,7 +316,7 @@ def submit_invite(slug: str) -> Response:
 @_or_not_found
 @audited("change_refused")
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
-    acts.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
+    invitations.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
     return redirect_to_own(f"{_PATH}/{slug}#invitations", "invitation_withdrawn")
 
 

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, jsonify
 from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
-from auth.extensions.organizations import acts
-from auth.extensions.organizations.acts import Seen
+from auth.extensions.organizations import access, acts, invitations, members
+from auth.extensions.organizations.access import Seen
 from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
@@ -75,10 +75,10 @@ def create_organization() -> ResponseReturnValue:
 def list_organizations() -> Response:
     """Return the caller's memberships, or for the service role key all organisations."""
     asked, query = current_asked(), read_query(_ListQuery)
-    if acts.is_operator(asked):
+    if access.is_operator(asked):
         row = queries.list_organizations(latchkey.db, search=query.get("search") or None, **bounds(query))
         return paginated(row.organizations, row.total, query)
-    listed, _ = acts.own(asked)
+    listed, _ = access.own(asked)
     everything = {"page": 1, "per_page": MOST_MEMBERSHIPS}
     return paginated(json.dumps(listed), len(listed), everything)
 
@@ -86,7 +86,7 @@ def list_organizations() -> Response:
 @blueprint.get("/organizations/<name>")
 @_reading
 def get_organization(name: str) -> Response:
-    return JsonResponse(acts.see(current_asked(), name).object)
+    return JsonResponse(access.see(current_asked(), name).object)
 
 
 @blueprint.put("/organizations/<name>")
@@ -109,7 +109,7 @@ def delete_organization(name: str) -> Response:
 @_reading
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
-    seen, query = acts.see(current_asked(), name), read_query(PageQuery)
+    seen, query = access.see(current_asked(), name), read_query(PageQuery)
     row = queries.list_members(
         latchkey.db, organization_id=seen.id, with_addresses=_manages(seen), **bounds(query)
     )
@@ -122,14 +122,14 @@ def list_members(name: str) -> Response:
 def update_member(name: str, user_id: str) -> Response:
     """Change the role of a member. The service role key also adds one."""
     body, id = read_body(_RoleBody), known_id(user_id, "member.user_not_found")
-    return jsonify(acts.set_role(current_asked(), name, id, body["role"], body))
+    return jsonify(members.set_role(current_asked(), name, id, body["role"], body))
 
 
 @blueprint.delete("/organizations/<name>/members/<user_id>")
 @_acting("leave_organization")
 def remove_member(name: str, user_id: str) -> Response:
     """Remove a member, or leave."""
-    acts.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
+    members.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
     return Response(status=204)
 
 
@@ -137,7 +137,7 @@ def remove_member(name: str, user_id: str) -> Response:
 @_reading
 def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organisation, newest first."""
-    seen, query = acts.see(current_asked(), name, OWNER), read_query(PageQuery)
+    seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
     row = queries.list_audit_of_organization(latchkey.db, organization_id=seen.id, **bounds(query))
     return paginated(row.entries, row.total, query)
 
@@ -145,7 +145,7 @@ def list_organization_audit(name: str) -> Response:
 @blueprint.get("/organizations/<name>/invitations")
 @_reading
 def list_invitations(name: str) -> Response:
-    seen = acts.see(current_asked(), name, OWNER, ADMIN)
+    seen = access.see(current_asked(), name, OWNER, ADMIN)
     row = queries.list_invitations(latchkey.db, organization_id=seen.id)
     return JsonResponse(f'{{"invitations": {row.invitations}}}')
 
@@ -155,13 +155,13 @@ def list_invitations(name: str) -> Response:
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
     body = read_body(_NewInvitation)
-    return JsonResponse(acts.invite(current_asked(), name, body["email"], body["role"]), 201)
+    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"]), 201)
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")
 @_acting("withdraw_invitation")
 def withdraw_invitation(name: str, invitation_id: str) -> Response:
-    acts.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
+    invitations.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
 
 
@@ -169,7 +169,7 @@ def withdraw_invitation(name: str, invitation_id: str) -> Response:
 @guard.access_token(Level.AAL1)
 def list_own_invitations() -> Response:
     """Return the open invitations for the caller's proved address."""
-    _, invitations = acts.own(current_asked())
+    _, invitations = access.own(current_asked())
     return jsonify(invitations=invitations)
 
 
@@ -179,7 +179,7 @@ def list_own_invitations() -> Response:
 @audited("change_refused")
 def accept_invitation(invitation_id: str) -> Response:
     """Join by an invitation, and return the membership."""
-    return jsonify(acts.accept(current_asked(), known_id(invitation_id, "invitation_not_found")))
+    return jsonify(invitations.accept(current_asked(), known_id(invitation_id, "invitation_not_found")))
 
 
 @blueprint.delete("/user/invitations/<invitation_id>")
@@ -187,7 +187,7 @@ def accept_invitation(invitation_id: str) -> Response:
 @limited("answer_invitation", key=guard.caller_on_network)
 @audited("change_refused")
 def decline_invitation(invitation_id: str) -> Response:
-    acts.decline(current_asked(), known_id(invitation_id, "invitation_not_found"))
+    invitations.decline(current_asked(), known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
 
 
