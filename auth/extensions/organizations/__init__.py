@@ -4,15 +4,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from auth.core.settings import Settings
 from auth.extensions import Extension
 
 
 class Organizations(Extension):
-    api = ("routes",)
+    api: Sequence[str] = ("routes",)
     pages = ("pages",)
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)
     command = "organizations"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        if settings.sso:
+            self.api = ("routes", "sign_in_routes")
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         slug = "organizations/[a-z0-9-]{1,63}"

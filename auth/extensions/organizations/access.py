@@ -4,7 +4,7 @@ A member acts by the role (rule 48), the service role key and administrators of 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,10 +13,11 @@ from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import as_seen
+from auth.flows.organizations import as_seen, membership_of
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
 from auth.rules import organizations
-from auth.rules.organizations import Membership, Role
+from auth.rules.organizations import Role
+from auth.rules.proofs import Proof
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
@@ -53,9 +54,7 @@ def see(asked: Asked, name: str, *roles: str) -> Seen:
     row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named))
     if row.id is None or row.membership is None:
         raise ApiError("organization_not_found")
-    membership = Membership(id=row.id, role=row.membership, level=row.level or "aal1")
-    if not organizations.counts(membership, asked.caller.aal):
-        raise ApiError("insufficient_aal")
+    admit_session(asked, row.id, row.membership, row.requires)
     if roles and row.membership not in roles:
         raise ApiError("organization.insufficient_permissions")
     return Seen(row.id, row.slug or "", row.name or "", row.membership, row.organization_object or "")
@@ -65,7 +64,8 @@ def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
     """Return the caller's memberships, as the session sees them, and the open invitations."""
     row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
     listed = json.loads("{" + row.memberships.removesuffix(", ") + "}").get("organizations", [])
-    return [as_seen(each, asked.caller.aal) for each in listed], json.loads(row.invitations)
+    caller = asked.caller
+    return [as_seen(each, caller.aal, caller.providers) for each in listed], json.loads(row.invitations)
 
 
 def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
@@ -98,33 +98,48 @@ def locked(
     user_id: str | None = None,
     *,
     body: JsonObject | None = None,
+    given: Proof | None = None,
     is_leaving: bool = False,
+    before: Callable[[Act], object] = lambda _: None,
 ) -> "Iterator[tuple[Act, Facts, PersonFacts | None]]":
     """Run an act on an organisation, which is locked after its caller and a user. With a `body`, the caller
-    needs a proof of the last 15 minutes.
+    needs a proof of the last 15 minutes, unless it was `given`. `before` takes the locks that come before
+    users.
     """
     wanted = [] if body is None or is_operator(asked) else [CHANGE]
-    given = give_proof(asked, body, CHANGE) if wanted and body else None
+    given = given or (give_proof(asked, body, CHANGE) if wanted and body else None)
     if is_operator(asked):
         with targets.act(asked) as act:
+            before(act)
             act.lock_users([user_id])
             act.lock_organizations([seen.id])
             yield act, found(facts(act, seen.id, user_id), "organization_not_found"), None
         return
-    with acts.on(asked.db, asked.caller.user_id, user_id) as act:
+    with acts.begin(asked.db) as act:
+        before(act)
+        act.lock_users([asked.caller.user_id, user_id])
         caller = admit_caller(asked, act, *wanted, given=given)
         act.lock_organizations([seen.id])
         known = found(facts(act, seen.id, user_id, caller.id), "organization_not_found")
         if known.actor_role is None:
             raise ApiError("organization_not_found")
-        membership = Membership(id=known.id, role=known.actor_role, level=known.level)
-        if not is_leaving and not organizations.counts(membership, asked.caller.aal):
-            raise ApiError("insufficient_aal")
+        if not is_leaving:
+            admit_session(asked, known.id, known.actor_role, known.requires)
         yield act, known, caller
 
 
 def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":
     return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
+
+
+def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:
+    """Refuse a session in which a membership does not count."""
+    membership = membership_of({"id": id, "role": role, "requires": requires})
+    refusal = organizations.refusal_of_session(membership, asked.caller.aal, asked.caller.providers)
+    if refusal == "organization_sign_in_needed":
+        raise ApiError(refusal, members={"providers": membership.providers})
+    if refusal:
+        raise ApiError(refusal)
 
 
 def demand(asked: Asked, known: Facts, role: str) -> None:

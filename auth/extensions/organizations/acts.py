@@ -57,7 +57,8 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
 def change(asked: Asked, name: str, body: JsonObject) -> str:
     """Change the name or the requirement; an operator also the short name and the metadata."""
     seen = access.see(asked, name, OWNER)
-    level = body.get("requires", {}).get("aal")
+    required = body.get("requires", {})
+    level, own_provider = required.get("aal"), required.get("own_provider")
     if not access.is_operator(asked):
         if refused := next((each for each in ("slug", "app_metadata") if each in body), None):
             raise ApiError(
@@ -70,16 +71,25 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     if slug and _is_reserved(slug):
         raise ApiError("slug_exists")
     try:
-        with access.locked(asked, seen, body=body if level else None) as (act, known, caller):
+        with access.locked(asked, seen, body=body if required else None) as (act, known, caller):
             access.demand(asked, known, OWNER)
+            if own_provider and not access.is_operator(asked):
+                access.admit_session(asked, known.id, OWNER, known.requires | {"providers": known.providers})
             columns = {"slug": slug, "name": body.get("name"), "level": level}
+            columns |= {"needs_own_provider": own_provider}
             queries.update_organization(
                 act, id=known.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
             )
             details = {"requires": level} if level and level != known.level else {}
+            demands = own_provider if own_provider not in (None, known.needs_own_provider) else None
+            if demands is not None:
+                details |= {"requires_own_provider": demands}
             record(act, "organization_changed", known, event="organization.updated", **details)
-            if details:
+            if "requires" in details:
                 access.tell_owners(asked, act, known, caller, "organization_requirement", requires=level)
+            if demands is not None:
+                done = "required" if demands else "lifted"
+                access.tell_owners(asked, act, known, caller, "organization_sign_in", change=done)
     except UniqueViolation:
         raise ApiError("slug_exists") from None
     return access.see_by_id(asked, seen.id).organization_object

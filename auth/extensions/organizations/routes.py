@@ -28,7 +28,7 @@ NewOrganization = schemas.Input.of(
     owner=fields.Uuid(),
     app_metadata=fields.Metadata(),
 )
-_Requires = schemas.Input.of(aal=fields.Choice("aal1", "aal2", required=True))
+_Requires = schemas.Input.of(aal=fields.Choice("aal1", "aal2"), own_provider=fields.Flag())
 _OrganizationChange = schemas.Reauthentication.of(
     name=fields.OrganizationName(),
     slug=fields.Slug(),
@@ -41,7 +41,7 @@ _NewInvitation = schemas.Input.of(email=fields.Email(required=True), role=fields
 _ListQuery = PageQuery.of(search=fields.Text())
 
 
-def _acting(operation: str) -> Callable[[View], View]:
+def acting(operation: str) -> Callable[[View], View]:
     """Admit sessions and the keys of operators, and count an act of a session."""
 
     def decorate(view: View) -> View:
@@ -59,19 +59,19 @@ def _acting(operation: str) -> Callable[[View], View]:
     return decorate
 
 
-_reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
+reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
 
 
 @blueprint.post("/organizations")
 @takes_metadata
-@_acting("found_organization")
+@acting("found_organization")
 def create_organization() -> ResponseReturnValue:
     """Create an organisation, whose owner the caller becomes."""
     return JsonResponse(acts.create(current_asked(), read_body(NewOrganization)), 201)
 
 
 @blueprint.get("/organizations")
-@_reading
+@reading
 def list_organizations() -> Response:
     """Return the caller's memberships, or for the service role key all organisations."""
     asked, query = current_asked(), read_query(_ListQuery)
@@ -84,21 +84,21 @@ def list_organizations() -> Response:
 
 
 @blueprint.get("/organizations/<name>")
-@_reading
+@reading
 def get_organization(name: str) -> Response:
     return JsonResponse(access.see(current_asked(), name).object)
 
 
 @blueprint.put("/organizations/<name>")
 @takes_metadata
-@_acting("change_organization")
+@acting("change_organization")
 @asks_more
 def update_organization(name: str) -> Response:
     return JsonResponse(acts.change(current_asked(), name, read_body(_OrganizationChange)))
 
 
 @blueprint.delete("/organizations/<name>")
-@_acting("change_organization")
+@acting("change_organization")
 @asks_more
 def delete_organization(name: str) -> Response:
     acts.end(current_asked(), name, read_body(schemas.Reauthentication))
@@ -106,7 +106,7 @@ def delete_organization(name: str) -> Response:
 
 
 @blueprint.get("/organizations/<name>/members")
-@_reading
+@reading
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
     seen, query = access.see(current_asked(), name), read_query(PageQuery)
@@ -117,7 +117,7 @@ def list_members(name: str) -> Response:
 
 
 @blueprint.put("/organizations/<name>/members/<user_id>")
-@_acting("change_member")
+@acting("change_member")
 @asks_more
 def update_member(name: str, user_id: str) -> Response:
     """Change the role of a member. The service role key also adds one."""
@@ -126,7 +126,7 @@ def update_member(name: str, user_id: str) -> Response:
 
 
 @blueprint.delete("/organizations/<name>/members/<user_id>")
-@_acting("leave_organization")
+@acting("leave_organization")
 def remove_member(name: str, user_id: str) -> Response:
     """Remove a member, or leave."""
     members.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
@@ -134,7 +134,7 @@ def remove_member(name: str, user_id: str) -> Response:
 
 
 @blueprint.get("/organizations/<name>/audit")
-@_reading
+@reading
 def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organisation, newest first."""
     seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
@@ -143,7 +143,7 @@ def list_organization_audit(name: str) -> Response:
 
 
 @blueprint.get("/organizations/<name>/invitations")
-@_reading
+@reading
 def list_invitations(name: str) -> Response:
     seen = access.see(current_asked(), name, OWNER, ADMIN)
     row = queries.list_invitations(latchkey.db, organization_id=seen.id)
@@ -151,7 +151,7 @@ def list_invitations(name: str) -> Response:
 
 
 @blueprint.post("/organizations/<name>/invitations")
-@_acting("invite_member")
+@acting("invite_member")
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
     body = read_body(_NewInvitation)
@@ -159,7 +159,7 @@ def create_invitation(name: str) -> Response:
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")
-@_acting("withdraw_invitation")
+@acting("withdraw_invitation")
 def withdraw_invitation(name: str, invitation_id: str) -> Response:
     invitations.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)

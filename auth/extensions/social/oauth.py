@@ -92,12 +92,14 @@ def callback(name: str | None = None) -> Response:
     asked, ending = current_asked(), FlowEnd.of(flow)
     try:
         identity = oauth.identify(asked, flow, name, query)
-        if flow.user_id:
+        pressed_by = flow.user_id if oauth.is_pressed(flow) else None
+        if flow.user_id and not pressed_by:
             g.note(user_id=flow.user_id, provider=flow.provider)
             identities.link(asked, flow, identity)
             return redirect_done(ending, "identity_linked", "Identity linked")
         hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
-        outcome = sign_in(asked, identity, hook, code_challenge=flow.code_challenge)
+        challenge = flow.code_challenge
+        outcome = sign_in(asked, identity, hook, code_challenge=challenge, pressed_by=pressed_by)
         return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
