@@ -222,6 +222,7 @@ DELETE FROM organizations AS o
            FROM organizations AS ended
           WHERE ended.ended_at IS NOT NULL
             AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = ended.id)
+            AND NOT EXISTS (SELECT FROM identity_providers AS p WHERE p.organization_id = ended.id)
           LIMIT :batch FOR UPDATE OF ended SKIP LOCKED));
 
 -- name: delete_expired_invitations(batch integer)

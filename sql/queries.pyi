@@ -2058,6 +2058,24 @@ def list_members_of_provider(on: Runner, /, *, provider_id: str | None, most: in
 
 def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
 
+class ListDomainsToLookUp(NamedTuple):
+    organization_id: str
+    slug: str
+    domain: str
+    token: str
+
+def list_domains_to_look_up(on: Runner, /, *, most: int | None) -> list[ListDomainsToLookUp]: ...
+
+def tell_owners_of_domain(on: Runner, /, *, organization_id: str | None, domain: str | None) -> int: ...
+
+def disable_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> int: ...
+
+def disable_providers_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
+
+def remove_users_of_ended_providers(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_providers_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
+
 class ClaimMessage(NamedTuple):
     id: str
     channel: str

@@ -10,7 +10,7 @@ from auth.extensions import Extension
 
 class Organizations(Extension):
     api: Sequence[str] = ("routes",)
-    pages = ("pages",)
+    pages: Sequence[str] = ("pages",)
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)
     command = "organizations"
@@ -18,7 +18,7 @@ class Organizations(Extension):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         if settings.sso:
-            self.api = ("routes", "sign_in_routes")
+            self.api, self.pages = ("routes", "sign_in_routes"), ("pages", "sign_in_pages")
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         slug = "organizations/[a-z0-9-]{1,63}"

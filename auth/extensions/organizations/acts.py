@@ -9,7 +9,8 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
-from auth.flows.organizations import record
+from auth.flows.admin import providers
+from auth.flows.organizations import lock_providers, record
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -98,10 +99,13 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
 def end(asked: Asked, name: str, body: JsonObject) -> None:
     """End an organisation. The janitor removes its members, and then frees the short name."""
     seen = access.see(asked, name, OWNER)
-    with access.locked(asked, seen, body=body) as (act, known, _):
+    with access.locked(asked, seen, body=body, before=lambda act: lock_providers(act, seen.id)) as locked:
+        act, known, _ = locked
         access.demand(asked, known, OWNER)
         queries.end_organization(act, id=known.id)
+        queries.disable_providers_of_organization(act, organization_id=known.id)
         record(act, "organization_ended", known, event="organization.deleted")
+    providers.end_users_of_disabled(asked)
 
 
 def _is_reserved(slug: str) -> bool:

@@ -10,6 +10,7 @@ from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_optio
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
 from auth.extensions.organizations import access, acts, invitations, members, transfer
+from auth.extensions.organizations.domains import requirement_of, state_of
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.web.asked import Asked
 from auth.web.input import check
@@ -31,7 +32,13 @@ _role = click.option(
     metavar="ROLE",
     help="Give the role owner, admin or another word.",
 )
-_levels = click.argument("level", type=click.Choice(["aal1", "aal2"]))
+_DEMANDS: dict[str, dict[str, Any]] = {
+    "aal1": {"aal": "aal1"},
+    "aal2": {"aal": "aal2"},
+    "own-sign-in": {"own_provider": True},
+    "any-sign-in": {"own_provider": False},
+}
+_demand = click.argument("demand", type=click.Choice(list(_DEMANDS)))
 
 
 @command.command("create")
@@ -95,7 +102,9 @@ def show_command(organization: str) -> None:
             f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}"
             for each in invitations
         ]
-        show(shown | {"members": members, "invitations": invitations}, *lines)
+        domains = json.loads(queries.list_domains(asked.db, organization_id=seen.id).domains)
+        lines += [f"domain: {each['domain']}  {state_of(each)}" for each in domains]
+        show(shown | {"members": members, "invitations": invitations, "domains": domains}, *lines)
 
 
 @command.command("add")
@@ -150,16 +159,17 @@ def invite(organization: str, email: str, role: str) -> None:
 
 @command.command("require")
 @_organization
-@_levels
+@_demand
 @json_option
-def require(organization: str, level: str) -> None:
-    """Require LEVEL of the sessions of members: aal2 is a second factor, aal1 nothing.
+def require(organization: str, demand: str) -> None:
+    """Require something of the sessions of members: aal2 is a second factor, aal1 none; own-sign-in is a
+    provider of ORGANIZATION, any-sign-in lifts that.
 
     \b
     Example: latchkey organizations require acme aal2
     """
     with acting() as asked:
-        _show_object(acts.change(asked, organization, {"requires": {"aal": level}}))
+        _show_object(acts.change(asked, organization, {"requires": _DEMANDS[demand]}))
 
 
 @command.command("end")
@@ -245,7 +255,7 @@ def _show_object(object: str) -> None:
 
 
 def _facts(shown: Mapping[str, Any]) -> dict[str, str]:
-    level = "a second factor" if shown["requires"]["aal"] == "aal2" else "nothing"
+    level = requirement_of(shown["requires"])
     return {"name": shown["name"], "short name": shown["slug"], "id": shown["id"], "requires": level}
 
 

@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import access, acts, members
+from auth.extensions.organizations import access, acts, domains, members
 from auth.extensions.organizations.routes import Role
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web import fields
@@ -74,7 +74,18 @@ def show_organization(organization_id: str) -> Response:
         total=members.total,
         invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
         acts=_ACTS,
-        possible=["add", "change", "lift" if subject.row.requires["aal"] == "aal2" else "require", "end"],
+        domains=[
+            each | {"state": domains.state_of(each)}
+            for each in json.loads(queries.list_domains(latchkey.db, organization_id=id).domains)
+        ],
+        requirement=domains.requirement_of(subject.row.requires),
+        possible=[
+            "add",
+            "change",
+            "lift" if subject.row.requires["aal"] == "aal2" else "require",
+            *(["lift_sign_in"] if "providers" in subject.row.requires else []),
+            "end",
+        ],
         **_paging(number, members.total),
         notice=told(_MAKING | _ACTS | _MEMBER_ACTS),
     )
@@ -186,6 +197,15 @@ _ACTS = {
         undo="You can require it again.",
         do=_require("aal1"),
         done="A second factor is no longer required.",
+    ),
+    "lift_sign_in": _act(
+        title="Lift its own sign-in",
+        effects=lambda _subject: ["Memberships count however members sign in."],
+        undo="Its owners can require it again, in a session of their provider.",
+        do=lambda asked, subject, _form: acts.change(
+            asked, subject.row.id, {"requires": {"own_provider": False}}
+        ),
+        done="Its own sign-in is no longer required.",
     ),
     "end": _act(
         title="End",

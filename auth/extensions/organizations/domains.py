@@ -1,6 +1,8 @@
 """Acts on the domains of an organisation, which a TXT record proves (rule 50)."""
 
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
@@ -63,6 +65,19 @@ def forget(asked: Asked, name: str, domain: str) -> None:
         queries.take_domain_from_providers(act, **here)
         if gone.proved_at:
             record(act, "domain_lost", known, domain=here["domain"])
+
+
+def state_of(domain: Mapping[str, Any]) -> str:
+    """Return what an operator reads about the record of a domain."""
+    if missing := domain.get("missing_since"):
+        return f"record missing since {missing[:10]}"
+    return f"proved, looked up {domain['checked_at'][:10]}" if domain.get("proved_at") else "not proved"
+
+
+def requirement_of(requires: Mapping[str, Any]) -> str:
+    """Return what an operator reads about the requirement of an organisation."""
+    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
+    return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
 
 
 def _object(asked: Asked, id: str, domain: str) -> str:

@@ -37,7 +37,7 @@ MEMBER = "member"
 # What the page of an organisation answers to everybody who may not know it, or not open the page.
 _HIDDEN = {
     "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
-    "user_not_found", "invitation_not_found",
+    "user_not_found", "invitation_not_found", "domain_not_found", "custom_provider_not_found",
 }  # fmt: skip
 
 _NewForm = Input.of(name=fields.OrganizationName(required=True), slug=fields.TypedText(load_default=""))
@@ -49,7 +49,7 @@ _RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
 _PageQuery = Input.of(page=fields.PageNumber(1, most=2**31))
 
 
-def _or_not_found(view: View) -> View:
+def or_not_found(view: View) -> View:
     """Show one page for all that the caller may not see."""
 
     @functools.wraps(view)
@@ -75,6 +75,7 @@ def shown_memberships() -> dict[str, Any]:
         "memberships": memberships,
         "invitations": invitations,
         "may_create": may_create,
+        "aal": g.caller.aal,
         "role_title": role_title,
     }
 
@@ -150,7 +151,7 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 
 @blueprint.get("/account/organizations/<slug>")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_organization(slug: str) -> Response:
     seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
     manages = seen.role in (OWNER, ADMIN)
@@ -179,9 +180,9 @@ def show_organization(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/name")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_name(slug: str, problem: Problem | None = None) -> Response:
-    return _form_page("name", access.see(current_asked(), slug, OWNER), problem)
+    return form_page("name", access.see(current_asked(), slug, OWNER), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/name")
@@ -194,7 +195,7 @@ def submit_name(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/requirement")
 @signed_in(Level.PROOF)
-@_or_not_found
+@or_not_found
 def show_requirement(slug: str, problem: Problem | None = None) -> Response:
     """Say who would lose access before the requirement is made."""
     asked = current_asked()
@@ -204,7 +205,7 @@ def show_requirement(slug: str, problem: Problem | None = None) -> Response:
         raise ApiError("insufficient_aal")
     require(asked, access.CHANGE)
     counts = queries.count_members(latchkey.db, organization_id=seen.id)
-    return _form_page("requirement", seen, problem, counts=counts)
+    return form_page("requirement", seen, problem, counts=counts)
 
 
 @blueprint.post("/account/organizations/<slug>/requirement")
@@ -218,11 +219,11 @@ def submit_requirement(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/end")
 @signed_in(Level.PROOF)
-@_or_not_found
+@or_not_found
 def show_end(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER)
     require(current_asked(), access.CHANGE)
-    return _form_page("end", seen, problem)
+    return form_page("end", seen, problem)
 
 
 @blueprint.post("/account/organizations/<slug>/end")
@@ -238,9 +239,9 @@ def submit_end(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/leave")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_leave(slug: str, problem: Problem | None = None) -> Response:
-    return _form_page("leave", access.see_own(current_asked(), slug), problem)
+    return form_page("leave", access.see_own(current_asked(), slug), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
@@ -253,7 +254,7 @@ def submit_leave(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>")
 @signed_in(Level.PROOF)
-@_or_not_found
+@or_not_found
 def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
     seen = access.see(asked, slug, OWNER, ADMIN)
@@ -262,7 +263,7 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
         # An owner may make others owners and admins.
         require(asked, access.CHANGE)
     roles = _roles(seen, member.role)
-    return _form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
+    return form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
@@ -276,11 +277,11 @@ def submit_role(slug: str, user_id: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER, ADMIN)
     member = _managed(seen, user_id)
-    return _form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
+    return form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
@@ -296,10 +297,10 @@ def submit_removal(slug: str, user_id: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/invite")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER, ADMIN)
-    return _form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
+    return form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
@@ -313,7 +314,7 @@ def submit_invite(slug: str) -> Response:
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
 @form("withdraw_invitation", level=Level.AAL2)
-@_or_not_found
+@or_not_found
 @audited("change_refused")
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     invitations.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
@@ -323,7 +324,7 @@ def submit_withdrawal(slug: str, invitation_id: str) -> Response:
 # What the pages share.
 
 
-def _form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
+def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
     """Show a page with one form about an organisation."""
     template = f"organizations/{name}.html"
     return page(

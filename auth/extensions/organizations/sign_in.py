@@ -49,13 +49,17 @@ def delete(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> N
     providers.delete(asked, provider, _door(asked, seen, body))
 
 
+def of_member(asked: Asked, name: str, provider: str) -> "queries.SelectIdentityProvider":
+    """Return a provider of an organisation of the caller, whose membership need not count."""
+    return providers.found_provider(asked, provider, _door(asked, access.see_own(asked, name)))
+
+
 def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFacts], None]) -> None:
     """Let a provider sign in the member who presses, after a fresh proof; `begin` writes the flow.
 
     An owner also tries one that is off.
     """
-    seen = access.see_own(asked, name)
-    row = providers.found_provider(asked, provider, _door(asked, seen))
+    seen, row = access.see_own(asked, name), of_member(asked, name, provider)
     with acts.begin(asked.db) as act:
         act.share_provider(row.id)
         act.lock_users([asked.caller.user_id])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from flask import Blueprint, Response, jsonify, request
 
 from auth.core.tokens import one_time
@@ -90,9 +92,10 @@ def callback(name: str | None = None) -> Response:
         known = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
         return providers.redirect_with_refusal(FlowEnd.of(known), ApiError("bad_oauth_state"))
     asked, ending = current_asked(), FlowEnd.of(flow)
+    pressed_by = flow.user_id if oauth.is_pressed(flow) else None
+    ending = replace(ending, is_signed_in=pressed_by is not None)
     try:
         identity = oauth.identify(asked, flow, name, query)
-        pressed_by = flow.user_id if oauth.is_pressed(flow) else None
         if flow.user_id and not pressed_by:
             g.note(user_id=flow.user_id, provider=flow.provider)
             identities.link(asked, flow, identity)
