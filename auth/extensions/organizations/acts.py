@@ -102,6 +102,9 @@ def end(asked: Asked, name: str, body: JsonObject) -> None:
     with access.locked(asked, seen, body=body, before=lambda act: lock_providers(act, seen.id)) as locked:
         act, known, _ = locked
         access.demand(asked, known, OWNER)
+        if asked.actor == "admin_key" and known.providers:
+            # It would leave their users without a way to sign in.
+            raise ApiError("insufficient_permissions", "providers: must be off")
         queries.end_organization(act, id=known.id)
         queries.disable_providers_of_organization(act, organization_id=known.id)
         record(act, "organization_ended", known, event="organization.deleted")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.answers import assert_error
+from tests.support.admin_keys import make_admin_key
+from tests.support.answers import ANYTHING, assert_error
 from tests.support.fake_provider import Answer
 from tests.support.links import SITE
 from tests.support.oauth import assert_failed
@@ -264,6 +265,17 @@ class TestRequirement:
         database.run("UPDATE organizations SET needs_own_provider = true")
         database.run("UPDATE identity_providers SET is_on = false, disabled_at = now()")
         assert_error(owner.get(acme), 403, "organization_sign_in_needed", providers=[])
+
+
+def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
+    on, provider, service, acme, database
+):
+    key = make_admin_key(service.parts, "organizations:write")
+    for path in (acme, f"{acme}/providers/{provider}"):
+        refused = service.client.delete(path, json={}, headers=key.headers)
+        assert_error(refused, 403, "insufficient_permissions", details=ANYTHING)
+    assert database.value("SELECT is_on FROM identity_providers")
+    assert database.count("organizations", "ended_at IS NULL") == 1
 
 
 def test_deleted_provider_takes_the_memberships_that_it_added_but_the_last_owners(
