@@ -15,6 +15,7 @@ from auth.web import Level, View, asks_more, audited, fields, guard, schemas, ta
 from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
+from auth.web.declarations import Scope
 from auth.web.input import known_id, read_body, read_query
 from auth.web.limits import limited
 from auth.web.schemas import PageQuery, bounds
@@ -41,7 +42,7 @@ _NewInvitation = schemas.Input.of(email=fields.Email(required=True), role=fields
 _ListQuery = PageQuery.of(search=fields.Text())
 
 
-def acting(operation: str) -> Callable[[View], View]:
+def acting(operation: str, scope: Scope | None = "organizations:write") -> Callable[[View], View]:
     """Admit sessions and the keys of operators, and count an act of a session."""
 
     def decorate(view: View) -> View:
@@ -53,7 +54,7 @@ def acting(operation: str) -> Callable[[View], View]:
             return view(*args, **kwargs)
 
         limit = limited(operation, key=guard.caller_on_network, unless=guard.is_of_operator)
-        admit = guard.access_token_or_service_role(Level.AAL1, "organizations:write")
+        admit = guard.access_token_or_service_role(Level.AAL1, scope)
         return admit(limit(audited("change_refused")(admitted)))
 
     return decorate

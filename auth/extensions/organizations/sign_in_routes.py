@@ -19,6 +19,8 @@ from sql import queries
 
 blueprint = Blueprint("organization_sign_in", __name__)
 
+# Administrative keys take nobody's way to sign in, and add none.
+_NO_KEY = None
 _NewDomain = schemas.Input.of(domain=fields.NonEmptyText(required=True))
 
 
@@ -65,7 +67,7 @@ def prove_domain(name: str, domain: str) -> Response:
 
 
 @blueprint.delete("/organizations/<name>/domains/<domain>")
-@acting("change_sign_in")
+@acting("change_sign_in", _NO_KEY)
 def forget_domain(name: str, domain: str) -> Response:
     domains.forget(current_asked(), name, domain)
     return Response(status=204)
@@ -78,7 +80,7 @@ def list_own_providers(name: str) -> Response:
 
 
 @blueprint.post("/organizations/<name>/providers")
-@acting("change_sign_in")
+@acting("change_sign_in", _NO_KEY)
 @asks_more
 def connect_provider(name: str) -> ResponseReturnValue:
     """Connect an OpenID provider, which is off until an owner has signed in with it."""
@@ -92,14 +94,14 @@ def get_own_provider(name: str, provider: str) -> Response:
 
 
 @blueprint.put("/organizations/<name>/providers/<provider>")
-@acting("change_sign_in")
+@acting("change_sign_in", _NO_KEY)
 @asks_more
 def update_own_provider(name: str, provider: str) -> Response:
     return jsonify(sign_in.change(current_asked(), name, provider, read_body(OWN_PROVIDER_CHANGE)))
 
 
 @blueprint.delete("/organizations/<name>/providers/<provider>")
-@acting("change_sign_in")
+@acting("change_sign_in", _NO_KEY)
 @asks_more
 def delete_own_provider(name: str, provider: str) -> Response:
     """Delete a provider with the identities of its users, and the memberships that it added."""

@@ -271,9 +271,11 @@ def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
     on, provider, service, acme, database
 ):
     key = make_admin_key(service.parts, "organizations:write")
-    for path in (acme, f"{acme}/providers/{provider}"):
+    refused = service.client.delete(acme, json={}, headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions", details=ANYTHING)
+    for path in (f"{acme}/providers/{provider}", f"{acme}/domains/{DOMAIN}"):
         refused = service.client.delete(path, json={}, headers=key.headers)
-        assert_error(refused, 403, "insufficient_permissions", details=ANYTHING)
+        assert_error(refused, 403, "insufficient_scope", details=ANYTHING)
     assert database.value("SELECT is_on FROM identity_providers")
     assert database.count("organizations", "ended_at IS NULL") == 1
 
