@@ -31,11 +31,11 @@ INSERT INTO organization_domains (organization_id, domain, token, created_at)
 VALUES (:organization_id, :domain, :token, :acted_at)
 ON CONFLICT DO NOTHING;
 
--- name: check_domain(organization_id uuid, domain text, is_proved boolean, is_missing boolean, acted_at timestamptz)
+-- name: check_domain(organization_id uuid, domain text, is_held boolean, is_missing boolean, acted_at timestamptz)
 -- Writes what a look-up has found. A domain that another organisation has proved violates a constraint.
 UPDATE organization_domains
-   SET proved_at = CASE WHEN :is_proved THEN coalesce(proved_at, :acted_at) END,
-       missing_since = CASE WHEN :is_proved AND :is_missing THEN coalesce(missing_since, :acted_at) END,
+   SET proved_at = CASE WHEN :is_held THEN coalesce(proved_at, :acted_at) END,
+       missing_since = CASE WHEN :is_held AND :is_missing THEN coalesce(missing_since, :acted_at) END,
        checked_at = :acted_at
  WHERE organization_id = :organization_id AND domain = :domain;
 

@@ -90,9 +90,9 @@ def look_up_domains(db: Database) -> None:
                 continue
             if records is None:
                 is_missing = present.missing_since is not None
-                queries.check_domain(act, **here, is_proved=True, is_missing=is_missing)
+                queries.check_domain(act, **here, is_held=True, is_missing=is_missing)
             elif organizations.is_proof_of_domain(records, row.token):
-                queries.check_domain(act, **here, is_proved=True, is_missing=False)
+                queries.check_domain(act, **here, is_held=True, is_missing=False)
             else:
                 _miss_record(
                     act, row, organizations.what_missing_record_does(present.missing_since, present.now)
@@ -103,7 +103,7 @@ def _miss_record(
     act: acts.Act, row: "queries.ListDomainsToLookUp", does: Literal["tell", "keep", "lose"]
 ) -> None:
     here = {"organization_id": row.organization_id, "domain": row.domain}
-    queries.check_domain(act, **here, is_proved=does != "lose", is_missing=True)
+    queries.check_domain(act, **here, is_held=does != "lose", is_missing=True)
     if does == "tell":
         queries.tell_owners_of_domain(act, **here)
     elif does == "lose":

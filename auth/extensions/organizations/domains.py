@@ -47,7 +47,7 @@ def prove(asked: Asked, name: str, domain: str) -> str:
                 raise ApiError("domain_not_proved")
             if queries.select_domain_of_others(act, **here).is_taken:
                 raise ApiError("conflict", what="domain")
-            queries.check_domain(act, **here, is_proved=True, is_missing=False)
+            queries.check_domain(act, **here, is_held=True, is_missing=False)
             if present.proved_at is None:
                 record(act, "domain_proved", known, domain=here["domain"])
     except UniqueViolation:
