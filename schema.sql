@@ -475,6 +475,9 @@ CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT N
 
 -- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
 -- provider is `sso:<id>`. `client_secret` is encrypted.
+-- An organisation's own provider is never `enabled`, and was disabled in 1970, so that nodes of 0.6.1 sign in nobody
+-- with it and end nothing of its users. `is_on` is what its owners set, and `tried_at` when one signed in with the
+-- present client and secret. `member_role` is that of users whom it adds; without one it adds nobody.
 CREATE TABLE identity_providers (
   id                       uuid PRIMARY KEY,
   identifier               text NOT NULL CONSTRAINT identity_providers_identifier_key UNIQUE,
@@ -491,8 +494,18 @@ CREATE TABLE identity_providers (
   enabled                  boolean NOT NULL DEFAULT true,
   created_at               timestamptz NOT NULL DEFAULT now(),
   updated_at               timestamptz NOT NULL DEFAULT now(),
-  disabled_at              timestamptz
+  disabled_at              timestamptz,
+  organization_id          uuid,
+  is_on                    boolean NOT NULL DEFAULT false,
+  tried_at                 timestamptz,
+  member_role              text CONSTRAINT identity_providers_member_role_check
+    CHECK (member_role ~ '^[a-z][a-z0-9_-]{0,31}$' AND member_role NOT IN ('owner', 'admin')),
+  CONSTRAINT identity_providers_owner_check CHECK (CASE
+    WHEN organization_id IS NULL THEN NOT is_on AND member_role IS NULL
+    ELSE NOT enabled AND disabled_at IS NOT NULL END)
 );
+CREATE INDEX identity_providers_organization_id ON identity_providers (organization_id)
+  WHERE organization_id IS NOT NULL;
 
 CREATE TABLE identity_provider_domains (
   domain       text PRIMARY KEY,
@@ -729,7 +742,8 @@ CREATE TABLE organizations (
   level         text NOT NULL DEFAULT 'aal1' CONSTRAINT organizations_level_check CHECK (level IN ('aal1', 'aal2')),
   created_at    timestamptz NOT NULL DEFAULT now(),
   updated_at    timestamptz NOT NULL DEFAULT now(),
-  ended_at      timestamptz
+  ended_at      timestamptz,
+  needs_own_provider  boolean NOT NULL DEFAULT false
 );
 CREATE INDEX organizations_created_at ON organizations (created_at, id);
 CREATE INDEX organizations_ended_at ON organizations (ended_at) WHERE ended_at IS NOT NULL;
@@ -745,9 +759,11 @@ CREATE TABLE memberships (
                      CHECK (added_by IN ('founder', 'invitation', 'provider', 'administrator')),
   created_at       timestamptz NOT NULL DEFAULT now(),
   updated_at       timestamptz NOT NULL DEFAULT now(),
+  provider_id      uuid CONSTRAINT memberships_provider_id_fkey REFERENCES identity_providers,
   PRIMARY KEY (user_id, organization_id)
 );
 CREATE INDEX memberships_organization_id ON memberships (organization_id, created_at, user_id);
+CREATE INDEX memberships_provider_id ON memberships (provider_id) WHERE provider_id IS NOT NULL;
 
 -- For an address, whoever has proved it. The id is no secret. Without `invited_by`, an administrator has invited.
 CREATE TABLE organization_invitations (
@@ -764,3 +780,20 @@ CREATE TABLE organization_invitations (
 CREATE INDEX organization_invitations_email ON organization_invitations (email);
 CREATE INDEX organization_invitations_expires_at ON organization_invitations (expires_at);
 CREATE INDEX organization_invitations_invited_by ON organization_invitations (invited_by);
+
+ALTER TABLE identity_providers
+  ADD CONSTRAINT identity_providers_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations;
+
+-- Domains that an owner has named, and proved by a TXT record.
+CREATE TABLE organization_domains (
+  organization_id  uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
+  domain           text COLLATE "C" NOT NULL,
+  token            text NOT NULL,
+  created_at       timestamptz NOT NULL DEFAULT now(),
+  proved_at        timestamptz,
+  checked_at       timestamptz,
+  missing_since    timestamptz,
+  PRIMARY KEY (organization_id, domain)
+);
+CREATE UNIQUE INDEX organization_domains_proved ON organization_domains (domain) WHERE proved_at IS NOT NULL;
+CREATE INDEX organization_domains_checked_at ON organization_domains (checked_at) WHERE proved_at IS NOT NULL;

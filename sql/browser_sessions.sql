@@ -11,7 +11,7 @@ ON CONFLICT (user_id, network) DO UPDATE SET seen_at = now(), passed_at = now();
 --   -> row? (converted_at?, banned_until?, oldest_factor_at?, email?, phone?, name?, ended_at?,
 --     reauthenticated_at?, first_passkey_at?, opened_by?)
 SELECT s.id AS session_id, s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at,
-       s.reauthenticated_at, s.first_passkey_at, s.opened_by,
+       s.reauthenticated_at, s.first_passkey_at, s.opened_by, methods_of(s) AS amr,
        u.id AS user_id, u.role, u.made_by, u.converted_at, u.banned_until, u.email, u.phone,
        name_of(u.user_metadata) AS name,
        verified.oldest AS oldest_factor_at, verified.has_second_step, clock_timestamp() AS now

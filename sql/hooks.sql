@@ -25,7 +25,7 @@ SELECT u.id, u.role, u.email, u.email_confirmed_at, u.phone, u.phone_confirmed_a
                  'is_verified', f.verified_at IS NOT NULL, 'created_at', f.created_at,
                  'updated_at', f.updated_at) ORDER BY f.created_at, f.id), '[]')
           FROM factors AS f WHERE f.user_id = u.id AND f.factor_type <> 'passkey') AS factors,
-       (SELECT coalesce(jsonb_object_agg(o.id, jsonb_build_array(m.role, o.level)), '{}')
+       (SELECT coalesce(jsonb_object_agg(o.id, jsonb_build_array(m.role, requirement_of(o))), '{}')
           FROM memberships AS m JOIN organizations AS o ON o.id = m.organization_id
          WHERE m.user_id = u.id AND o.ended_at IS NULL) AS memberships,
        s.id AS session_id, s.aal, s.ended_at, s.factor_id, s.amr, clock_timestamp() AS now

@@ -1,5 +1,5 @@
 -- name: list_identity_providers(after timestamptz, after_id uuid, most integer) -> rows
-SELECT p.id, p.identifier, p.name, p.enabled, domains_of(p) AS domains,
+SELECT p.id, p.identifier, p.name, is_enabled(p) AS enabled, domains_of(p) AS domains,
        (SELECT count(*) FROM identities AS i WHERE i.provider = provider_name(p)) AS users,
        iso_8601(p.created_at) AS created_at, identity_provider_object(p)::text AS provider_object
   FROM identity_providers AS p
@@ -7,16 +7,17 @@ SELECT p.id, p.identifier, p.name, p.enabled, domains_of(p) AS domains,
  ORDER BY p.created_at, p.id
  LIMIT :most;
 
--- name: select_identity_provider(identifier text, id uuid) -> row?
+-- name: select_identity_provider(identifier text, id uuid) -> row? (organization_id?, tried_at?, member_role?)
 SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.client_secret,
        p.acceptable_client_ids, p.scopes, p.authorization_params, p.attribute_mapping,
-       p.custom_claims_allowlist, p.enabled, domains_of(p) AS domains, p.updated_at::text AS version,
+       p.custom_claims_allowlist, is_enabled(p) AS enabled, domains_of(p) AS domains,
+       p.organization_id, p.tried_at, p.member_role, p.updated_at::text AS version,
        identity_provider_object(p)::text AS provider_object
   FROM identity_providers AS p
  WHERE p.identifier = :identifier OR p.id = :id;
 
--- name: select_provider_of_domain(domain text) -> row?
-SELECT p.identifier, p.enabled
+-- name: select_provider_of_domain(domain text) -> row? (organization_id?)
+SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
   FROM identity_provider_domains AS d
   JOIN identity_providers AS p ON p.id = d.provider_id
  WHERE d.domain = :domain;
@@ -24,39 +25,47 @@ SELECT p.identifier, p.enabled
 -- name: insert_identity_provider(id uuid, identifier text, name text, issuer text, discovery_url text,
 --                                client_id text, client_secret bytea, acceptable_client_ids text[],
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
---                                custom_claims_allowlist text[], enabled boolean)
+--                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text)
+-- An organisation's provider is off until an owner has tried it.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
-  authorization_params, attribute_mapping, custom_claims_allowlist, enabled
+  authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role
 ) VALUES (
   :id, :identifier, :name, :issuer, :discovery_url, :client_id, :client_secret, :acceptable_client_ids,
-  :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist, :enabled
+  :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist,
+  :enabled AND :organization_id IS NULL, CASE WHEN :organization_id IS NOT NULL THEN to_timestamp(0) END,
+  :organization_id, :member_role
 );
 
--- name: select_provider_facts(id uuid) -> row?
+-- name: select_provider_facts(id uuid) -> row? (organization_id?, tried_at?)
 -- `ended_before` is the moment before which everything of its users ends while it is disabled. 0.5.1 wrote no
 -- `disabled_at`.
-SELECT p.identifier, p.issuer, p.enabled, p.updated_at::text AS version, domains_of(p) AS domains,
+SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS version, domains_of(p) AS domains,
+       p.organization_id, p.tried_at,
        coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
        clock_timestamp() AS now
   FROM identity_providers AS p
  WHERE p.id = :id;
 
--- name: select_provider_of_issuer(id uuid, issuer text) -> row?
-SELECT p.enabled, domains_of(p) AS domains FROM identity_providers AS p WHERE p.id = :id AND p.issuer = :issuer;
+-- name: select_provider_of_issuer(id uuid, issuer text) -> row? (organization_id?, member_role?)
+SELECT is_enabled(p) AS enabled, domains_of(p) AS domains, p.organization_id, p.member_role
+  FROM identity_providers AS p
+ WHERE p.id = :id AND p.issuer = :issuer;
 
 -- name: update_identity_provider(id uuid, name text, issuer text, discovery_url text, client_id text,
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],
 --                                authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, disabled_at timestamptz,
---                                acted_at timestamptz)
+--                                tried_at timestamptz, member_role text, acted_at timestamptz)
 UPDATE identity_providers
    SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
        client_secret = :client_secret, acceptable_client_ids = :acceptable_client_ids, scopes = :scopes,
        authorization_params = :authorization_params, attribute_mapping = :attribute_mapping,
-       custom_claims_allowlist = :custom_claims_allowlist, enabled = :enabled, disabled_at = :disabled_at,
-       updated_at = :acted_at
+       custom_claims_allowlist = :custom_claims_allowlist,
+       enabled = :enabled AND organization_id IS NULL, is_on = :enabled AND organization_id IS NOT NULL,
+       disabled_at = CASE WHEN organization_id IS NULL THEN :disabled_at ELSE coalesce(:disabled_at, to_timestamp(0)) END,
+       tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at
  WHERE id = :id;
 
 -- name: remove_domains_of_provider(id uuid, domains text[])
@@ -79,7 +88,7 @@ WITH batch AS MATERIALIZED (
   SELECT i.user_id
     FROM identities AS i
     JOIN identity_providers AS p ON i.provider = provider_name(p)
-   WHERE p.id = :id AND NOT p.enabled
+   WHERE p.id = :id AND NOT is_enabled(p)
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
@@ -131,7 +140,7 @@ WITH batch AS MATERIALIZED (
   SELECT i.user_id, coalesce(p.disabled_at, p.updated_at) AS disabled_at
     FROM identity_providers AS p
     JOIN identities AS i ON i.provider = provider_name(p)
-   WHERE NOT p.enabled AND has_access(i.user_id, coalesce(p.disabled_at, p.updated_at))
+   WHERE NOT is_enabled(p) AND has_access(i.user_id, coalesce(p.disabled_at, p.updated_at))
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
@@ -147,7 +156,7 @@ SELECT p.identifier
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
   JOIN identity_providers AS p ON p.id = d.provider_id
- WHERE u.id = :user_id AND p.enabled AND u.email_proved
+ WHERE u.id = :user_id AND is_enabled(p) AND u.email_proved
    AND NOT EXISTS (SELECT FROM identity_provider_adoptions AS a
                     WHERE a.user_id = u.id AND a.provider_id = p.id)
    AND NOT EXISTS (SELECT FROM identities AS i WHERE i.user_id = u.id AND i.provider = provider_name(p));

@@ -62,11 +62,11 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 -- name: select_client_caller(user_id uuid, session_id uuid, client_id uuid, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
 --            session_created_at?, refreshed_at?, ended_at?, first_passkey_at?, resource?, scopes?,
---            allowed_roles?, resources?, is_dynamic?, is_blocked?, organization_id?, for_organization_id?)
+--            allowed_roles?, resources?, is_dynamic?, is_blocked?, organization_id?, for_organization_id?, amr?)
 -- The session that a user gave a client, and the client.
 SELECT owner.*, u.app_metadata::jsonb,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
-       s.resource, s.scopes, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
+       s.resource, s.scopes, s.amr, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
        c.organization_id, s.organization_id AS for_organization_id, held.member AS memberships,
        u.email_proved, u.phone_proved, shown.user_object
   FROM user_facts(:user_id) AS owner

@@ -5,11 +5,11 @@ SELECT o.id, o.slug, o.name, o.level, organization_object(o)::text AS organizati
 
 -- name: select_member(caller_id uuid, caller_session_id uuid, id uuid, slug text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
---            ended_at?, first_passkey_at?, id?, slug?, name?, level?, membership?, organization_object?)
+--            ended_at?, first_passkey_at?, id?, slug?, name?, requires?, membership?, organization_object?)
 -- What each route about an organisation reads: the caller, and the organisation if the caller is a member.
 SELECT caller.*, held.*
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
-  LEFT JOIN (SELECT o.id, o.slug, o.name, o.level, m.role AS membership,
+  LEFT JOIN (SELECT o.id, o.slug, o.name, requirement_of(o) AS requires, m.role AS membership,
                     organization_object(o)::text AS organization_object
                FROM organizations AS o
                JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :caller_id
@@ -89,7 +89,8 @@ SELECT m.organization_id AS id, o.slug, o.level, m.role, m.added_by
 
 -- name: select_organization_facts(id uuid, user_id uuid, actor_id uuid) -> row? (email?, role?, actor_role?)
 -- `role` is that of a user, and `other_owners` are those who can sign in besides.
-SELECT o.id, o.slug, o.name, o.level, u.email, m.role, actor.role AS actor_role,
+SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS requires, providers_of(o) AS providers,
+       u.email, m.role, actor.role AS actor_role,
        (SELECT count(*) FROM memberships AS each WHERE each.organization_id = o.id) AS members,
        (SELECT count(*)
           FROM memberships AS other
@@ -137,9 +138,11 @@ SELECT m.user_id AS id FROM memberships AS m WHERE m.organization_id = :organiza
 INSERT INTO organizations (id, slug, name, app_metadata, created_at, updated_at)
 VALUES (:id, :slug, :name, :app_metadata, :acted_at, :acted_at);
 
--- name: update_organization(id uuid, slug text, name text, level text, app_metadata jsonb, acted_at timestamptz)
+-- name: update_organization(id uuid, slug text, name text, level text, needs_own_provider boolean,
+--                           app_metadata jsonb, acted_at timestamptz)
 UPDATE organizations
    SET slug = coalesce(:slug, slug), name = coalesce(:name, name), level = coalesce(:level, level),
+       needs_own_provider = coalesce(:needs_own_provider, needs_own_provider),
        app_metadata = coalesce(:app_metadata, app_metadata), updated_at = :acted_at
  WHERE id = :id;
 
@@ -243,6 +246,7 @@ DELETE FROM organizations AS o
           WHERE ended.ended_at IS NOT NULL
             AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.organization_id = ended.id)
             AND NOT EXISTS (SELECT FROM oauth_clients AS c WHERE c.organization_id = ended.id)
+            AND NOT EXISTS (SELECT FROM identity_providers AS p WHERE p.organization_id = ended.id)
           LIMIT :batch FOR UPDATE OF ended SKIP LOCKED));
 
 -- name: delete_expired_invitations(batch integer)

@@ -330,6 +330,7 @@ class SelectBrowserSession(NamedTuple):
     reauthenticated_at: datetime | None
     first_passkey_at: datetime | None
     opened_by: str | None
+    amr: Any
     user_id: str
     role: str
     made_by: str
@@ -897,6 +898,9 @@ class SelectIdentityProvider(NamedTuple):
     custom_claims_allowlist: list[str]
     enabled: bool
     domains: list[str]
+    organization_id: str | None
+    tried_at: datetime | None
+    member_role: str | None
     version: str
     provider_object: str
 
@@ -905,10 +909,11 @@ def select_identity_provider(on: Runner, /, *, identifier: str | None, id: str |
 class SelectProviderOfDomain(NamedTuple):
     identifier: str
     enabled: bool
+    organization_id: str | None
 
 def select_provider_of_domain(on: Runner, /, *, domain: str | None) -> SelectProviderOfDomain | None: ...
 
-def insert_identity_provider(on: Runner, /, *, id: str | None, identifier: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None) -> int: ...
+def insert_identity_provider(on: Runner, /, *, id: str | None, identifier: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, organization_id: str | None, member_role: str | None) -> int: ...
 
 class SelectProviderFacts(NamedTuple):
     identifier: str
@@ -916,6 +921,8 @@ class SelectProviderFacts(NamedTuple):
     enabled: bool
     version: str
     domains: list[str]
+    organization_id: str | None
+    tried_at: datetime | None
     ended_before: datetime
     has_identities: bool
     now: datetime
@@ -925,10 +932,12 @@ def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFac
 class SelectProviderOfIssuer(NamedTuple):
     enabled: bool
     domains: list[str]
+    organization_id: str | None
+    member_role: str | None
 
 def select_provider_of_issuer(on: Runner, /, *, id: str | None, issuer: str | None) -> SelectProviderOfIssuer | None: ...
 
-def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None) -> int: ...
+def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None, tried_at: datetime | str | None, member_role: str | None) -> int: ...
 
 def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
 
@@ -1754,6 +1763,7 @@ class SelectClientCaller(NamedTuple):
     first_passkey_at: datetime | None
     resource: str | None
     scopes: list[str] | None
+    amr: Any
     allowed_roles: list[str] | None
     resources: list[str] | None
     is_dynamic: bool | None
@@ -1807,7 +1817,7 @@ class SelectMember(NamedTuple):
     id: str | None
     slug: str | None
     name: str | None
-    level: str | None
+    requires: Any
     membership: str | None
     organization_object: str | None
 
@@ -1870,6 +1880,9 @@ class SelectOrganizationFacts(NamedTuple):
     slug: str
     name: str
     level: str
+    needs_own_provider: bool
+    requires: Any
+    providers: list[str]
     email: str | None
     role: str | None
     actor_role: str | None
@@ -1917,7 +1930,7 @@ def list_owners(on: Runner, /, *, organization_id: str | None) -> list[ListOwner
 
 def insert_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, app_metadata: Any | None) -> int: ...
 
-def update_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, level: str | None, app_metadata: Any | None) -> int: ...
+def update_organization(on: Runner, /, *, id: str | None, slug: str | None, name: str | None, level: str | None, needs_own_provider: bool | None, app_metadata: Any | None) -> int: ...
 
 def end_organization(on: Runner, /, *, id: str | None) -> int: ...
 
@@ -1999,6 +2012,89 @@ class ListAllMemberships(NamedTuple):
     name: str
 
 def list_all_memberships(on: Runner, /) -> list[ListAllMemberships]: ...
+
+class ListDomains(NamedTuple):
+    domains: str
+
+def list_domains(on: Runner, /, *, organization_id: str | None) -> ListDomains: ...
+
+class SelectDomain(NamedTuple):
+    token: str
+    proved_at: datetime | None
+    missing_since: datetime | None
+    domain_object: str
+    now: datetime
+
+def select_domain(on: Runner, /, *, organization_id: str | None, domain: str | None) -> SelectDomain | None: ...
+
+class ListProvedDomains(NamedTuple):
+    domains: list[str]
+
+def list_proved_domains(on: Runner, /, *, organization_id: str | None) -> ListProvedDomains: ...
+
+class CountDomains(NamedTuple):
+    total: int
+
+def count_domains(on: Runner, /, *, organization_id: str | None) -> CountDomains: ...
+
+class SelectDomainOfOthers(NamedTuple):
+    is_taken: bool
+
+def select_domain_of_others(on: Runner, /, *, organization_id: str | None, domain: str | None) -> SelectDomainOfOthers: ...
+
+def insert_domain(on: Runner, /, *, organization_id: str | None, domain: str | None, token: str | None) -> int: ...
+
+def check_domain(on: Runner, /, *, organization_id: str | None, domain: str | None, is_held: bool | None, is_missing: bool | None) -> int: ...
+
+class DeleteDomain(NamedTuple):
+    proved_at: datetime | None
+
+def delete_domain(on: Runner, /, *, organization_id: str | None, domain: str | None) -> DeleteDomain | None: ...
+
+def take_domain_from_providers(on: Runner, /, *, organization_id: str | None, domain: str | None) -> int: ...
+
+class ListProvidersOfOrganization(NamedTuple):
+    id: str
+    identifier: str
+    is_on: bool
+    provider_object: str
+
+def list_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> list[ListProvidersOfOrganization]: ...
+
+class SelectMembershipRole(NamedTuple):
+    role: str
+
+def select_membership_role(on: Runner, /, *, organization_id: str | None, user_id: str | None) -> SelectMembershipRole | None: ...
+
+def mark_provider_tried(on: Runner, /, *, id: str | None) -> int: ...
+
+def add_by_provider(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None, role: str | None) -> int: ...
+
+class ListMembersOfProvider(NamedTuple):
+    user_id: str
+    organization_id: str
+
+def list_members_of_provider(on: Runner, /, *, provider_id: str | None, most: int | None) -> list[ListMembersOfProvider]: ...
+
+def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+
+class ListDomainsToLookUp(NamedTuple):
+    organization_id: str
+    slug: str
+    domain: str
+    token: str
+
+def list_domains_to_look_up(on: Runner, /, *, most: int | None) -> list[ListDomainsToLookUp]: ...
+
+def tell_owners_of_domain(on: Runner, /, *, organization_id: str | None, domain: str | None) -> int: ...
+
+def disable_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> int: ...
+
+def disable_providers_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
+
+def remove_users_of_ended_providers(on: Runner, /, *, batch: int | None) -> int: ...
+
+def delete_providers_of_ended_organizations(on: Runner, /, *, batch: int | None) -> int: ...
 
 class ClaimMessage(NamedTuple):
     id: str
@@ -2196,6 +2292,7 @@ class SelectPerson(NamedTuple):
     first_passkey_at: datetime | None
     opened_by: str | None
     resource: str | None
+    amr: Any
     now: datetime
 
 def select_person(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectPerson | None: ...

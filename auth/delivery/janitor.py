@@ -4,16 +4,20 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
+from typing import Literal
 
 import structlog
 
 from auth.core.keys import resealing
+from auth.core.net import text_records
 from auth.core.tokens.derived_keys import Sealer
+from auth.rules import organizations
 from auth.rules.ends import Reason, what_ends
-from sql import Database, queries
+from sql import Database, acts, queries
 
 log = structlog.get_logger()
 
+_LOOKUPS = 50  # of domains in an hour, three seconds each at most
 BATCH = 500  # rows per transaction: requests must not wait long for its locks
 
 REMOVALS: tuple[Callable[..., int], ...] = (
@@ -41,6 +45,8 @@ REMOVALS: tuple[Callable[..., int], ...] = (
     queries.delete_anonymous_users,
     queries.delete_expired_invitations,
     queries.delete_clients_of_ended_organizations,
+    queries.remove_users_of_ended_providers,
+    queries.delete_providers_of_ended_organizations,
     queries.delete_ended_organizations,
 )
 
@@ -57,6 +63,7 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     # Finish what an interruption or a change of the settings has left.
     disabled: Reason = "provider_disabled"
     lost = asdict(what_ends("access_lost", has_session=True))
+    clean(db, [queries.disable_providers_of_ended_organizations])
     clean(db, [partial(queries.end_users_of_disabled_providers, reason=disabled)])
     for end in (queries.end_access_of_documents, queries.end_members_of_ended_organizations):
         clean(db, [partial(end, **lost)])
@@ -64,6 +71,56 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:
             queries.count_active_users(tx)
+    look_up_domains(db)
+
+
+def look_up_domains(db: Database) -> None:
+    """Look up the records that prove domains, outside transactions (rule 50). Raises `psycopg2.Error`.
+
+    Without an answer of DNS, a domain stays as it is.
+    """
+    for row in queries.list_domains_to_look_up(db, most=_LOOKUPS):
+        records = text_records.of_domain(row.domain)
+        here = {"organization_id": row.organization_id, "domain": row.domain}
+        with acts.begin(db) as act:
+            for provider in queries.list_providers_of_organization(act, organization_id=row.organization_id):
+                act.lock_provider(provider.id)
+            act.lock_organizations([row.organization_id])
+            present = act.read(queries.select_domain, **here)
+            if present is None or present.proved_at is None or present.token != row.token:
+                continue
+            if records is None:
+                is_missing = present.missing_since is not None
+                queries.check_domain(act, **here, is_held=True, is_missing=is_missing)
+            elif organizations.is_proof_of_domain(records, row.token):
+                queries.check_domain(act, **here, is_held=True, is_missing=False)
+            else:
+                _miss_record(
+                    act, row, organizations.what_missing_record_does(present.missing_since, present.now)
+                )
+
+
+def _miss_record(
+    act: acts.Act, row: "queries.ListDomainsToLookUp", does: Literal["tell", "keep", "lose"]
+) -> None:
+    here = {"organization_id": row.organization_id, "domain": row.domain}
+    queries.check_domain(act, **here, is_held=does != "lose", is_missing=True)
+    if does == "tell":
+        queries.tell_owners_of_domain(act, **here)
+    elif does == "lose":
+        queries.take_domain_from_providers(act, **here)
+        about = {"id": row.organization_id, "slug": row.slug}
+        said = {"organization": about, "domain": row.domain}
+        queries.record_organization_act(
+            act,
+            user_id=None,
+            email=None,
+            entry="domain_lost",
+            event=None,
+            organization=json.dumps(about),
+            role=None,
+            details=json.dumps(said),
+        )
 
 
 def count(db: Database) -> None:

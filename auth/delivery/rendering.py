@@ -44,6 +44,8 @@ _PAGES = {
     "organization_invitation": "organizations/{slug}/join",
     "organization_owner_added": _ORGANIZATION,
     "organization_requirement": _ORGANIZATION,
+    "organization_sign_in": f"{_ORGANIZATION}/sign-in",
+    "organization_domain_missing": f"{_ORGANIZATION}/sign-in",
     **dict.fromkeys(_LINK_TYPES, "forgot-password"),
 }
 _CONSOLE_PAGES = {"webhook_disabled": "console/webhooks"}
@@ -65,6 +67,8 @@ _SAMPLE = {
     "organization": "Acme",
     "slug": "acme",
     "requires": "aal2",
+    "change": "required",
+    "domain": "acme.example",
     "remaining": 9,
     "replaced": True,
     "lacks_step": True,
@@ -222,7 +226,7 @@ class Templates:
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
             "inviter": variables.get("inviter"),
-            "requires": variables.get("requires"),
+            **{name: variables.get(name) for name in ("requires", "change", "domain")},
             "undoes": row.kind in _LINK_TYPES,
             "remaining": variables.get("remaining"),
             "lacks_step": variables.get("lacks_step"),

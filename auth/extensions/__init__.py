@@ -4,6 +4,7 @@ The application, the delivery process and commands import the enabled extensions
 another.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -126,8 +127,8 @@ class Extension(Protocol):
     def token_hook(self) -> TokenHook | None:
         return None
 
-    def find_provider(self, name: str) -> "Provider | None":
-        """Return a provider that is not in the settings. Refuse a disabled one."""
+    def find_provider(self, name: str, *, is_tried: bool) -> "Provider | None":
+        """Return a provider that is not in the settings. Refuse a disabled one, unless an owner tries it."""
         return None
 
     def provider_of(self, email: str) -> str | None:
@@ -185,20 +186,22 @@ EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "pages": lambda settings: settings.pages,
     "console": lambda settings: settings.console,
 }
-# What answers 404 while an extension is off: the paths, with all below them, and the key of the error.
+# What answers 404 while an extension is off: patterns of the paths, with all below them, and the key of the
+# error.
 _WHILE_OFF = [
     ("openid", ("/oauth/", "/admin/oauth/", "/user/oauth/"), "feature_disabled"),
     ("api_keys", ("/user/api_keys/",), "api_keys_disabled"),
     ("sso", ("/sso/",), "saml_provider_disabled"),
     ("sso", ("/admin/custom-providers/",), "sso.feature_disabled"),
     ("organizations", ("/organizations/", "/user/invitations/"), "organizations.feature_disabled"),
+    ("sso", ("/organizations/[^/]+/(domains|providers)/",), "sso.feature_disabled"),
 ]
 
 
 def error_while_off(settings: Settings, path: str) -> str | None:
     """Return the key of the error for a path of an extension that is off, or None."""
     for name, paths, key in _WHILE_OFF:
-        if f"{path}/".startswith(paths) and not EXTENSIONS[name](settings):
+        if any(re.match(each, f"{path}/") for each in paths) and not EXTENSIONS[name](settings):
             return key
     return None
 

@@ -4,30 +4,43 @@ Everything else about organisations is in auth/extensions/organizations.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
+from auth.core.tokens.access_tokens import providers_in
+from auth.flows import ends
+from auth.flows.facts import PersonFacts
 from auth.rules import organizations
 from auth.rules.levels import Aal
 from auth.rules.organizations import Membership
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
-from sql import queries
+from sql import acts, queries
 from sql.acts import Act
 
 CLAIM = "organizations"
 # How the user object of a user with memberships begins.
 _FIRST = f'{{"{CLAIM}": '
+_BATCH = 100
+
+
+class SessionFacts(Protocol):
+    """A row of a session: its level, None without one, and the methods that opened it."""
+
+    @property
+    def aal(self) -> str | None: ...
+    @property
+    def amr(self) -> object: ...
 
 
 def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
 
 
-def shown(user_object: str, aal: Aal) -> str:
-    """Return the user object as a session of this level sees it.
+def shown(user_object: str, aal: Aal, providers: Collection[str] = ()) -> str:
+    """Return the user object as a session of this level, which providers may have opened, sees it.
 
     A membership that does not count in it has no role, but says what it requires (rule 47).
     """
@@ -35,13 +48,13 @@ def shown(user_object: str, aal: Aal) -> str:
         return user_object
     # The rest stays as Postgres has written it: parsed, numbers of metadata would lose digits.
     listed, end = json.JSONDecoder().raw_decode(user_object, len(_FIRST))
-    seen = json.dumps([as_seen(each, aal) for each in listed], ensure_ascii=False)
+    seen = json.dumps([as_seen(each, aal, providers) for each in listed], ensure_ascii=False)
     return f"{_FIRST}{seen}{user_object[end:]}"
 
 
-def as_seen(listed: JsonObject, aal: Aal) -> JsonObject:
-    """Return a membership of a user object as a session of this level sees it."""
-    hidden = "requires" if organizations.counts(membership_of(listed), aal) else "role"
+def as_seen(listed: JsonObject, aal: Aal, providers: Collection[str]) -> JsonObject:
+    """Return a membership of a user object as a session sees it."""
+    hidden = "requires" if organizations.counts(membership_of(listed), aal, providers) else "role"
     return {name: value for name, value in listed.items() if name != hidden}
 
 
@@ -51,30 +64,81 @@ def listed(member: str) -> list[JsonObject]:
     return parsed
 
 
-def counting(member: str, aal: Aal) -> dict[str, str]:
-    """Return the roles in a column of `memberships_of` that count at this level, by organisation."""
-    return organizations.roles_in_token(map(membership_of, listed(member)), aal)
+def counting(member: str, session: SessionFacts | None) -> dict[str, str]:
+    """Return the roles in a column of `memberships_of` that count in a session, by organisation."""
+    aal, providers = (session.aal or "", providers_in(session.amr)) if session else ("", ())
+    return organizations.roles_in_token(map(membership_of, listed(member)), aal, providers)
 
 
-def claim(user: Mapping[str, Any], aal: Aal) -> JsonObject:
-    """Return the claim of a token of this level, from a parsed user object; none without a role."""
-    roles = organizations.roles_in_token(map(membership_of, user.get(CLAIM, ())), aal)
+def claim(user: Mapping[str, Any], aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+    """Return the claim of a session's token, from a parsed user object; none without a role."""
+    roles = organizations.roles_in_token(map(membership_of, user.get(CLAIM, ())), aal, providers)
     return {CLAIM: roles} if roles else {}
 
 
-def still_said(claims: JsonObject, user_object: str, aal: Aal) -> JsonObject:
+def still_said(claims: JsonObject, user_object: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
     """Return the claims of an introspection with the memberships that still count, and present roles."""
     told = claims.get(CLAIM)
     if not isinstance(told, dict):
         return claims
-    roles = claim(json.loads(user_object), aal).get(CLAIM, {})
+    roles = claim(json.loads(user_object), aal, providers).get(CLAIM, {})
     return claims | {CLAIM: {id: roles[id] for id in told if id in roles}}
 
 
 def membership_of(listed: Mapping[str, Any]) -> Membership:
     """Return a membership of a user object as the rules take it."""
-    level = listed.get("requires", {}).get("aal", "aal1")
-    return Membership(id=listed["id"], role=listed["role"], level=level)
+    required = listed.get("requires", {})
+    level, providers = required.get("aal", "aal1"), required.get("providers")
+    return Membership(id=listed["id"], role=listed["role"], level=level, providers=providers)
+
+
+def lock_providers(act: Act, id: str) -> None:
+    """Lock the providers of an organisation, before users."""
+    for row in queries.list_providers_of_organization(act, organization_id=id):
+        act.lock_provider(row.id)
+
+
+def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
+    """End some of the memberships that a provider added. Return whether there are more.
+
+    The last owner's stays, as if somebody else had added it.
+    """
+    members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
+    for member in members:
+        ids = {"user_id": member.user_id, "organization_id": member.organization_id}
+        with acts.on(asked.db, member.user_id) as act:
+            act.lock_organizations([member.organization_id])
+            known = _facts(act, **ids)
+            if known and known.role == organizations.OWNER and not known.other_owners:
+                queries.keep_membership(act, **ids)
+            else:
+                queries.remove_membership(act, **ids)
+                queries.withdraw_invitations_by(act, **ids)
+                ends.end_refused_sessions(act, member.user_id)
+                if known and known.role:
+                    lost = {"id": member.user_id, "email": known.email, "role": known.role}
+                    record(act, "membership_removed", known, lost, event="membership.deleted")
+    return len(members) == _BATCH
+
+
+def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
+    """Add a locked user to the organisation whose provider signs the user in (rule 46).
+
+    A member keeps the role, and a user in fifty stays out.
+    """
+    ids = {"user_id": user.id, "organization_id": organization_id}
+    known = _facts(act, **ids)
+    number = queries.count_memberships(act, user_id=user.id).total
+    if known is None or known.role or number >= organizations.MOST_MEMBERSHIPS:
+        return
+    queries.add_by_provider(act, **ids, provider_id=provider_id, role=role)
+    added = {"id": user.id, "email": user.email, "role": role}
+    record(act, "membership_added", known, added, event="membership.created", added_by="provider")
+
+
+def _facts(act: Act, user_id: str, organization_id: str) -> "queries.SelectOrganizationFacts | None":
+    ids = {"id": organization_id, "user_id": user_id}
+    return act.read(queries.select_organization_facts, **ids, actor_id=None)
 
 
 def leave_all(asked: Asked, act: Act, user_id: str) -> None:

@@ -23,8 +23,8 @@ class Deciding:
     created_at: datetime
     providers: Sequence[str]
     factors: Sequence[Mapping[str, object]]
-    # The role in each organisation, and the level that it requires, by id.
-    memberships: Mapping[str, Sequence[str]]
+    # The role in each organisation, and what it requires, by id.
+    memberships: Mapping[str, Sequence[object]]
     session_id: str | None
     aal: str | None
     ended_at: datetime | None

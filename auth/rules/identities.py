@@ -21,9 +21,14 @@ class CustomersProvider(Protocol):
     def domains(self) -> Collection[str]: ...
 
 
-def refusal_of_customer(provider: CustomersProvider | None, email: str | None) -> Refusal | None:
-    """Refuse what a customer's provider says about an address of others. None has another issuer now."""
-    if provider is None or not provider.enabled:
+def refusal_of_customer(
+    provider: CustomersProvider | None, email: str | None, *, is_tried: bool = False
+) -> Refusal | None:
+    """Refuse what a customer's provider says about an address of others. None has another issuer now.
+
+    One that is off signs in the owner who tries it (`is_tried`).
+    """
+    if provider is None or not (provider.enabled or is_tried):
         return "sso_provider_disabled"
     return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
 

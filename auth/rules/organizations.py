@@ -1,8 +1,8 @@
-"""Who belongs to an organisation, and who may say so (rules 46 to 49)."""
+"""Who belongs to an organisation, who may say so, and whose a domain is (rules 46 to 50)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from auth.rules.levels import Aal
@@ -14,6 +14,11 @@ MOST_MEMBERSHIPS = 50
 # Organisations that a user founds, and open invitations of an organisation.
 MOST_FOUNDED = 5
 MOST_INVITATIONS = 100
+# Names of domains, proved or not, and providers of an organisation.
+MOST_DOMAINS = 20
+MOST_PROVIDERS = 5
+# A domain whose record is missing for so long is given up.
+_KEPT_WITHOUT_RECORD = timedelta(days=14)
 OWNER, ADMIN = "owner", "admin"
 # None is no member.
 Role = str | None
@@ -21,12 +26,14 @@ Role = str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A role in an organisation, which requires a level of the session, and one of `providers`, if any."""
+    """A role in an organisation, which requires a level of the session, and one of `providers` unless None:
+    an empty list is a requirement that no session meets.
+    """
 
     id: str
     role: str
     level: Aal = "aal1"
-    providers: Sequence[str] = ()
+    providers: Sequence[str] | None = None
 
 
 class Invitation(Protocol):
@@ -42,13 +49,22 @@ class Invitation(Protocol):
     def ended_at(self) -> datetime | None: ...
 
 
+def refusal_of_session(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> Refusal | None:
+    """Refuse a session without the level, or that none of the providers opened, which the organisation
+    requires.
+    """
+    if aal < membership.level:
+        return "insufficient_aal"
+    if membership.providers is not None and set(membership.providers).isdisjoint(providers):
+        return "organization_sign_in_needed"
+    return None
+
+
 def counts(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> bool:
     """Rule 47: a membership counts in a session of the level, and that one of the providers opened, which the
     organisation requires.
     """
-    if aal < membership.level:
-        return False
-    return not membership.providers or not set(membership.providers).isdisjoint(providers)
+    return refusal_of_session(membership, aal, providers) is None
 
 
 def roles_in_token(
@@ -134,6 +150,25 @@ def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["
     if role == OWNER and not other_owners:
         return "refuse" if members > 1 else "end"
     return "leave"
+
+
+def is_proof_of_domain(records: Iterable[str], token: str) -> bool:
+    """Rule 50: whether one of the TXT records has the token that the organisation got for the domain."""
+    return f"latchkey={token}" in (record.strip() for record in records)
+
+
+def what_missing_record_does(
+    missing_since: datetime | None, now: datetime
+) -> Literal["tell", "keep", "lose"]:
+    """Rule 50: owners are told that the record of a domain is missing, and lose it after fourteen days."""
+    if missing_since is None:
+        return "tell"
+    return "lose" if now - missing_since >= _KEPT_WITHOUT_RECORD else "keep"
+
+
+def refusal_of_enabling(provider: str, opened_by: Collection[str], *, is_tried: bool) -> Refusal | None:
+    """An owner turns a provider on in a session that it opened, as it is set up now."""
+    return None if is_tried and provider in opened_by else "provider_not_tried"
 
 
 def _rank(role: Role) -> int:

@@ -82,7 +82,7 @@ def access_token_or_api_key(level: Level) -> Callable[[View], View]:
     return guarded("access_token_or_api_key", level, _admit_user_or_key)
 
 
-def access_token_or_service_role(level: Level, scope: Scope) -> Callable[[View], View]:
+def access_token_or_service_role(level: Level, scope: Scope | None) -> Callable[[View], View]:
     """Accept access tokens of sessions, the service role key, and administrative keys of the scope."""
     return guarded("access_token_or_service_role", level, _admit_user_or_service_role, scope)
 

@@ -60,7 +60,7 @@ OPERATIONS = {
         "change_user", "delete_user", "give_proof", "end_session", "remove", "rename",
         "enrol_factor", "create_recovery_codes", "begin_passkey", "add_passkey", "connect_identity",
         "add_api_key", "found_organization", "change_organization", "change_member", "leave_organization",
-        "invite_member", "withdraw_invitation", "answer_invitation",
+        "invite_member", "withdraw_invitation", "answer_invitation", "change_sign_in",
     ],
     "address_changes": ["change_address"],
     "client_registration": ["register_client", "fetch_client_document"],

@@ -42,6 +42,12 @@ AS $$
   SELECT 'sso:' || p.id
 $$;
 
+CREATE OR REPLACE FUNCTION is_enabled(p identity_providers) RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT p.enabled OR p.is_on
+$$;
+
 CREATE OR REPLACE FUNCTION domains_of(p identity_providers) RETURNS text[]
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -69,7 +75,10 @@ AS $$
     'skip_nonce_check', false,
     'email_optional', false,
     'domains', domains_of(p),
-    'enabled', p.enabled,
+    'enabled', is_enabled(p),
+    'organization_id', p.organization_id,
+    'member_role', p.member_role,
+    'tried_at', iso_8601(p.tried_at),
     'created_at', iso_8601(p.created_at),
     'updated_at', iso_8601(p.updated_at)
   ))

@@ -51,7 +51,8 @@ WITH_UNDO = (
     *("api_key_added", "api_key_removed"),
     *("password_changed", "recovery_codes_created", "recovery_code_used", "new_sign_in"),
 )
-OF_ORGANIZATIONS = ("membership_removed", "organization_owner_added", "organization_requirement")
+SIGN_IN = ("organization_sign_in", "organization_domain_missing")
+OF_ORGANIZATIONS = ("membership_removed", "organization_owner_added", "organization_requirement", *SIGN_IN)
 WITHOUT_LINK = (
     *("signup_attempt", "reauthentication", "webhook_disabled", "organization_invitation"),
     *OF_ORGANIZATIONS,
@@ -60,6 +61,7 @@ WITHOUT_LINK = (
 PAGES = dict.fromkeys((*WITH_UNDO, *WITHOUT_LINK), "forgot-password")
 PAGES |= {"signup_attempt": "sign-in", "webhook_disabled": "console/webhooks"}
 PAGES |= dict.fromkeys(OF_ORGANIZATIONS, "account/organizations/acme")
+PAGES |= dict.fromkeys(SIGN_IN, "account/organizations/acme/sign-in")
 PAGES |= {"organization_invitation": "organizations/acme/join"}
 del PAGES["reauthentication"], PAGES["membership_removed"]
 # The link type of each kind.

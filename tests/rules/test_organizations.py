@@ -160,3 +160,59 @@ def test_user_whom_a_stranger_may_have_made_is_not_added(person, may):
 )
 def test_deletion_of_a_user_in_an_organisation(role, members, owners, done):
     assert organizations.what_deletion_does(role, members, owners) == done
+
+
+@cases(
+    ("sentence", "providers", "aal", "opened_by", "refusal"),
+    [
+        ("Its provider opened the session.", ["sso:1"], "aal1", ["sso:1"], None),
+        ("One of two is enough.", ["sso:1", "sso:2"], "aal1", ["sso:2"], None),
+        ("Another organisation's will not do.", ["sso:1"], "aal1", ["sso:3"], "organization_sign_in_needed"),
+        ("While all are off, no session counts.", [], "aal1", ["sso:1"], "organization_sign_in_needed"),
+        ("Without the requirement, all count.", None, "aal1", [], None),
+        ("The level comes first.", ["sso:1"], "aal0", [], "insufficient_aal"),
+    ],
+)
+def test_session_is_refused(sentence, providers, aal, opened_by, refusal):
+    membership = Membership(id="acme", role="member", providers=providers)
+    assert organizations.refusal_of_session(membership, aal, opened_by) == refusal
+
+
+@cases(
+    ("records", "is_proof"),
+    [
+        (["latchkey=t0"], True),
+        (["v=spf1", " latchkey=t0 "], True),
+        (["latchkey=t1"], False),
+        (["latchkey=t0x"], False),
+        (["t0"], False),
+        ([], False),
+    ],
+)
+def test_record_proves_a_domain(records, is_proof):
+    assert organizations.is_proof_of_domain(records, "t0") is is_proof
+
+
+@cases(
+    ("sentence", "missing_since", "does"),
+    [
+        ("Owners are told first.", None, "tell"),
+        ("Then it is kept.", NOW - 13 * DAY, "keep"),
+        ("And lost after fourteen days.", NOW - 14 * DAY, "lose"),
+    ],
+)
+def test_missing_record_gives_a_domain_up(sentence, missing_since, does):
+    assert organizations.what_missing_record_does(missing_since, NOW) == does
+
+
+@cases(
+    ("opened_by", "is_tried", "refusal"),
+    [
+        (["sso:1"], True, None),
+        (["sso:1"], False, "provider_not_tried"),
+        (["sso:2"], True, "provider_not_tried"),
+        ([], True, "provider_not_tried"),
+    ],
+)
+def test_provider_is_turned_on(opened_by, is_tried, refusal):
+    assert organizations.refusal_of_enabling("sso:1", opened_by, is_tried=is_tried) == refusal

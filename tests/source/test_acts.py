@@ -19,6 +19,7 @@ NOT_OF_ACTS = {
     "end_members_of_ended_organizations": "a batch, of a set",
     "end_users_of_disabled_providers": "a batch, of a set",
     "remove_users_of_provider": "a batch, of a set",
+    "remove_users_of_ended_providers": "a batch, of a set",
     "make_way": "a batch of an import, of a set",
     "insert_device_request": "keeps the client that it refers to",
     "insert_oauth_request": "keeps the client and the user that it refers to",

@@ -27,6 +27,7 @@ SETTINGS = {
     "AUTH_SUPPORT_URL": "mailto:help@acme.example",
     "AUTH_API_KEYS": "true",
     "AUTH_ORGANIZATIONS": "users",
+    "AUTH_SSO": "true",
     "AUTH_DEV_INBOX": "true",
     "AUTH_PROVIDER_GITHUB_CLIENT_ID": "walks",
     "AUTH_PROVIDER_GITHUB_CLIENT_SECRET": "a-secret-of-the-walks",
@@ -554,6 +555,39 @@ def organizations(page_client: PageClient) -> None:
     page_client.visit(authorize_path(client_id, **asked))
     page_client.shows("consent, for which organization", "For which organization?")
     page_client.rows.run("DELETE FROM organizations WHERE slug = 'hooli'")
+    page_client.visit(f"{path}/sign-in")
+    page_client.press("sign-in/domains", domain="gmail.com")
+    page_client.shows("sign-in of an organization, malformed domain", "Domains")
+    page_client.press("sign-in/domains", domain="initech.example")
+    page_client.shows("sign-in of an organization", "Not proved yet")
+    page_client.visit(f"{path}/sign-in/new")
+    page_client.shows("connect a provider", "You can try it before others use it.")
+    page_client.press(
+        "sign-in/new", issuer="ftp://x", client_id="x", client_secret="x", domains="initech.example"
+    )
+    page_client.shows("connect a provider, no URL", "You can try it before others use it.")
+    page_client.visit(f"{path}/sign-in/requirement")
+    page_client.shows("require the own sign-in", "Members who sign in another way keep their account")
+    page_client.press("sign-in/requirement")
+    page_client.shows("require the own sign-in, in another session", "organization’s own sign-in")
+    page_client.rows.run(
+        "UPDATE organization_domains SET proved_at = now(), checked_at = now();"
+        " INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled,"
+        " disabled_at, organization_id) SELECT id, 'custom:initech', 'Initech', 'https://login.initech.example',"
+        " 'x', 'x', false, to_timestamp(0), id FROM organizations"
+    )
+    page_client.visit(f"{path}/sign-in")
+    page_client.shows("sign-in of an organization, connected", "Off. Try it first.")
+    id = page_client.rows.value("SELECT id::text FROM identity_providers")
+    page_client.visit(f"{path}/sign-in/providers/{id}/try")
+    page_client.shows("try a provider", "Nobody else can until you turn it on.")
+    page_client.visit(f"{path}/sign-in/providers/{id}/on")
+    page_client.press(f"sign-in/providers/{id}/on")
+    page_client.shows("turn a provider on, untried", "Try the provider first")
+    page_client.rows.run("DELETE FROM identity_providers")
+    page_client.visit(f"{path}/sign-in")
+    page_client.press("sign-in/domains/initech.example", action="remove")
+    page_client.shows("sign-in of an organization, domain removed", "Add domain")
     page_client.visit(f"{path}/leave")
     page_client.press("leave")
     page_client.shows("leave, last owner", "An organization keeps an owner.")

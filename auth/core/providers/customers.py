@@ -14,6 +14,7 @@ from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, size_in_json
 from auth.core.providers.id_tokens import IdTokens
+from auth.core.settings import Settings
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
 from auth.core.text.names import PREFIX
@@ -53,6 +54,11 @@ def problem_of_issuer(issuer: str) -> str | None:
     if in_one_spelling(issuer) in _OF_EVERYBODY:
         return "must not be a provider at which everybody may have an account"
     return None
+
+
+def reaches_private_networks(settings: Settings, organization_id: str | None) -> bool:
+    """Whether a provider may be in a private network: never one that the owners of an organisation chose."""
+    return settings.webhook_private_networks and organization_id is None
 
 
 def problem_of_url(url: str) -> str | None:

@@ -52,6 +52,8 @@ class Caller:
     expires_at: int | None
     aal: str
     cookie_hash: bytes | None = None
+    # The names of the providers that opened the session.
+    providers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ class AccessTokens:
         aal = LACKS_STEP if claims["aud"] == SECOND_STEP else claims.get("aal")
         if not isinstance(aal, str):
             raise InvalidAccessToken("a claim is missing or malformed")
-        return Caller(*_ids(claims, "session_id"), claims["exp"], aal)
+        opened_by = providers_in(claims.get("amr"))
+        return Caller(*_ids(claims, "session_id"), claims["exp"], aal, providers=opened_by)
 
     def verify_of_api_key(self, token: str) -> KeyCaller:
         """Return the caller of an API key's access token. Raises `InvalidAccessToken`."""
@@ -193,6 +196,12 @@ class AccessTokens:
         if claims.get("role") not in SERVICE_ROLES:
             raise InvalidAccessToken("not of a service role")
         return ServiceRole(claims["role"], kid, *times)
+
+
+def providers_in(amr: object) -> tuple[str, ...]:
+    """Return the providers among the methods of a session. A hook may leave the claim out."""
+    methods = amr if isinstance(amr, list) else []
+    return tuple(str(each["provider"]) for each in methods if isinstance(each, dict) and "provider" in each)
 
 
 def _ids(claims: Mapping[str, object], name: str) -> tuple[str, str]:

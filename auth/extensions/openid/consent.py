@@ -137,18 +137,13 @@ def obstacle(authorization: Authorization, organization: str | None = None) -> O
         g.user_id,
         *_caller_of(authorization),
         latchkey.policy,
-        organizations.counting(row.memberships, aal_of(authorization.person)),
+        organizations.counting(row.memberships, authorization.person),
     )
 
 
 def offer_of(authorization: Authorization, chosen: str | None = None) -> consent.Offer | None:
     row, client, person = authorization
-    return memberships.offer_of(row, client, aal_of(person), chosen)
-
-
-def aal_of(person: "queries.SelectPerson | None") -> str:
-    """Return the level of the caller's session, which the application's session gets."""
-    return (person and person.aal) or ""
+    return memberships.offer_of(row, client, person, chosen)
 
 
 def asking_of(row: "queries.SelectClient") -> consent.Asking:

@@ -93,7 +93,7 @@ def _open_session(
         has_grant=request.grant_id is not None,
     )
     policy = latchkey.policy
-    counting = organizations.counting(request.memberships, opener.aal if opener else "")
+    counting = organizations.counting(request.memberships, owner if opener else None)
     if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, counting):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
@@ -151,7 +151,7 @@ def _refusal_of_refresh(
     row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: RefreshWindow
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    client, counting = facts.client_of(row), organizations.counting(row.memberships, row.aal)
+    client, counting = facts.client_of(row), organizations.counting(row.memberships, row)
     if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, counting):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
@@ -163,7 +163,7 @@ def _lacks_membership(row: "queries.LockClientSession") -> bool:
     """Whether the session needs a membership that no longer counts."""
     client = facts.client_of(row)
     return client is not None and clients.lacks_membership(
-        client, organizations.counting(row.memberships, row.aal)
+        client, organizations.counting(row.memberships, row)
     )
 
 

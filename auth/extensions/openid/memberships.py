@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
+from auth.core.tokens.access_tokens import providers_in
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import organizations
 from auth.rules.consent import Offer
@@ -41,32 +42,41 @@ def asked(granted: Collection[str]) -> str | None:
     return max((scope.partition(":")[2] for scope in granted if scope.split(":")[0] == ONE), default=None)
 
 
-def offered(row: _Request, client: "queries.SelectClient", aal: str) -> list[JsonObject]:
+def offered(
+    row: _Request, client: "queries.SelectClient", person: "queries.SelectPerson | None"
+) -> list[JsonObject]:
     """Return the memberships that a request may be for, as the user's session sees them."""
     name = asked(row.scopes)
     return [
-        organizations.as_seen(each, aal)
+        _as_seen(each, person)
         for each in organizations.listed(row.memberships)
         if name in ("", each["slug"]) and client.organization_id in (None, each["id"])
     ]
 
 
 def offer_of(
-    row: _Request, client: "queries.SelectClient", aal: str, chosen: str | None = None
+    row: _Request,
+    client: "queries.SelectClient",
+    person: "queries.SelectPerson | None",
+    chosen: str | None = None,
 ) -> Offer | None:
     """Return the same for the rules, or None for a request that asks for no organisation."""
     if asked(row.scopes) is None:
         return None
-    return Offer({each["id"]: "role" in each for each in offered(row, client, aal)}, chosen)
+    return Offer({each["id"]: "role" in each for each in offered(row, client, person)}, chosen)
+
+
+def _as_seen(membership: JsonObject, session: organizations.SessionFacts | None) -> JsonObject:
+    if session is None:
+        return organizations.as_seen(membership, "", ())
+    return organizations.as_seen(membership, session.aal or "", providers_in(session.amr))
 
 
 def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
     """Return the claims of a session's scopes: memberships that count in it, with their present roles."""
     counting = {
         each["id"]: {name: each[name] for name in ("id", "slug", "role")}
-        for each in (
-            organizations.as_seen(each, row.aal or "") for each in organizations.listed(row.memberships)
-        )
+        for each in (_as_seen(each, row) for each in organizations.listed(row.memberships))
         if "role" in each
     }
     claims: dict[str, Any] = {}

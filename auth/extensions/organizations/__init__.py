@@ -4,15 +4,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from auth.core.settings import Settings
 from auth.extensions import Extension
 
 
 class Organizations(Extension):
-    api = ("routes",)
-    pages = ("pages",)
+    api: Sequence[str] = ("routes",)
+    pages: Sequence[str] = ("pages",)
     sections = ("console",)
     navigation = ((37, "console/organizations", "Organizations"),)
     command = "organizations"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        if settings.sso:
+            self.api, self.pages = ("routes", "sign_in_routes"), ("pages", "sign_in_pages")
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         slug = "organizations/[a-z0-9-]{1,63}"
@@ -29,14 +35,14 @@ class Organizations(Extension):
         return {"organizations": console.memberships_of(user_id)}
 
     def data(self) -> Mapping[str, Any]:
-        from auth.extensions.organizations import acts
+        from auth.extensions.organizations import access
         from auth.web import guard
         from auth.web.asked import current_asked
         from sql import queries
 
         asked = current_asked()
         stored = queries.list_memberships_of_user(asked.db, user_id=guard.caller_id()).memberships
-        return {"organizations": json.loads(stored), "organization_invitations": acts.own(asked)[1]}
+        return {"organizations": json.loads(stored), "organization_invitations": access.own(asked)[1]}
 
 
 EXTENSION = Organizations

@@ -9,7 +9,8 @@ import click
 from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_option, printable, show, yes_option
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
-from auth.extensions.organizations import acts, transfer
+from auth.extensions.organizations import access, acts, invitations, members, transfer
+from auth.extensions.organizations.domains import requirement_of, state_of
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.web.asked import Asked
 from auth.web.input import check
@@ -31,7 +32,13 @@ _role = click.option(
     metavar="ROLE",
     help="Give the role owner, admin or another word.",
 )
-_levels = click.argument("level", type=click.Choice(["aal1", "aal2"]))
+_DEMANDS: dict[str, dict[str, Any]] = {
+    "aal1": {"aal": "aal1"},
+    "aal2": {"aal": "aal2"},
+    "own-sign-in": {"own_provider": True},
+    "any-sign-in": {"own_provider": False},
+}
+_demand = click.argument("demand", type=click.Choice(list(_DEMANDS)))
 
 
 @command.command("create")
@@ -83,7 +90,7 @@ def show_command(organization: str) -> None:
     Example: latchkey organizations show acme
     """
     with acting() as asked:
-        seen = acts.see(asked, organization)
+        seen = access.see(asked, organization)
         members = list(_members(asked, seen.id))
         invitations = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
         shown = json.loads(seen.object)
@@ -95,7 +102,9 @@ def show_command(organization: str) -> None:
             f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}"
             for each in invitations
         ]
-        show(shown | {"members": members, "invitations": invitations}, *lines)
+        domains = json.loads(queries.list_domains(asked.db, organization_id=seen.id).domains)
+        lines += [f"domain: {each['domain']}  {state_of(each)}" for each in domains]
+        show(shown | {"members": members, "invitations": invitations, "domains": domains}, *lines)
 
 
 @command.command("add")
@@ -111,7 +120,7 @@ def add(organization: str, subject: str, role: str) -> None:
     """
     with acting() as asked:
         given = check(Role, {"role": role})["role"]
-        member = acts.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
+        member = members.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
         show(member, f"{subject} is {role} of {organization}.")
 
 
@@ -127,7 +136,7 @@ def remove(organization: str, subject: str) -> None:
     """
     with acting() as asked:
         user = found_user(asked.parts, subject)
-        acts.remove(asked, organization, user.id)
+        members.remove(asked, organization, user.id)
         show({"user_id": user.id}, f"{subject} is no member of {organization} any more.")
 
 
@@ -144,22 +153,23 @@ def invite(organization: str, email: str, role: str) -> None:
     """
     with acting() as asked:
         given = check(Role, {"role": role})["role"]
-        invited = json.loads(acts.invite(asked, organization, canonical_typed_email(email), given))
+        invited = json.loads(invitations.invite(asked, organization, canonical_typed_email(email), given))
         show(invited, f"{invited['email']} is invited as {role} until {invited['expires_at'][:10]}.")
 
 
 @command.command("require")
 @_organization
-@_levels
+@_demand
 @json_option
-def require(organization: str, level: str) -> None:
-    """Require LEVEL of the sessions of members: aal2 is a second factor, aal1 nothing.
+def require(organization: str, demand: str) -> None:
+    """Require something of the sessions of members: aal2 is a second factor, aal1 none; own-sign-in is a
+    provider of ORGANIZATION, any-sign-in lifts that.
 
     \b
     Example: latchkey organizations require acme aal2
     """
     with acting() as asked:
-        _show_object(acts.change(asked, organization, {"requires": {"aal": level}}))
+        _show_object(acts.change(asked, organization, {"requires": _DEMANDS[demand]}))
 
 
 @command.command("end")
@@ -174,7 +184,7 @@ def end(organization: str) -> None:
     """
     ask(f"End {organization} for all its members?")
     with acting() as asked:
-        seen = acts.see(asked, organization)
+        seen = access.see(asked, organization)
         acts.end(asked, seen.id, {})
         show({"id": seen.id, "slug": seen.slug}, f"{organization} has ended.")
 
@@ -245,7 +255,7 @@ def _show_object(object: str) -> None:
 
 
 def _facts(shown: Mapping[str, Any]) -> dict[str, str]:
-    level = "a second factor" if shown["requires"]["aal"] == "aal2" else "nothing"
+    level = requirement_of(shown["requires"])
     return {"name": shown["name"], "short name": shown["slug"], "id": shown["id"], "requires": level}
 
 

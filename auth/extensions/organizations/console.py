@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import acts
+from auth.extensions.organizations import access, acts, domains, invitations, members
 from auth.extensions.organizations.routes import Role
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web import fields
@@ -74,11 +74,17 @@ def show_organization(organization_id: str) -> Response:
         total=members.total,
         invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
         acts=_ACTS,
+        domains=[
+            each | {"state": domains.state_of(each)}
+            for each in json.loads(queries.list_domains(latchkey.db, organization_id=id).domains)
+        ],
+        requirement=domains.requirement_of(subject.row.requires),
         possible=[
             "invite",
             "add",
             "change",
             "lift" if subject.row.requires["aal"] == "aal2" else "require",
+            *(["lift_sign_in"] if "providers" in subject.row.requires else []),
             "end",
         ],
         **_paging(number, members.total),
@@ -101,7 +107,7 @@ def _paging(number: int, total: int) -> dict[str, Any]:
 
 def _found(organization_id: str) -> Subject:
     id = known_id(organization_id, "organization_not_found")
-    row = acts.see_by_id(current_asked(), id)
+    row = access.see_by_id(current_asked(), id)
     used = queries.select_roles(latchkey.db, organization_id=id).roles
     counts = queries.count_members(latchkey.db, organization_id=id)
     known = SimpleNamespace(
@@ -124,7 +130,9 @@ def _member(organization_id: str, user_id: str) -> Subject:
 
 def _invitation(organization_id: str, invitation_id: str) -> Subject:
     subject, id = _found(organization_id), known_id(invitation_id, "invitation_not_found")
-    invitation = found(acts.see_invitation(current_asked(), subject.row.id, id), "invitation_not_found")
+    invitation = found(
+        invitations.open_invitation(current_asked(), subject.row.id, id), "invitation_not_found"
+    )
     return replace(subject, row=invitation)
 
 
@@ -136,7 +144,7 @@ def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
 
 
 def _add(asked: Asked, subject: Subject, form: dict[str, Any]) -> None:
-    acts.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
+    members.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
 
 
 def _with_role(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +178,9 @@ _ACTS = {
         title="Invite",
         effects=lambda _subject: ["Sends 1 email, whose recipient may join for seven days."],
         undo="You can withdraw the invitation until the recipient joins.",
-        do=lambda asked, subject, form: acts.invite(asked, subject.row.id, form["email"], form["role"]),
+        do=lambda asked, subject, form: invitations.invite(
+            asked, subject.row.id, form["email"], form["role"]
+        ),
         done="Invitation sent.",
         form=_AddForm,
         check=_with_role,
@@ -213,6 +223,15 @@ _ACTS = {
         do=_require("aal1"),
         done="A second factor is no longer required.",
     ),
+    "lift_sign_in": _act(
+        title="Lift its own sign-in",
+        effects=lambda _subject: ["Memberships count however members sign in."],
+        undo="Its owners can require it again, in a session of their provider.",
+        do=lambda asked, subject, _form: acts.change(
+            asked, subject.row.id, {"requires": {"own_provider": False}}
+        ),
+        done="Its own sign-in is no longer required.",
+    ),
     "end": _act(
         title="End",
         effects=lambda subject: [
@@ -231,7 +250,7 @@ _MEMBER_ACTS = {
         title="Change the role",
         effects=lambda subject: [f"Changes the role of 1 member: {quoted(subject.row.who)}."],
         undo="You can change it back. Invitations that a former admin sent stay ended.",
-        do=lambda asked, subject, form: acts.set_role(
+        do=lambda asked, subject, form: members.set_role(
             asked, subject.row.id, subject.row.member.id, form["role"], {}
         ),
         done="Role changed.",
@@ -246,7 +265,7 @@ _MEMBER_ACTS = {
             "The account stays. Invitations that the member sent end. The member is told.",
         ],
         undo="You can add the member again.",
-        do=lambda asked, subject, _form: acts.remove(asked, subject.row.id, subject.row.member.id),
+        do=lambda asked, subject, _form: members.remove(asked, subject.row.id, subject.row.member.id),
         done="Member removed.",
         is_destructive=True,
     ),
@@ -256,7 +275,9 @@ _INVITATION_ACTS = {
         title="Withdraw the invitation",
         effects=lambda subject: [f"Withdraws 1 invitation: {quoted(subject.row.email)}."],
         undo="You can invite the address again.",
-        do=lambda asked, subject, _form: acts.withdraw(asked, subject.row.organization_id, subject.row.id),
+        do=lambda asked, subject, _form: invitations.withdraw(
+            asked, subject.row.organization_id, subject.row.id
+        ),
         done="Invitation withdrawn.",
         is_destructive=True,
     ),

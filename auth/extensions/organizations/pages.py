@@ -12,8 +12,8 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from auth.extensions.organizations import acts
-from auth.extensions.organizations.acts import Seen
+from auth.extensions.organizations import access, acts, invitations, members
+from auth.extensions.organizations.access import Seen
 from auth.flows.sign_in.reauthentication import require
 from auth.rules.organizations import ADMIN, OWNER, may_manage
 from auth.web import Level, View, audited, fields, g, guard
@@ -37,7 +37,7 @@ MEMBER = "member"
 # What the page of an organisation answers to everybody who may not know it, or not open the page.
 _HIDDEN = {
     "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
-    "user_not_found", "invitation_not_found",
+    "user_not_found", "invitation_not_found", "domain_not_found", "custom_provider_not_found",
 }  # fmt: skip
 
 _NewForm = Input.of(name=fields.OrganizationName(required=True), slug=fields.TypedText(load_default=""))
@@ -49,7 +49,7 @@ _RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
 _PageQuery = Input.of(page=fields.PageNumber(1, most=2**31))
 
 
-def _or_not_found(view: View) -> View:
+def or_not_found(view: View) -> View:
     """Show one page for all that the caller may not see."""
 
     @functools.wraps(view)
@@ -69,12 +69,13 @@ def _or_not_found(view: View) -> View:
 
 def shown_memberships() -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
-    memberships, invitations = acts.own(current_asked())
+    memberships, invitations = access.own(current_asked())
     may_create = latchkey.settings.organizations == "users" and guard.live_caller().email_proved
     return {
         "memberships": memberships,
         "invitations": invitations,
         "may_create": may_create,
+        "aal": g.caller.aal,
         "role_title": role_title,
     }
 
@@ -130,15 +131,15 @@ def answer_invitation(slug: str) -> Response:
     if invitation is None:
         return redirect_to_own(f"{_PATH}/{slug}")
     if read_form(Decision)["action"] == "deny":
-        acts.decline(current_asked(), invitation["id"])
+        invitations.decline(current_asked(), invitation["id"])
         return redirect_to_own("account#organizations", "invitation_declined")
-    acts.accept(current_asked(), invitation["id"])
+    invitations.accept(current_asked(), invitation["id"])
     return redirect_to_own("account#organizations", "organization_joined")
 
 
 def _invitation(slug: str) -> dict[str, Any] | None:
     """Return the caller's invitation to an organisation, None for a member."""
-    memberships, invitations = acts.own(current_asked())
+    memberships, invitations = access.own(current_asked())
     open_one = next((each for each in invitations if each["organization"]["slug"] == slug), None)
     if open_one is None and not any(each["slug"] == slug for each in memberships):
         raise ApiError("not_found")
@@ -150,9 +151,9 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 
 @blueprint.get("/account/organizations/<slug>")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_organization(slug: str) -> Response:
-    seen, number = acts.see(current_asked(), slug), read_query(_PageQuery)["page"]
+    seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
     manages = seen.role in (OWNER, ADMIN)
     listed = queries.list_members(
         latchkey.db,
@@ -179,9 +180,9 @@ def show_organization(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/name")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_name(slug: str, problem: Problem | None = None) -> Response:
-    return _form_page("name", acts.see(current_asked(), slug, OWNER), problem)
+    return form_page("name", access.see(current_asked(), slug, OWNER), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/name")
@@ -194,17 +195,17 @@ def submit_name(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/requirement")
 @signed_in(Level.PROOF)
-@_or_not_found
+@or_not_found
 def show_requirement(slug: str, problem: Problem | None = None) -> Response:
     """Say who would lose access before the requirement is made."""
     asked = current_asked()
-    seen = acts.see(asked, slug, OWNER)
+    seen = access.see(asked, slug, OWNER)
     if asked.caller.aal < "aal2":
         # Who requires a second step must have given one.
         raise ApiError("insufficient_aal")
-    require(asked, acts.CHANGE)
+    require(asked, access.CHANGE)
     counts = queries.count_members(latchkey.db, organization_id=seen.id)
-    return _form_page("requirement", seen, problem, counts=counts)
+    return form_page("requirement", seen, problem, counts=counts)
 
 
 @blueprint.post("/account/organizations/<slug>/requirement")
@@ -218,11 +219,11 @@ def submit_requirement(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/end")
 @signed_in(Level.PROOF)
-@_or_not_found
+@or_not_found
 def show_end(slug: str, problem: Problem | None = None) -> Response:
-    seen = acts.see(current_asked(), slug, OWNER)
-    require(current_asked(), acts.CHANGE)
-    return _form_page("end", seen, problem)
+    seen = access.see(current_asked(), slug, OWNER)
+    require(current_asked(), access.CHANGE)
+    return form_page("end", seen, problem)
 
 
 @blueprint.post("/account/organizations/<slug>/end")
@@ -238,31 +239,31 @@ def submit_end(slug: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/leave")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_leave(slug: str, problem: Problem | None = None) -> Response:
-    return _form_page("leave", acts.see_own(current_asked(), slug), problem)
+    return form_page("leave", access.see_own(current_asked(), slug), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
 @form("leave_organization", shown=show_leave, level=Level.AAL2)
 @audited("change_refused")
 def submit_leave(slug: str) -> Response:
-    acts.remove(current_asked(), slug, guard.caller_id())
+    members.remove(current_asked(), slug, guard.caller_id())
     return redirect_to_own("account#organizations", "organization_left")
 
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>")
 @signed_in(Level.PROOF)
-@_or_not_found
+@or_not_found
 def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
-    seen = acts.see(asked, slug, OWNER, ADMIN)
+    seen = access.see(asked, slug, OWNER, ADMIN)
     member = _managed(seen, user_id)
     if seen.role == OWNER:
         # An owner may make others owners and admins.
-        require(asked, acts.CHANGE)
+        require(asked, access.CHANGE)
     roles = _roles(seen, member.role)
-    return _form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
+    return form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
@@ -270,24 +271,24 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 @audited("change_refused")
 def submit_role(slug: str, user_id: str) -> Response:
     role, id = read_form(_RoleForm)["role"], known_id(user_id, "not_found")
-    acts.set_role(current_asked(), slug, id, role, {})
+    members.set_role(current_asked(), slug, id, role, {})
     return redirect_to_own(f"{_PATH}/{slug}", "member_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
-    seen = acts.see(current_asked(), slug, OWNER, ADMIN)
+    seen = access.see(current_asked(), slug, OWNER, ADMIN)
     member = _managed(seen, user_id)
-    return _form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
+    return form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
 @form("leave_organization", shown=show_removal, level=Level.AAL2)
 @audited("change_refused")
 def submit_removal(slug: str, user_id: str) -> Response:
-    acts.remove(current_asked(), slug, known_id(user_id, "not_found"))
+    members.remove(current_asked(), slug, known_id(user_id, "not_found"))
     return redirect_to_own(f"{_PATH}/{slug}", "member_removed")
 
 
@@ -296,10 +297,10 @@ def submit_removal(slug: str, user_id: str) -> Response:
 
 @blueprint.get("/account/organizations/<slug>/invite")
 @signed_in(Level.AAL2)
-@_or_not_found
+@or_not_found
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
-    seen = acts.see(current_asked(), slug, OWNER, ADMIN)
-    return _form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
+    seen = access.see(current_asked(), slug, OWNER, ADMIN)
+    return form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
@@ -307,23 +308,23 @@ def show_invite(slug: str, problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_invite(slug: str) -> Response:
     sent = read_form(_InvitationForm)
-    acts.invite(current_asked(), slug, sent["email"], sent["role"])
+    invitations.invite(current_asked(), slug, sent["email"], sent["role"])
     return redirect_to_own(f"{_PATH}/{slug}#invitations", "member_invited")
 
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
 @form("withdraw_invitation", level=Level.AAL2)
-@_or_not_found
+@or_not_found
 @audited("change_refused")
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
-    acts.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
+    invitations.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
     return redirect_to_own(f"{_PATH}/{slug}#invitations", "invitation_withdrawn")
 
 
 # What the pages share.
 
 
-def _form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
+def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
     """Show a page with one form about an organisation."""
     template = f"organizations/{name}.html"
     return page(

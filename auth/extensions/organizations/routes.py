@@ -8,13 +8,14 @@ from flask import Blueprint, Response, jsonify
 from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
-from auth.extensions.organizations import acts
-from auth.extensions.organizations.acts import Seen
+from auth.extensions.organizations import access, acts, invitations, members
+from auth.extensions.organizations.access import Seen
 from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
+from auth.web.declarations import Scope
 from auth.web.input import known_id, read_body, read_query
 from auth.web.limits import limited
 from auth.web.schemas import PageQuery, bounds
@@ -28,7 +29,7 @@ NewOrganization = schemas.Input.of(
     owner=fields.Uuid(),
     app_metadata=fields.Metadata(),
 )
-_Requires = schemas.Input.of(aal=fields.Choice("aal1", "aal2", required=True))
+_Requires = schemas.Input.of(aal=fields.Choice("aal1", "aal2"), own_provider=fields.Flag())
 _OrganizationChange = schemas.Reauthentication.of(
     name=fields.OrganizationName(),
     slug=fields.Slug(),
@@ -41,7 +42,7 @@ _NewInvitation = schemas.Input.of(email=fields.Email(required=True), role=fields
 _ListQuery = PageQuery.of(search=fields.Text())
 
 
-def _acting(operation: str) -> Callable[[View], View]:
+def acting(operation: str, scope: Scope | None = "organizations:write") -> Callable[[View], View]:
     """Admit sessions and the keys of operators, and count an act of a session."""
 
     def decorate(view: View) -> View:
@@ -53,52 +54,52 @@ def _acting(operation: str) -> Callable[[View], View]:
             return view(*args, **kwargs)
 
         limit = limited(operation, key=guard.caller_on_network, unless=guard.is_of_operator)
-        admit = guard.access_token_or_service_role(Level.AAL1, "organizations:write")
+        admit = guard.access_token_or_service_role(Level.AAL1, scope)
         return admit(limit(audited("change_refused")(admitted)))
 
     return decorate
 
 
-_reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
+reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
 
 
 @blueprint.post("/organizations")
 @takes_metadata
-@_acting("found_organization")
+@acting("found_organization")
 def create_organization() -> ResponseReturnValue:
     """Create an organisation, whose owner the caller becomes."""
     return JsonResponse(acts.create(current_asked(), read_body(NewOrganization)), 201)
 
 
 @blueprint.get("/organizations")
-@_reading
+@reading
 def list_organizations() -> Response:
     """Return the caller's memberships, or for the service role key all organisations."""
     asked, query = current_asked(), read_query(_ListQuery)
-    if acts.is_operator(asked):
+    if access.is_operator(asked):
         row = queries.list_organizations(latchkey.db, search=query.get("search") or None, **bounds(query))
         return paginated(row.organizations, row.total, query)
-    listed, _ = acts.own(asked)
+    listed, _ = access.own(asked)
     everything = {"page": 1, "per_page": MOST_MEMBERSHIPS}
     return paginated(json.dumps(listed), len(listed), everything)
 
 
 @blueprint.get("/organizations/<name>")
-@_reading
+@reading
 def get_organization(name: str) -> Response:
-    return JsonResponse(acts.see(current_asked(), name).object)
+    return JsonResponse(access.see(current_asked(), name).object)
 
 
 @blueprint.put("/organizations/<name>")
 @takes_metadata
-@_acting("change_organization")
+@acting("change_organization")
 @asks_more
 def update_organization(name: str) -> Response:
     return JsonResponse(acts.change(current_asked(), name, read_body(_OrganizationChange)))
 
 
 @blueprint.delete("/organizations/<name>")
-@_acting("change_organization")
+@acting("change_organization")
 @asks_more
 def delete_organization(name: str) -> Response:
     acts.end(current_asked(), name, read_body(schemas.Reauthentication))
@@ -106,10 +107,10 @@ def delete_organization(name: str) -> Response:
 
 
 @blueprint.get("/organizations/<name>/members")
-@_reading
+@reading
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
-    seen, query = acts.see(current_asked(), name), read_query(PageQuery)
+    seen, query = access.see(current_asked(), name), read_query(PageQuery)
     row = queries.list_members(
         latchkey.db, organization_id=seen.id, with_addresses=_manages(seen), **bounds(query)
     )
@@ -117,51 +118,51 @@ def list_members(name: str) -> Response:
 
 
 @blueprint.put("/organizations/<name>/members/<user_id>")
-@_acting("change_member")
+@acting("change_member")
 @asks_more
 def update_member(name: str, user_id: str) -> Response:
     """Change the role of a member. The service role key also adds one."""
     body, id = read_body(_RoleBody), known_id(user_id, "member.user_not_found")
-    return jsonify(acts.set_role(current_asked(), name, id, body["role"], body))
+    return jsonify(members.set_role(current_asked(), name, id, body["role"], body))
 
 
 @blueprint.delete("/organizations/<name>/members/<user_id>")
-@_acting("leave_organization")
+@acting("leave_organization")
 def remove_member(name: str, user_id: str) -> Response:
     """Remove a member, or leave."""
-    acts.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
+    members.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
     return Response(status=204)
 
 
 @blueprint.get("/organizations/<name>/audit")
-@_reading
+@reading
 def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organisation, newest first."""
-    seen, query = acts.see(current_asked(), name, OWNER), read_query(PageQuery)
+    seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
     row = queries.list_audit_of_organization(latchkey.db, organization_id=seen.id, **bounds(query))
     return paginated(row.entries, row.total, query)
 
 
 @blueprint.get("/organizations/<name>/invitations")
-@_reading
+@reading
 def list_invitations(name: str) -> Response:
-    seen = acts.see(current_asked(), name, OWNER, ADMIN)
+    seen = access.see(current_asked(), name, OWNER, ADMIN)
     row = queries.list_invitations(latchkey.db, organization_id=seen.id)
     return JsonResponse(f'{{"invitations": {row.invitations}}}')
 
 
 @blueprint.post("/organizations/<name>/invitations")
-@_acting("invite_member")
+@acting("invite_member")
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
     body = read_body(_NewInvitation)
-    return JsonResponse(acts.invite(current_asked(), name, body["email"], body["role"]), 201)
+    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"]), 201)
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")
-@_acting("withdraw_invitation")
+@acting("withdraw_invitation")
 def withdraw_invitation(name: str, invitation_id: str) -> Response:
-    acts.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
+    invitations.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
 
 
@@ -169,7 +170,7 @@ def withdraw_invitation(name: str, invitation_id: str) -> Response:
 @guard.access_token(Level.AAL1)
 def list_own_invitations() -> Response:
     """Return the open invitations for the caller's proved address."""
-    _, invitations = acts.own(current_asked())
+    _, invitations = access.own(current_asked())
     return jsonify(invitations=invitations)
 
 
@@ -179,7 +180,7 @@ def list_own_invitations() -> Response:
 @audited("change_refused")
 def accept_invitation(invitation_id: str) -> Response:
     """Join by an invitation, and return the membership."""
-    return jsonify(acts.accept(current_asked(), known_id(invitation_id, "invitation_not_found")))
+    return jsonify(invitations.accept(current_asked(), known_id(invitation_id, "invitation_not_found")))
 
 
 @blueprint.delete("/user/invitations/<invitation_id>")
@@ -187,7 +188,7 @@ def accept_invitation(invitation_id: str) -> Response:
 @limited("answer_invitation", key=guard.caller_on_network)
 @audited("change_refused")
 def decline_invitation(invitation_id: str) -> Response:
-    acts.decline(current_asked(), known_id(invitation_id, "invitation_not_found"))
+    invitations.decline(current_asked(), known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
 
 

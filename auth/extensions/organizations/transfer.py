@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from auth.extensions.organizations import acts
+from auth.extensions.organizations import acts, members
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -103,7 +103,7 @@ def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Importe
     if queries.select_member_of(asked.db, organization_id=id, user_id=user_id):
         return Imported(slug, "exists", user_id, email)
     try:
-        acts.set_role(asked, id, user_id, member["role"], {}, tells=False)
+        members.set_role(asked, id, user_id, member["role"], {}, tells=False)
     except ApiError as error:
         return Imported(slug, "refused", user_id, email, f"refused: {error.msg}")
     return Imported(slug, "added", user_id, email)

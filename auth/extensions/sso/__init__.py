@@ -14,10 +14,10 @@ class Sso(Extension):
     navigation = ((35, "console/providers", "Providers"),)
     command = "providers"
 
-    def find_provider(self, name: str) -> "Provider | None":
+    def find_provider(self, name: str, *, is_tried: bool) -> "Provider | None":
         from auth.extensions.sso import lookup
 
-        return lookup.find(name)
+        return lookup.find(name, is_tried=is_tried)
 
     def provider_of(self, email: str) -> str | None:
         from auth.extensions.sso import lookup

@@ -7,9 +7,10 @@ import click
 
 from auth.cli import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
 from auth.core.addresses import canonical_typed_email
-from auth.extensions.sso import administering
 from auth.extensions.sso.lookup import IDENTIFIER
-from auth.extensions.sso.routes import PROVIDER_CHANGE, NewProvider
+from auth.extensions.sso.routes import NewProvider
+from auth.flows.admin import providers
+from auth.flows.admin.schemas import PROVIDER_CHANGE
 from auth.web.input import check
 
 
@@ -56,7 +57,7 @@ def add(provider: str, secret_file: Path, **members: object) -> None:
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
     with acting() as asked:
-        added = administering.create(asked, check(NewProvider, body))
+        added = providers.create(asked, check(NewProvider, body))
         show(added, *_lines(added))
 
 
@@ -69,11 +70,11 @@ def list_command() -> None:
     Example: latchkey providers list
     """
     with acting() as asked:
-        for row in administering.listed(asked):
+        for row in providers.listed(asked):
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
             line = f"{row.identifier}  {state}  {domains}  {row.users} users"
-            show(administering.described(asked, row) | {"users": row.users}, line)
+            show(providers.described(asked, row) | {"users": row.users}, line)
 
 
 @command.command("show")
@@ -86,7 +87,7 @@ def show_provider(provider: str) -> None:
     Example: latchkey providers show acme
     """
     with acting() as asked:
-        shown = administering.described(asked, administering.found_provider(asked, provider))
+        shown = providers.described(asked, providers.found_provider(asked, provider))
         show(shown, *_lines(shown))
 
 
@@ -116,7 +117,7 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     if body.get("enabled") is False:
         ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with acting() as asked:
-        changed = administering.change(asked, provider, check(PROVIDER_CHANGE, body))
+        changed = providers.change(asked, provider, check(PROVIDER_CHANGE, body))
         show(changed, *_lines(changed))
 
 
@@ -131,7 +132,7 @@ def delete(provider: str) -> None:
     """
     ask(f"Delete {provider}, and end everything of its users?")
     with acting() as asked:
-        administering.delete(asked, provider)
+        providers.delete(asked, provider)
     click.echo(f"{provider} is deleted.")
 
 
@@ -146,7 +147,7 @@ def adopt(provider: str, address: str) -> None:
     """
     email = canonical_typed_email(address)
     with acting() as asked:
-        administering.adopt(asked, provider, email)
+        providers.adopt(asked, provider, email)
     click.echo(f"{email} can sign in with {provider}.")
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from flask import Blueprint, Response
 
 from auth.core.text.labels import counted
-from auth.extensions.sso import administering
 from auth.extensions.sso.lookup import IDENTIFIER
-from auth.extensions.sso.routes import PROVIDER_CHANGE, NewProvider
+from auth.extensions.sso.routes import NewProvider
+from auth.flows.admin import providers
+from auth.flows.admin.schemas import PROVIDER_CHANGE
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -39,7 +40,7 @@ _PageQuery = Input.of(after=fields.Timestamp(), after_id=fields.Uuid())
 @administrator
 def show_providers() -> Response:
     """Show the providers, oldest first."""
-    place = administering.FIRST | read_query(_PageQuery)
+    place = providers.FIRST | read_query(_PageQuery)
     rows = queries.list_identity_providers(latchkey.db, **place, most=MOST + 1)
     last = rows[MOST - 1] if len(rows) > MOST else None
     return console_page("providers.html", rows=rows[:MOST], last=last, notice=told(_MAKING | _ACTS))
@@ -61,9 +62,9 @@ def show_provider(provider_id: str) -> Response:
 
 def _found(provider_id: str) -> Subject:
     id = known_id(provider_id, "custom_provider_not_found")
-    row = administering.found_provider(current_asked(), id)
+    row = providers.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
-    known = SimpleNamespace(**administering.described(current_asked(), row), users=counted(users, "user"))
+    known = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
 
@@ -80,7 +81,7 @@ _MAKING = {
         effects=lambda _subject: ["Creates 1 provider, which signs in the addresses of its domains."],
         undo="You can disable or delete it at any time.",
         do=lambda asked, _subject, body: redirect_to_own(
-            f"{_PATH}/{administering.create(asked, body)['id']}", "new"
+            f"{_PATH}/{providers.create(asked, body)['id']}", "new"
         ),
         done="Provider added. The customer registers its redirect URI.",
         form=_NewForm,
@@ -93,7 +94,7 @@ _ACTS = {
         title="Change provider",
         effects=lambda subject: [f"Changes 1 provider with {subject.row.users}."],
         undo="You can change it back. The issuer can’t change while it has users.",
-        do=lambda asked, subject, body: administering.change(asked, subject.row.id, body),
+        do=lambda asked, subject, body: providers.change(asked, subject.row.id, body),
         done="Provider changed.",
         form=_ChangeForm,
         check=_changed,
@@ -106,7 +107,7 @@ _ACTS = {
             "The user is told, and keeps the password, passkeys and API keys.",
         ],
         undo="You can remove the identity that the next sign-in adds.",
-        do=lambda asked, subject, form: administering.adopt(asked, subject.row.id, form["email"]),
+        do=lambda asked, subject, form: providers.adopt(asked, subject.row.id, form["email"]),
         done="User moved.",
         form=_AdoptForm,
         template="act_adopt.html",
@@ -117,7 +118,7 @@ _ACTS = {
             f"Disables 1 provider, and ends the sessions, grants and API keys of {subject.row.users}.",
         ],
         undo="You can enable it again. What has ended stays ended.",
-        do=lambda asked, subject, _form: administering.change(asked, subject.row.id, {"enabled": False}),
+        do=lambda asked, subject, _form: providers.change(asked, subject.row.id, {"enabled": False}),
         done="Provider disabled.",
         is_destructive=True,
     ),
@@ -125,7 +126,7 @@ _ACTS = {
         title="Enable",
         effects=lambda _subject: ["Enables 1 provider: users can sign in with it again."],
         undo="You can disable it again.",
-        do=lambda asked, subject, _form: administering.change(asked, subject.row.id, {"enabled": True}),
+        do=lambda asked, subject, _form: providers.change(asked, subject.row.id, {"enabled": True}),
         done="Provider enabled.",
     ),
     "delete": _act(
@@ -135,7 +136,7 @@ _ACTS = {
             "They can no longer sign in with it. Their accounts stay.",
         ],
         undo="This can’t be undone. A new provider doesn’t get these users.",
-        do=lambda asked, subject, _form: administering.delete(asked, subject.row.id),
+        do=lambda asked, subject, _form: providers.delete(asked, subject.row.id),
         done="Provider deleted.",
         then=_PATH,
         is_destructive=True,

@@ -3,13 +3,15 @@
 import structlog
 
 from auth.core.addresses import InvalidAddress, canonical_domain
+from auth.core.providers import customers
 from auth.core.providers.customers import CustomerProvider
 from auth.core.text.names import PREFIX
 from auth.core.tokens.derived_keys import CannotOpen
+from auth.flows import organizations
+from auth.flows.admin.providers import select
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
-from auth.web.fields import is_uuid
-from sql import Database, queries
+from sql import queries
 
 log = structlog.get_logger()
 
@@ -19,17 +21,17 @@ _KEPT: dict[str, tuple[object, CustomerProvider]] = {}
 _MOST_KEPT = 200
 
 
-def find(name: str) -> CustomerProvider | None:
+def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
     """Return the provider of an identifier, or of its name in identities; None for other names.
 
-    Refuse a disabled one.
+    Refuse a disabled one, unless an owner of its organisation tries it.
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None
     row = select(latchkey.db, name.removeprefix(PREFIX))
     if row is None:
         return None
-    if not row.enabled:
+    if not is_enabled(row) and not (is_tried and row.organization_id):
         raise ApiError("sso_provider_disabled")
     key = (row.version, latchkey.settings.base_url, row.domains)
     known, provider = _KEPT.get(row.id, (None, None))
@@ -39,7 +41,8 @@ def find(name: str) -> CustomerProvider | None:
         except CannotOpen as error:
             log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
             raise unavailable("provider.service_unavailable") from None
-        own, private_networks = latchkey.settings.base_url, latchkey.settings.webhook_private_networks
+        own = latchkey.settings.base_url
+        private_networks = customers.reaches_private_networks(latchkey.settings, row.organization_id)
         provider = CustomerProvider(row, secret, own, private_networks=private_networks)
         while len(_KEPT) >= _MOST_KEPT:
             del _KEPT[next(iter(_KEPT))]
@@ -47,12 +50,9 @@ def find(name: str) -> CustomerProvider | None:
     return provider
 
 
-def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
-    """Return the row of an identifier or an id."""
-    if "\0" in name:  # of a path, which Postgres refuses
-        return None
-    id = name if is_uuid(name) else None
-    return queries.select_identity_provider(db, identifier=name, id=id)
+def is_enabled(row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
+    """Whether a provider signs in: an organisation's own one only while there are organisations."""
+    return row.enabled and (row.organization_id is None or organizations.is_on(latchkey.settings))
 
 
 def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
@@ -65,4 +65,4 @@ def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
 def provider_of(email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
     row = of_domain(email.rpartition("@")[2])
-    return row.identifier if row and row.enabled else None
+    return row.identifier if row and is_enabled(row) else None

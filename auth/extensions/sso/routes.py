@@ -6,7 +6,9 @@ from typing import TypeAlias
 from flask import Blueprint, Response, jsonify
 from marshmallow import ValidationError, validates_schema
 
-from auth.extensions.sso import administering, lookup
+from auth.extensions.sso import lookup
+from auth.flows.admin import providers
+from auth.flows.admin.schemas import PROVIDER_CHANGE, ProviderChange
 from auth.flows.messages.outgoing import own_url
 from auth.web import fields, guard, schemas
 from auth.web.application import redirect
@@ -23,30 +25,6 @@ blueprint = Blueprint("sso", __name__)
 _Named: TypeAlias = "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
 
 _TYPES = ("oidc", "oauth2")
-
-
-class ProviderChange(schemas.AdminInput):
-    """Load it by `PROVIDER_CHANGE`. Otherwise absent members get the values of a new provider."""
-
-    name = fields.ProviderName(required=True)
-    client_id = fields.ClientId(required=True)
-    client_secret = fields.ClientSecret(required=True)
-    issuer = fields.NonEmptyText()
-    discovery_url = fields.Text(load_default="")
-    acceptable_client_ids = fields.ShortTexts(load_default=list)
-    scopes = fields.ShortTexts(load_default=list)
-    authorization_params = fields.ShortTextsByName(load_default=dict)
-    attribute_mapping = fields.ShortTextsByName(load_default=dict)
-    custom_claims_allowlist = fields.ShortTexts(load_default=list)
-    domains = fields.ShortTexts(load_default=list)
-    enabled = fields.Flag(load_default=True)
-    # Members of GoTrue. We always use nonce and PKCE, and always need an email.
-    email_optional = fields.Flag()
-    skip_nonce_check = fields.Flag()
-    pkce_enabled = fields.Flag()
-
-
-PROVIDER_CHANGE = ProviderChange(partial=True)
 
 
 class NewProvider(ProviderChange):
@@ -79,12 +57,12 @@ def sso() -> Response:
     if "provider_id" in body:
         if not is_uuid(body["provider_id"]):
             raise ApiError("validation_failed", "provider_id: must be a UUID")
-        row = found(lookup.select(latchkey.db, body["provider_id"]), "id.sso_provider_not_found")
+        row = found(providers.select(latchkey.db, body["provider_id"]), "id.sso_provider_not_found")
     elif "domain" in body:
         row = found(lookup.of_domain(body["domain"]), "sso_provider_not_found")
     else:
         raise ApiError("none.validation_failed")
-    if not row.enabled:
+    if not lookup.is_enabled(row):
         raise ApiError("sso_provider_disabled")
     redirect_to = checked_redirect(current_asked(), body)
     query = {
@@ -105,7 +83,7 @@ def list_providers() -> Response:
     if query.get("type") == "oauth2":
         return jsonify(providers=[])
     asked = current_asked()
-    return jsonify(providers=[administering.described(asked, row) for row in administering.listed(asked)])
+    return jsonify(providers=[providers.described(asked, row) for row in providers.listed(asked)])
 
 
 @blueprint.post("/admin/custom-providers")
@@ -114,20 +92,20 @@ def create_provider() -> tuple[Response, int]:
     body = read_body(NewProvider)
     if body["provider_type"] != "oidc":
         raise ApiError("oauth2.validation_failed", "provider_type: must be oidc")
-    return jsonify(administering.create(current_asked(), body)), 201
+    return jsonify(providers.create(current_asked(), body)), 201
 
 
 @blueprint.get("/admin/custom-providers/<identifier>")
 @guard.service_role("providers")
 def get_provider(identifier: str) -> Response:
     asked = current_asked()
-    return jsonify(administering.described(asked, administering.found_provider(asked, identifier)))
+    return jsonify(providers.described(asked, providers.found_provider(asked, identifier)))
 
 
 @blueprint.put("/admin/custom-providers/<identifier>")
 @guard.service_role("providers")
 def update_provider(identifier: str) -> Response:
-    return jsonify(administering.change(current_asked(), identifier, read_body(PROVIDER_CHANGE)))
+    return jsonify(providers.change(current_asked(), identifier, read_body(PROVIDER_CHANGE)))
 
 
 @blueprint.delete("/admin/custom-providers/<identifier>")
@@ -135,5 +113,5 @@ def update_provider(identifier: str) -> Response:
 def delete_provider(identifier: str) -> tuple[str, int]:
     """Delete a provider with the identities of its users, and end everything of these."""
     read_body(schemas.AdminInput)
-    administering.delete(current_asked(), identifier)
+    providers.delete(current_asked(), identifier)
     return "", 204

@@ -48,3 +48,27 @@ class WebhookChange(AdminInput):
     description = fields.Text(allow_none=True)
     disabled = fields.Flag()
     rotate_secret = fields.Flag(load_default=False)
+
+
+class ProviderChange(AdminInput):
+    """Load it by `PROVIDER_CHANGE`. Otherwise absent members get the values of a new provider."""
+
+    name = fields.ProviderName(required=True)
+    client_id = fields.ClientId(required=True)
+    client_secret = fields.ClientSecret(required=True)
+    issuer = fields.NonEmptyText()
+    discovery_url = fields.Text(load_default="")
+    acceptable_client_ids = fields.ShortTexts(load_default=list)
+    scopes = fields.ShortTexts(load_default=list)
+    authorization_params = fields.ShortTextsByName(load_default=dict)
+    attribute_mapping = fields.ShortTextsByName(load_default=dict)
+    custom_claims_allowlist = fields.ShortTexts(load_default=list)
+    domains = fields.ShortTexts(load_default=list)
+    enabled = fields.Flag(load_default=True)
+    # Members of GoTrue. We always use nonce and PKCE, and always need an email.
+    email_optional = fields.Flag()
+    skip_nonce_check = fields.Flag()
+    pkce_enabled = fields.Flag()
+
+
+PROVIDER_CHANGE = ProviderChange(partial=True)

@@ -62,4 +62,4 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
     # A session loses the level that came from a removed factor.
     aal = min(caller.aal, row.aal)
     claims = latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": aal}
-    return organizations.still_said(claims, row.user_object, aal)
+    return organizations.still_said(claims, row.user_object, aal, caller.providers)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
+from auth.core.tokens.access_tokens import providers_in
 from auth.core.tokens.signing_keys import SECOND_STEP
 from auth.extensions import TokenHook
 from auth.flows import organizations
@@ -207,6 +208,7 @@ def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
     user = json.loads(token.user_object)
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
-    claims = parts.access_tokens.compose(user, token.issued_at, own | organizations.claim(user, token.aal))
+    said = organizations.claim(user, token.aal, providers_in(token.amr))
+    claims = parts.access_tokens.compose(user, token.issued_at, own | said)
     is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

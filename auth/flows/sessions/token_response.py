@@ -12,6 +12,7 @@ from auth.core import json_bodies, promises
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
+from auth.core.tokens.access_tokens import providers_in
 from auth.flows import ends, facts, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
@@ -212,7 +213,7 @@ def raise_session(
 
 def token_response(parts: Latchkey, session: IssuedSession, **members: object) -> str:
     """Return the body of the response, as JSON."""
-    user = organizations.shown(session.user_object, session.aal)
+    user = organizations.shown(session.user_object, session.aal, providers_in(session.amr))
     return json_bodies.encode_with(members | tokens(parts, session), user=user)
 
 

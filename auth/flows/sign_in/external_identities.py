@@ -15,7 +15,7 @@ from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
-from auth.flows import admission
+from auth.flows import admission, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
@@ -25,6 +25,7 @@ from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
 from auth.rules.admission import is_listed
+from auth.rules.organizations import OWNER
 from auth.rules.users import is_banned
 from auth.web import audit
 from auth.web.asked import Asked
@@ -87,11 +88,13 @@ def sign_in(
     *,
     code_challenge: str | None = None,
     id_token: IdToken | None = None,
+    pressed_by: str | None = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
     new user.
 
-    With a code challenge, return an authorization code instead of a session.
+    With a code challenge, return an authorization code instead of a session. The flow of a member who tries
+    the organisation's provider, or moves to it, signs in nobody else: `pressed_by`.
     """
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
     # A code is exchanged later.
@@ -100,8 +103,8 @@ def sign_in(
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, hook, identity, id_token, user_id) if hook else None
-                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue)
+                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not pressed_by else None
+                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, pressed_by)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
@@ -136,13 +139,14 @@ def _try_sign_in(
     id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
+    pressed_by: str | None,
 ) -> Outcome | ApiError:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
-    with _with_owner(asked, identity) as (act, owner):
+    with _with_owner(asked, identity, is_pressed=pressed_by is not None) as (act, owner):
         if id_token and not queries.spend_id_token(act, **id_token):
             return invalid_id_token()
-        user = _user_of(asked, act, identity, owner, user_id)
+        user = _user_of(asked, act, identity, owner, user_id, pressed_by)
         if isinstance(user, ApiError):
             return user
         person, moment = user.person, identity.auth_time
@@ -159,7 +163,9 @@ def _try_sign_in(
 
 
 @contextmanager
-def _with_owner(asked: Asked, identity: ExternalIdentity) -> Iterator[tuple[acts.Act, str | None]]:
+def _with_owner(
+    asked: Asked, identity: ExternalIdentity, *, is_pressed: bool = False
+) -> Iterator[tuple[acts.Act, str | None]]:
     """Begin an act with the owner of an identity locked, else of an email that a trusted provider verified.
 
     The customer's provider of the identity stays as it is until the act ends.
@@ -175,24 +181,58 @@ def _with_owner(asked: Asked, identity: ExternalIdentity) -> Iterator[tuple[acts
         return [row.user_id]
 
     def before(act: acts.Act) -> None:
-        if identity.customer:
-            act.share_provider(str(identity.customer))
+        if identity.customer and is_pressed:
+            act.lock_provider(identity.customer)
+        elif identity.customer:
+            act.share_provider(identity.customer)
 
     with acts.on_found(asked.db, find, before) as (act, ids):
         yield act, next(iter(ids), None)
 
 
 def _user_of(
-    asked: Asked, act: acts.Act, identity: ExternalIdentity, owner: str | None, new_user_id: str | None
+    asked: Asked,
+    act: acts.Act,
+    identity: ExternalIdentity,
+    owner: str | None,
+    new_user_id: str | None,
+    pressed_by: str | None = None,
 ) -> "_IdentityOwner | ApiError":
-    """Return the user of an identity, which is linked or created if it is new, or the refusal."""
-    customer = None
-    if identity.customer:
-        # Its issuer may have changed meanwhile.
-        own = {"id": str(identity.customer), "issuer": identity.issuer}
-        customer = queries.select_provider_of_issuer(act, **own)
-    if identity.customer and (refusal := identities.refusal_of_customer(customer, identity.email)):
+    """Return the user of an identity, which is linked or created if it is new, or the refusal.
+
+    The user of an organisation's provider joins it.
+    """
+    if identity.customer is None:
+        return _found_or_created(asked, act, identity, owner, new_user_id, None)
+    # Its issuer may have changed meanwhile.
+    own = {"id": identity.customer, "issuer": identity.issuer}
+    customer = queries.select_provider_of_issuer(act, **own)
+    if pressed_by and owner != pressed_by:
+        return ApiError("pressed.user_sso_conflict")
+    here = {"organization_id": customer and customer.organization_id, "user_id": owner}
+    held = queries.select_membership_role(act, **here) if pressed_by else None
+    is_tried = held is not None and held.role == OWNER
+    if refusal := identities.refusal_of_customer(customer, identity.email, is_tried=is_tried):
         return ApiError(refusal)
+    user = _found_or_created(asked, act, identity, owner, new_user_id, customer)
+    if isinstance(user, ApiError) or customer is None or customer.organization_id is None:
+        return user
+    if is_tried:
+        queries.mark_provider_tried(act, id=identity.customer)
+    if customer.member_role:
+        joins = (customer.organization_id, identity.customer, customer.member_role)
+        organizations.join_by_provider(act, user.person, *joins)
+    return user
+
+
+def _found_or_created(
+    asked: Asked,
+    act: acts.Act,
+    identity: ExternalIdentity,
+    owner: str | None,
+    new_user_id: str | None,
+    customer: "queries.SelectProviderOfIssuer | None",
+) -> "_IdentityOwner | ApiError":
     asked.noted.note(user_id=owner, provider=identity.provider)
     person = act.read(queries.select_person, user_id=owner, session_id=None)
     if person is None:
@@ -202,7 +242,7 @@ def _user_of(
     known = {"user_id": person.id, "provider": identity.provider}
     is_linked = queries.select_identity_of(act, **known, subject=identity.row["subject"]) is not None
     if customer:
-        adopted = {"user_id": person.id, "provider_id": str(identity.customer)}
+        adopted = {"user_id": person.id, "provider_id": identity.customer}
         is_adopted = not is_linked and queries.select_adoption(act, **adopted) is not None
         refusal = identities.refusal_of_customers_user(
             person, customer, is_linked=is_linked, is_adopted=is_adopted

@@ -8,6 +8,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
 from auth.core.settings.presets import ALIASES
+from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.web.asked import Asked
@@ -23,18 +24,26 @@ class ProviderRefusal(ApiError):
         self.error = error if error in _PROVIDER_ERRORS else "server_error"
 
 
-def find_provider(asked: Asked, name: str) -> Provider | None:
-    """Return the provider of a name or alias: from the settings, or of a customer."""
+def find_provider(asked: Asked, name: str, *, is_tried: bool = False) -> Provider | None:
+    """Return the provider of a name or alias: from the settings, or of a customer. An owner tries one that
+    is off.
+    """
     known = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
-    return known or next(filter(None, (each.find_provider(name) for each in asked.parts.extensions)), None)
+    others = (each.find_provider(name, is_tried=is_tried) for each in asked.parts.extensions)
+    return known or next(filter(None, others), None)
 
 
-def provider_named(asked: Asked, name: str) -> Provider:
-    provider = find_provider(asked, name)
+def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provider:
+    provider = find_provider(asked, name, is_tried=is_tried)
     if provider is None:
         details = "provider: is not set up here; docs/oauth.md says how"
         raise ApiError("oauth_provider_not_supported", details)
     return provider
+
+
+def is_pressed(flow: "queries.SpendOauthFlow") -> bool:
+    """Whether a member began the flow, to try the organisation's provider or to move to it."""
+    return flow.user_id is not None and flow.provider.startswith(PREFIX)
 
 
 def new_secrets(scopes: str | None) -> JsonObject:
@@ -75,7 +84,7 @@ def identify(
     asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: Mapping[str, str]
 ) -> ExternalIdentity:
     """Return the identity that a callback is about."""
-    provider = provider_named(asked, flow.provider)
+    provider = provider_named(asked, flow.provider, is_tried=is_pressed(flow))
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
         provider.log_failure("the browser returned to another provider's redirect URI")

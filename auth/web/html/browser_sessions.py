@@ -12,7 +12,7 @@ from typing import cast
 from flask import Response, after_this_request
 
 from auth.core.tokens import one_time
-from auth.core.tokens.access_tokens import Caller
+from auth.core.tokens.access_tokens import Caller, providers_in
 from auth.flows import facts
 from auth.flows.sessions.issuing import IssuedSession
 from auth.rules import levels, tokens
@@ -62,7 +62,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         return None
     if row.refreshed_at < row.now - _BETWEEN_WRITES:
         queries.keep_session(latchkey.db, session_id=row.session_id)
-    g.admit(Caller(row.user_id, row.session_id, None, row.aal, token_hash))
+    g.admit(Caller(row.user_id, row.session_id, None, row.aal, token_hash, providers=providers_in(row.amr)))
     demanded = cast(levels.Level, level or g.level)
     return BrowserSession(
         user_id=row.user_id,
@@ -83,7 +83,8 @@ def begin(session: IssuedSession) -> None:
     queries.insert_browser_session(
         latchkey.db, token_hash=one_time.hash_token(cookie), session_id=session.session_id
     )
-    g.admit(Caller(json.loads(session.user_object)["id"], session.session_id, None, session.aal))
+    user_id, opened_by = json.loads(session.user_object)["id"], providers_in(session.amr)
+    g.admit(Caller(user_id, session.session_id, None, session.aal, providers=opened_by))
     keep(cookie, session.aal)
 
 

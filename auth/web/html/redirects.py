@@ -161,6 +161,8 @@ class FlowEnd:
 
     url: str
     has_challenge: bool = False
+    # The browser has a session already. It returns to the page that would have followed the sign-in.
+    is_signed_in: bool = False
 
     @classmethod
     def of(cls, flow: Flow | None) -> "FlowEnd":
@@ -183,7 +185,8 @@ def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Respo
     # For developers, who do not read the log first.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(ending.url):
-        return redirect(with_query(ending.url, forms.signed_query(**code, **reason)))
+        following = _destination(ending.url).next_url() if ending.is_signed_in else None
+        return redirect(with_query(following or ending.url, forms.signed_query(**code, **reason)))
     return ending.redirect_with({"error": error, **code, "error_description": refusal.msg})
 
 

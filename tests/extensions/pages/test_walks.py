@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import dns.resolver
 import pytest
 from flask import Flask, template_rendered
 from jinja2 import Template
@@ -21,9 +22,11 @@ from tests.support.answered_forms import answers_to_forms, check_answers
 from tests.support.authenticator import Authenticator
 from tests.support.cases import cases
 from tests.support.contract import page_routes
+from tests.support.customers import Customers
+from tests.support.dns_server import DnsServer
 from tests.support.openid import authorize_path, insert_public_client
 from tests.support.page_clients import HttpPageClient
-from tests.support.page_tour import ALICE, NEW, tour_all
+from tests.support.page_tour import ALICE, BOB, NEW, tour_all
 from tests.support.pages import Visitor, words
 from tests.support.user_agent import Page
 from tests.support.users import PASSWORD
@@ -180,6 +183,59 @@ def check_shown(app: Flask, shown: set[str]) -> None:
     assert [each for each in NOT_SHOWN if not any(re.fullmatch(each, name) for name in texts)] == []
 
 
+def by_own_provider(page_client, database, company, names):
+    """Alice sets up the sign-in of her organisation, and Bob moves to it."""
+    path, provider = "/account/organizations/acme/sign-in", company.provider
+    page_client.person()
+    bob = page_client.person(BOB)
+    page_client.sign_in()
+    page_client.visit("/account/organizations/new")
+    page_client.press("account/organizations/new", name="Acme", slug="acme")
+    page_client.visit(path)
+    page_client.press("sign-in/domains", domain="example.com")
+    page_client.press("sign-in/domains/example.com", action="check")
+    page_client.shows("domain, no record", "We can’t see the TXT record yet.")
+    token = database.value("SELECT token FROM organization_domains")
+    names.texts["_latchkey.example.com"] = f"latchkey={token}"
+    page_client.press("sign-in/domains/example.com", action="check")
+    page_client.shows("domain, proved", "Proved")
+    page_client.visit(f"{path}/new")
+    client = {"client_id": provider.client_id, "client_secret": provider.client_secret}
+    page_client.press("sign-in/new", issuer=provider.url, **client)
+    id = database.value("SELECT id::text FROM identity_providers")
+    company.be("1", ALICE)
+    page_client.visit(f"{path}/providers/{id}/try")
+    page_client.press(f"providers/{id}/try")
+    page_client.shows("provider, tried", "Off. Tried: it can be turned on.")
+    page_client.visit(f"{path}/providers/{id}/on")
+    page_client.shows("turn a provider on", "From now on")
+    page_client.press(f"providers/{id}/on")
+    page_client.shows("provider, on", "Turn off")
+    page_client.visit(f"{path}/requirement")
+    page_client.press("sign-in/requirement")
+    page_client.shows("own sign-in, required", "Members need it for access.")
+    page_client.visit(f"{path}/requirement")
+    page_client.shows("lift the own sign-in", "Members will have access however they sign in.")
+    database.run(
+        "INSERT INTO memberships (user_id, organization_id, role, added_by)"
+        " SELECT u.id, o.id, 'member', 'administrator' FROM users AS u, organizations AS o"
+        " WHERE u.email = 'bob@example.com';"
+        " UPDATE organization_domains SET missing_since = now()"
+    )
+    page_client.visit(path)
+    page_client.shows("domain, missing", "The record is missing.")
+    for act, said in (("off", "Memberships stay."), ("delete", "the members it added are removed")):
+        page_client.visit(f"{path}/providers/{id}/{act}")
+        page_client.shows(f"{act} a provider", said)
+    # The sign-in page would send his address to the provider.
+    page_client.forget()
+    page_client.visitor.with_session_of(bob)
+    page_client.visit("/account")
+    page_client.shows("account, asked for the own sign-in", "Acme asks for its own sign-in.")
+    page_client.visit(f"{path}/providers/{id}/move")
+    page_client.shows("move to the own sign-in", "You’ll sign in with your company’s account.")
+
+
 def test_every_form_works_without_javascript(page_client, database, monkeypatch):
     def check(name: str) -> None:
         check_headers(name, page_client.visitor.page)
@@ -194,6 +250,12 @@ def test_every_form_works_without_javascript(page_client, database, monkeypatch)
             database.empty()
             page_client.forget()
             play(page_client, database)
+        database.empty()
+        page_client.forget()
+        with Customers() as customers, DnsServer({}) as names:
+            monkeypatch.setattr("auth.core.providers.customers.reaches_private_networks", lambda *_: True)
+            monkeypatch.setattr(dns.resolver, "default_resolver", names.resolver)
+            by_own_provider(page_client, database, customers.acme, names)
     secrets = (PASSWORD, NEW, "form_token", "access_token=")
     assert not [url for _, url, _ in page_client.visitor.requests if any(secret in url for secret in secrets)]
     check_answers(app, answers, of_console=False)

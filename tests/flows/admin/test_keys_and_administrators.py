@@ -115,6 +115,7 @@ HARMLESS = {
         "list_invitations",
     ),
     *("update_organization", "delete_organization", "create_invitation", "withdraw_invitation"),
+    *("list_domains", "name_domain", "prove_domain", "list_own_providers", "get_own_provider"),
 }
 
 

@@ -184,7 +184,7 @@ def get_authorization(authorization_id: str) -> Response:
     if url:
         return jsonify(redirect_url=url)
     row, client, _ = authorization
-    offered = memberships.offered(row, client, consent.aal_of(user))
+    offered = memberships.offered(row, client, user)
     return jsonify(
         **({"organizations": offered} if offered else {}),
         authorization_id=authorization_id,

@@ -61,5 +61,5 @@ def refusal_of(row: "queries.SelectClientCaller", known: ClientCaller) -> Refusa
         facts.client_of(row),
         callers.moment_of(known.expires_at),
         latchkey.policy,
-        organizations.counting(row.memberships, row.aal or ""),
+        organizations.counting(row.memberships, row),
     )

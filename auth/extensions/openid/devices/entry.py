@@ -101,7 +101,7 @@ def _device_page(problem: Problem | None = None) -> Response:
         account=account_name(known),
         application=_name(client),
         scopes=row.scopes,
-        organizations=memberships.offered(row, client, consent.aal_of(person)),
+        organizations=memberships.offered(row, client, person),
         resource=row.resource,
         asked=ago(row.asked_at),
         ip=row.ip,
@@ -185,8 +185,8 @@ def _find(
     client = row and queries.select_client(on, id=row.client_id)
     if row is None or client is None or person is None or row.user_id != g.user_id or not _is_open(row):
         raise ApiError("oauth_authorization_not_found")
-    counting = organizations.counting(row.memberships, person.aal or "")
-    offer = memberships.offer_of(row, client, person.aal or "")
+    counting = organizations.counting(row.memberships, person)
+    offer = memberships.offer_of(row, client, person)
     has_membership = offer is None or any(offer.memberships.values())
     may_use = clients.may_use(person, consent.asking_of(client), row.resource, counting)
     return row, client, may_use and has_membership
@@ -201,7 +201,7 @@ def _decided(id: str, action: str, organization: str) -> Response:
         user = admit_caller(current_asked(), act, _ACT, level=Level.AAL2)
         row, client, may_use = _find(act, id, user)
         is_allowed = action == "approve" and may_use
-        offer = memberships.offer_of(row, client, user.aal or "", organization)
+        offer = memberships.offer_of(row, client, user, organization)
         chosen = organization_of(offer) if offer else None
         if is_allowed and offer and chosen is None:
             return redirect_to_own(f"device/consent?{urlencode({'request': id})}")

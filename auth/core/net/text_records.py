@@ -1,0 +1,23 @@
+"""The TXT records that prove domains."""
+
+import dns.exception
+import dns.resolver
+
+from auth.core.net import sockets
+
+_DEADLINE = 3.0  # seconds
+
+
+def of_domain(domain: str) -> list[str] | None:
+    """Return the TXT records of `_latchkey.DOMAIN`, or None if DNS gives no answer in time.
+
+    Call it outside any transaction.
+    """
+    sockets.let_go.get()()
+    try:
+        answer = dns.resolver.resolve(f"_latchkey.{domain}.", "TXT", lifetime=_DEADLINE)
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+        return []
+    except (dns.exception.DNSException, OSError):
+        return None
+    return [b"".join(record.strings).decode(errors="replace") for record in answer]

@@ -1,0 +1,174 @@
+"""Who may see an organisation and act on it: for the API, pages, console and commands.
+
+A member acts by the role (rule 48), the service role key and administrators of the service without one.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from auth.core.json_bodies import JsonObject
+from auth.flows.admin import targets
+from auth.flows.facts import PersonFacts
+from auth.flows.messages import outgoing
+from auth.flows.organizations import as_seen, listed, membership_of
+from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
+from auth.rules import organizations
+from auth.rules.organizations import Role
+from auth.rules.proofs import Proof
+from auth.web.asked import Asked
+from auth.web.errors import ApiError, found
+from auth.web.fields import is_uuid
+from sql import acts, queries
+from sql.acts import Act
+
+Facts: TypeAlias = "queries.SelectOrganizationFacts"
+
+CHANGE = WantedChange("change", "organization")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An organisation that the caller may see. `role` is the caller's, None for an operator."""
+
+    id: str
+    slug: str
+    name: str
+    role: Role
+    requires: object
+    object: str
+
+
+def is_operator(asked: Asked) -> bool:
+    """Whether a key of the service's operator, a command or an administrator in the console asks."""
+    return asked.actor in ("service_role", "admin_key") or asked.administrator is not None
+
+
+def see(asked: Asked, name: str, *roles: str) -> Seen:
+    """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
+    if is_operator(asked):
+        known = found(queries.select_organization(asked.db, **_named(name)), "organization_not_found")
+        return Seen(known.id, known.slug, known.name, None, {}, known.organization_object)
+    seen = see_own(asked, name)
+    admit_session(asked, seen.id, seen.role or "", seen.requires)
+    if roles and seen.role not in roles:
+        raise ApiError("organization.insufficient_permissions")
+    return seen
+
+
+def see_own(asked: Asked, name: str) -> Seen:
+    """Return an organisation of the caller, also while the membership does not count."""
+    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
+    if row.id is None:
+        raise ApiError("organization_not_found")
+    known = (row.id, row.slug or "", row.name or "", row.membership)
+    return Seen(*known, row.requires, row.organization_object or "")
+
+
+def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Return the caller's memberships, as the session sees them, and the open invitations."""
+    row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
+    caller = asked.caller
+    seen = [as_seen(each, caller.aal, caller.providers) for each in listed(row.memberships)]
+    return seen, json.loads(row.invitations)
+
+
+def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
+    return found(queries.select_organization(asked.db, id=id, slug=None), "organization_not_found")
+
+
+@contextmanager
+def on_users(asked: Asked, *user_ids: str | None) -> "Iterator[tuple[Act, PersonFacts | None]]":
+    """Run an act with users locked, and yield the caller, None for an operator."""
+    if is_operator(asked):
+        with targets.act(asked) as act:
+            act.lock_users(user_ids)
+            yield act, None
+        return
+    with acts.on(asked.db, asked.caller.user_id, *user_ids) as act:
+        yield act, admit_caller(asked, act)
+
+
+@contextmanager
+def locked(
+    asked: Asked,
+    seen: Seen,
+    user_id: str | None = None,
+    *,
+    body: JsonObject | None = None,
+    given: Proof | None = None,
+    is_leaving: bool = False,
+    before: Callable[[Act], object] = lambda _: None,
+) -> "Iterator[tuple[Act, Facts, PersonFacts | None]]":
+    """Run an act on an organisation, which is locked after its caller and a user. With a `body`, the caller
+    needs a proof of the last 15 minutes, unless it was `given`. `before` takes the locks that come before
+    users.
+    """
+    wanted = [] if body is None or is_operator(asked) else [CHANGE]
+    given = given or (give_proof(asked, body, CHANGE) if wanted and body else None)
+    if is_operator(asked):
+        with targets.act(asked) as act:
+            before(act)
+            act.lock_users([user_id])
+            act.lock_organizations([seen.id])
+            yield act, found(facts(act, seen.id, user_id), "organization_not_found"), None
+        return
+    with acts.begin(asked.db) as act:
+        before(act)
+        act.lock_users([asked.caller.user_id, user_id])
+        caller = admit_caller(asked, act, *wanted, given=given)
+        act.lock_organizations([seen.id])
+        known = found(facts(act, seen.id, user_id, caller.id), "organization_not_found")
+        if known.actor_role is None:
+            raise ApiError("organization_not_found")
+        if not is_leaving:
+            admit_session(asked, known.id, known.actor_role, known.requires)
+        yield act, known, caller
+
+
+def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":
+    return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
+
+
+def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:
+    """Refuse a session in which a membership does not count."""
+    membership = membership_of({"id": id, "role": role, "requires": requires})
+    refusal = organizations.refusal_of_session(membership, asked.caller.aal, asked.caller.providers)
+    if refusal == "organization_sign_in_needed":
+        raise ApiError(refusal, members={"providers": membership.providers})
+    if refusal:
+        raise ApiError(refusal)
+
+
+def demand(asked: Asked, known: Facts, role: str) -> None:
+    """Refuse a caller whose role has changed meanwhile."""
+    if not is_operator(asked) and known.actor_role != role:
+        raise ApiError("organization.insufficient_permissions")
+
+
+def act_person(act: Act, user_id: str) -> PersonFacts:
+    return found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
+
+
+def tell_owners(
+    asked: Asked,
+    act: Act,
+    known: Facts,
+    caller: "PersonFacts | None",
+    kind: str,
+    *,
+    but: str | None = None,
+    **variables: object,
+) -> None:
+    variables |= {"organization": known.name, "slug": known.slug}
+    for row in queries.list_owners(act, organization_id=known.id):
+        if row.id not in (but, caller and caller.id):
+            owner = act_person(act, row.id)
+            outgoing.notify_without_link(asked, act, owner, kind, **variables)
+
+
+def _named(name: str) -> dict[str, str | None]:
+    """Return the parameters of an organisation's id or short name."""
+    return {"id": name, "slug": None} if is_uuid(name) else {"id": None, "slug": name}

@@ -1,0 +1,85 @@
+"""Acts on the domains of an organisation, which a TXT record proves (rule 50)."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg2.errors import UniqueViolation
+
+from auth.core.net import text_records
+from auth.extensions.organizations import access
+from auth.flows.admin import providers
+from auth.flows.organizations import lock_providers, record
+from auth.rules import organizations
+from auth.rules.organizations import OWNER
+from auth.web.asked import Asked
+from auth.web.errors import ApiError, found
+from sql import queries
+
+_TOKEN_BYTES = 16  # 32 hexadecimal characters
+
+
+def name_domain(asked: Asked, name: str, domain: str) -> str:
+    """Name a domain, and return its object with the record that proves it. A domain keeps its record."""
+    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain)
+    with access.locked(asked, seen) as (act, known, _):
+        access.demand(asked, known, OWNER)
+        here = {"organization_id": known.id, "domain": domain}
+        if queries.select_domain(act, **here) is None:
+            if queries.count_domains(act, organization_id=known.id).total >= organizations.MOST_DOMAINS:
+                raise ApiError("too_many_domains")
+            queries.insert_domain(act, **here, token=secrets.token_hex(_TOKEN_BYTES))
+    return _object(asked, seen.id, domain)
+
+
+def prove(asked: Asked, name: str, domain: str) -> str:
+    """Look up the record of a domain, and return the domain's object if the record proves it."""
+    seen = access.see(asked, name, OWNER)
+    here = {"organization_id": seen.id, "domain": domain.lower()}
+    row = found(queries.select_domain(asked.db, **here), "domain_not_found")
+    if not organizations.is_proof_of_domain(text_records.of_domain(here["domain"]) or (), row.token):
+        raise ApiError("domain_not_proved")
+    try:
+        with access.locked(asked, seen) as (act, known, _):
+            access.demand(asked, known, OWNER)
+            present = found(queries.select_domain(act, **here), "domain_not_found")
+            if present.token != row.token:
+                raise ApiError("domain_not_proved")
+            if queries.select_domain_of_others(act, **here).is_taken:
+                raise ApiError("conflict", what="domain")
+            queries.check_domain(act, **here, is_held=True, is_missing=False)
+            if present.proved_at is None:
+                record(act, "domain_proved", known, domain=here["domain"])
+    except UniqueViolation:
+        raise ApiError("conflict", what="domain") from None
+    return _object(asked, seen.id, here["domain"])
+
+
+def forget(asked: Asked, name: str, domain: str) -> None:
+    """Give a domain up: the providers of the organisation sign in none of its addresses any more."""
+    seen = access.see(asked, name, OWNER)
+    here = {"organization_id": seen.id, "domain": domain.lower()}
+    with access.locked(asked, seen, before=lambda act: lock_providers(act, seen.id)) as (act, known, _):
+        access.demand(asked, known, OWNER)
+        gone = found(queries.delete_domain(act, **here), "domain_not_found")
+        queries.take_domain_from_providers(act, **here)
+        if gone.proved_at:
+            record(act, "domain_lost", known, domain=here["domain"])
+
+
+def state_of(domain: Mapping[str, Any]) -> str:
+    """Return what an operator reads about the record of a domain."""
+    if missing := domain.get("missing_since"):
+        return f"record missing since {missing[:10]}"
+    return f"proved, looked up {domain['checked_at'][:10]}" if domain.get("proved_at") else "not proved"
+
+
+def requirement_of(requires: Mapping[str, Any]) -> str:
+    """Return what an operator reads about the requirement of an organisation."""
+    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
+    return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
+
+
+def _object(asked: Asked, id: str, domain: str) -> str:
+    row = queries.select_domain(asked.db, organization_id=id, domain=domain)
+    return found(row, "domain_not_found").domain_object

@@ -1,0 +1,111 @@
+"""Acts on the members of an organisation."""
+
+from auth.core.json_bodies import JsonObject
+from auth.extensions.organizations import access
+from auth.extensions.organizations.access import Facts
+from auth.flows import ends
+from auth.flows.admin import targets
+from auth.flows.facts import PersonFacts
+from auth.flows.messages import outgoing
+from auth.flows.organizations import record
+from auth.rules import organizations
+from auth.rules.organizations import ADMIN, OWNER, Role
+from auth.web.asked import Asked
+from auth.web.errors import ApiError
+from sql import queries
+from sql.acts import Act
+
+
+def set_role(
+    asked: Asked, name: str, user_id: str, role: str, body: JsonObject, *, tells: bool = True
+) -> JsonObject:
+    """Change the role of a member; an operator also adds one. Return the member.
+
+    `tells` the other owners of a new one.
+    """
+    seen = access.see(asked, name)
+    is_raise = not access.is_operator(asked) and role in (OWNER, ADMIN)
+    with access.locked(asked, seen, user_id, body=body if is_raise else None) as (act, known, caller):
+        member = _member(asked, act, user_id)
+        if known.role is None and not access.is_operator(asked):
+            raise ApiError("member.user_not_found")
+        _refuse(asked, known, caller, user_id, role)
+        if known.role is None:
+            added = addable(asked, act, user_id)
+            number = queries.count_memberships(act, user_id=user_id)
+            if number.total >= organizations.MOST_MEMBERSHIPS:
+                raise ApiError("too_many_memberships")
+            write_membership(act, known, added, role, "administrator")
+        elif known.role != role:
+            queries.write_membership(
+                act, user_id=user_id, organization_id=known.id, role=role, added_by="administrator"
+            )
+            if organizations.loses_invitations(known.role, role):
+                queries.withdraw_invitations_by(act, user_id=user_id, organization_id=known.id)
+            changed = {"id": user_id, "email": member.email, "role": role}
+            record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
+        if tells and role == OWNER and known.role != OWNER:
+            access.tell_owners(asked, act, known, caller, "organization_owner_added", but=user_id)
+    return {"user_id": user_id, "role": role}
+
+
+def remove(asked: Asked, name: str, user_id: str) -> None:
+    """Remove a member. Members may leave, also while the membership does not count."""
+    is_leaving = not access.is_operator(asked) and user_id == asked.caller.user_id
+    seen = access.see_own(asked, name) if is_leaving else access.see(asked, name)
+    with access.locked(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
+        member = _member(asked, act, user_id)
+        if known.role is None:
+            raise ApiError("member.user_not_found")
+        _refuse(asked, known, caller, user_id, None)
+        remove_member(act, known, member)
+        if not is_leaving:
+            outgoing.notify_without_link(asked, act, member, "membership_removed", organization=known.name)
+
+
+def remove_member(act: Act, known: Facts, member: PersonFacts) -> None:
+    """Remove a locked user from a locked organisation. With the membership end the invitations that the user
+    sent, and the sessions of applications that need it (rule 49).
+    """
+    queries.remove_membership(act, user_id=member.id, organization_id=known.id)
+    queries.withdraw_invitations_by(act, user_id=member.id, organization_id=known.id)
+    ends.end_refused_sessions(act, member.id)
+    lost = {"id": member.id, "email": member.email, "role": known.role}
+    record(act, "membership_removed", known, lost, event="membership.deleted")
+
+
+def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: str, role: Role) -> None:
+    """Refuse to give a member this role. Only the service role key may take the last owner (rule 48)."""
+    if asked.actor == "service_role":
+        return
+    refusal = organizations.refusal_of_change(
+        known.actor_role if caller else OWNER,
+        known.role,
+        role,
+        known.other_owners,
+        is_self=caller is not None and user_id == caller.id,
+    )
+    if refusal:
+        raise ApiError(refusal)
+
+
+def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+    """Return a user whose membership an act changes. Refuse an operator who may not change the user."""
+    person = access.act_person(act, user_id)
+    if access.is_operator(asked):
+        targets.admit(asked, person)
+    return person
+
+
+def addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+    """Return a user whom an operator may add: not one whom a stranger may have made."""
+    person = _member(asked, act, user_id)
+    if not organizations.may_be_added(person):
+        raise ApiError("email_not_confirmed")
+    return person
+
+
+def write_membership(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
+    queries.write_membership(act, user_id=user.id, organization_id=known.id, role=role, added_by=added_by)
+    added = {"id": user.id, "email": user.email, "role": role}
+    record(act, "membership_added", known, added, event="membership.created", added_by=added_by)

@@ -1,0 +1,113 @@
+"""The sign-in of an organisation: the providers that its owners set up, try and turn on."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from auth.core.text.names import PREFIX
+from auth.extensions.organizations import access
+from auth.extensions.organizations.access import Facts, Seen
+from auth.flows.admin import providers
+from auth.flows.admin.providers import Door, KnownProvider
+from auth.flows.facts import PersonFacts
+from auth.flows.sign_in.reauthentication import admit_caller, give_proof
+from auth.rules import identities, organizations
+from auth.rules.organizations import OWNER
+from auth.web.asked import Asked
+from auth.web.errors import ApiError, found
+from sql import acts, queries
+from sql.acts import Act
+
+_TOLD = {"provider_added": "added", "provider_enabled": "on", "provider_disabled": "off"}
+
+
+def listed(asked: Asked, name: str) -> list[dict[str, Any]]:
+    seen = access.see(asked, name, OWNER)
+    rows = queries.list_providers_of_organization(asked.db, organization_id=seen.id)
+    return [providers.described(asked, row) for row in rows]
+
+
+def shown(asked: Asked, name: str, provider: str) -> dict[str, Any]:
+    door = _door(asked, access.see(asked, name, OWNER))
+    return providers.described(asked, providers.found_provider(asked, provider, door))
+
+
+def connect(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Connect a provider, which is off until an owner has tried it. Return its object."""
+    seen = access.see(asked, name, OWNER)
+    return providers.create(asked, {**body, "enabled": False}, _door(asked, seen, body))
+
+
+def change(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    seen = access.see(asked, name, OWNER)
+    return providers.change(asked, provider, body, _door(asked, seen, body))
+
+
+def delete(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> None:
+    """Delete a provider. The memberships that it added end, but the last owner's."""
+    seen = access.see(asked, name, OWNER)
+    providers.delete(asked, provider, _door(asked, seen, body))
+
+
+def of_member(asked: Asked, name: str, provider: str) -> "queries.SelectIdentityProvider":
+    """Return a provider of an organisation of the caller, whose membership need not count."""
+    return providers.found_provider(asked, provider, _door(asked, access.see_own(asked, name)))
+
+
+def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFacts], None]) -> None:
+    """Let a provider sign in the member who presses, after a fresh proof; `begin` writes the flow.
+
+    An owner also tries one that is off.
+    """
+    seen, row = access.see_own(asked, name), of_member(asked, name, provider)
+    with acts.begin(asked.db) as act:
+        act.share_provider(row.id)
+        act.lock_users([asked.caller.user_id])
+        caller = admit_caller(asked, act, access.CHANGE)
+        held = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
+        role = queries.select_membership_role(act, organization_id=seen.id, user_id=caller.id)
+        if role is None or (role.role != OWNER and not held.enabled):
+            raise ApiError("organization.insufficient_permissions")
+        domain = identities.domain_of(caller.email if caller.email_proved else None)
+        if refusal := identities.refusal_of_adoption(caller, domain, held.domains):
+            raise ApiError(refusal)
+        queries.adopt_user(act, user_id=caller.id, provider_id=row.id)
+        begin(act, caller)
+
+
+def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Door:
+    """Return the door to the providers of an organisation. With a `body`, owners need a fresh proof."""
+    is_operator = access.is_operator(asked)
+    given = None if body is None or is_operator else give_proof(asked, dict(body), access.CHANGE)
+    present: list[tuple[Facts, PersonFacts | None]] = []
+
+    @contextmanager
+    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
+        sent = dict(body or {})
+        with access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller):
+            access.demand(asked, known, OWNER)
+            present.append((known, caller))
+            yield act
+
+    def check(
+        act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str
+    ) -> None:
+        proved = queries.list_proved_domains(act, organization_id=seen.id).domains
+        if not set(provider.domains) <= set(proved):
+            raise ApiError("domain_not_proved")
+        if known is None:
+            here = queries.list_providers_of_organization(act, organization_id=seen.id)
+            if len(here) >= organizations.MOST_PROVIDERS:
+                raise ApiError("too_many_providers")
+        elif provider.enabled and not known.enabled and not is_operator:
+            is_tried = known.tried_at is not None
+            opened_by = asked.caller.providers
+            if refusal := organizations.refusal_of_enabling(f"{PREFIX}{id}", opened_by, is_tried=is_tried):
+                raise ApiError(refusal)
+
+    def tell(act: Act, done: str) -> None:
+        if done in _TOLD:
+            known, caller = present[-1]
+            access.tell_owners(asked, act, known, caller, "organization_sign_in", change=_TOLD[done])
+
+    return Door(begin, seen.id, check, tell)

@@ -1,0 +1,185 @@
+"""The sign-in of an organisation on our pages: domains, providers, *Try it*, *On*, and the requirement."""
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response
+from flask.typing import ResponseReturnValue
+
+from auth.core.text.names import PREFIX
+from auth.core.tokens import one_time
+from auth.extensions.organizations import access, acts, domains, sign_in
+from auth.extensions.organizations.pages import form_page, or_not_found
+from auth.extensions.organizations.sign_in_routes import NewOwnProvider
+from auth.flows.facts import PersonFacts
+from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
+from auth.flows.sign_in.reauthentication import require
+from auth.rules.organizations import OWNER
+from auth.web import Level, audited, cookies, fields
+from auth.web.asked import current_asked
+from auth.web.context import latchkey
+from auth.web.errors import ApiError
+from auth.web.html.browser_sessions import signed_in
+from auth.web.html.page import redirect_to_own
+from auth.web.html.problems import Problem, form, told
+from auth.web.html.providers import COOKIES, redirect_to_provider
+from auth.web.html.redirects import Destination
+from auth.web.input import check, read_form
+from auth.web.schemas import Input
+from sql import queries
+from sql.acts import Act
+
+blueprint = Blueprint("organization_sign_in_pages", __name__)
+
+_PATH = "account/organizations"
+_DomainForm = Input.of(domain=fields.TypedText(load_default=""))
+_ActForm = Input.of(action=fields.Choice("check", "remove", required=True))
+_ConnectForm = Input.of(
+    **{name: fields.TypedText(load_default="") for name in ("name", "issuer", "client_id", "member_role")},
+    client_secret=fields.TypedText(load_default=""),
+    domains=fields.TypedItems(load_default=list),
+)
+_RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
+_ACTS = ("try", "on", "off", "delete")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in")
+@signed_in(Level.AAL2)
+@or_not_found
+def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
+    asked = current_asked()
+    seen = access.see(asked, slug, OWNER)
+    named = json.loads(queries.list_domains(latchkey.db, organization_id=seen.id).domains)
+    own = [
+        each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers}
+        for each in sign_in.listed(asked, slug)
+    ]
+    values: dict[str, Any] = {"domains": named, "providers": own, "failure": problem or told()}
+    return form_page("sign_in", seen, problem, **values)
+
+
+def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:
+    return show_sign_in(slug=slug, problem=problem)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/domains")
+@form("change_sign_in", shown=show_sign_in, level=Level.AAL2)
+@or_not_found
+@audited("change_refused")
+def submit_domain(slug: str) -> Response:
+    domains.name_domain(current_asked(), slug, read_form(_DomainForm)["domain"])
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
+@form("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
+@or_not_found
+@audited("change_refused")
+def submit_act_on_domain(slug: str, domain: str) -> Response:
+    if read_form(_ActForm)["action"] == "remove":
+        domains.forget(current_asked(), slug, domain)
+    else:
+        domains.prove(current_asked(), slug, domain)
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/new")
+@signed_in(Level.PROOF)
+@or_not_found
+def show_connect(slug: str, problem: Problem | None = None) -> Response:
+    seen = access.see(current_asked(), slug, OWNER)
+    require(current_asked(), access.CHANGE)
+    proved = queries.list_proved_domains(latchkey.db, organization_id=seen.id).domains
+    return form_page("connect", seen, problem, proved=proved)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/new")
+@form("change_sign_in", shown=show_connect, level=Level.PROOF)
+@or_not_found
+@audited("change_refused")
+def submit_connect(slug: str) -> Response:
+    sent = read_form(_ConnectForm)
+    body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
+    sign_in.connect(current_asked(), slug, body)
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/requirement")
+@signed_in(Level.PROOF)
+@or_not_found
+def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
+    seen = access.see(current_asked(), slug, OWNER)
+    require(current_asked(), access.CHANGE)
+    return form_page("own_requirement", seen, problem)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/requirement")
+@form("change_organization", shown=show_own_requirement, level=Level.PROOF)
+@or_not_found
+@audited("change_refused")
+def submit_own_requirement(slug: str) -> Response:
+    demands = read_form(_RequirementForm)["own_provider"] == "true"
+    acts.change(current_asked(), slug, {"requires": {"own_provider": demands}})
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
+@signed_in(Level.PROOF)
+@or_not_found
+def show_act(slug: str, provider: str, act: str, problem: Problem | None = None) -> Response:
+    """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
+    asked = current_asked()
+    if act == "move":
+        seen, shown = access.see_own(asked, slug), {"id": provider, "name": ""}
+    elif act in _ACTS:
+        seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
+    else:
+        raise ApiError("not_found")
+    require(asked, access.CHANGE)
+    return form_page("provider_act", seen, problem, provider=shown, doing=act)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
+@form("change_sign_in", shown=show_act, level=Level.PROOF)
+@or_not_found
+@audited("change_refused")
+def submit_act(slug: str, provider: str, act: str) -> Response:
+    asked = current_asked()
+    if act in ("try", "move"):
+        return _press(slug, provider, act)
+    if act == "delete":
+        sign_in.delete(asked, slug, provider, {})
+    elif act in _ACTS:
+        sign_in.change(asked, slug, provider, {"enabled": act == "on"})
+    else:
+        raise ApiError("not_found")
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+
+
+def _press(slug: str, provider: str, act: str) -> Response:
+    """Send the browser to the provider, with a flow that signs in nobody else than the caller."""
+    asked = current_asked()
+    id = sign_in.of_member(asked, slug, provider).id
+    chosen = provider_named(asked, f"{PREFIX}{id}", is_tried=True)
+    state, secrets = one_time.new_token(), new_secrets(None)
+    browser = cookies.browser_secret(COOKIES[chosen.posts_form])
+    # Before the act: the provider's document is fetched.
+    response = redirect_to_provider(chosen, state, secrets, browser, 303)
+    back = f"organizations/{slug}/sign-in" if act == "try" else f"organizations/{slug}"
+    target = Destination(next=back).own_url("sign-in")
+
+    def begin(running: Act, caller: PersonFacts) -> None:
+        write_flow(
+            asked,
+            running,
+            chosen,
+            state,
+            secrets,
+            redirect_to=target,
+            browser_hash=one_time.hash_token(browser),
+            user_id=caller.id,
+            session_id=asked.caller.session_id,
+        )
+
+    sign_in.press(asked, slug, id, begin)
+    return response

@@ -1,0 +1,109 @@
+"""The API of an organisation's sign-in: its domains and providers. `{name}` is an id or a short name."""
+
+from collections.abc import Mapping
+
+from flask import Blueprint, Response, jsonify
+from flask.typing import ResponseReturnValue
+from marshmallow import ValidationError, validates_schema
+
+from auth.extensions.organizations import access, domains, sign_in
+from auth.extensions.organizations.routes import acting, reading
+from auth.flows.admin.schemas import ProviderChange
+from auth.rules.organizations import ADMIN, OWNER
+from auth.web import asks_more, fields, schemas
+from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
+from auth.web.context import latchkey
+from auth.web.input import read_body
+from sql import queries
+
+blueprint = Blueprint("organization_sign_in", __name__)
+
+# Administrative keys take nobody's way to sign in, and add none.
+_NO_KEY = None
+_NewDomain = schemas.Input.of(domain=fields.NonEmptyText(required=True))
+
+
+class OwnProviderChange(ProviderChange, schemas.Reauthentication):
+    """Load it by `OWN_PROVIDER_CHANGE`."""
+
+    member_role = fields.MemberRole(allow_none=True)
+
+    @validates_schema
+    def adds_nobody_who_manages(self, data: Mapping[str, object], **_kwargs: object) -> None:
+        if data.get("member_role") in (OWNER, ADMIN):
+            raise ValidationError("must not be owner or admin", "member_role")
+
+
+OWN_PROVIDER_CHANGE = OwnProviderChange(partial=True)
+
+
+class NewOwnProvider(OwnProviderChange):
+    issuer = fields.NonEmptyText(required=True)
+
+
+@blueprint.get("/organizations/<name>/domains")
+@reading
+def list_domains(name: str) -> Response:
+    """Return the domains of an organisation, with the records that prove them."""
+    seen = access.see(current_asked(), name, OWNER)
+    row = queries.list_domains(latchkey.db, organization_id=seen.id)
+    return JsonResponse(f'{{"domains": {row.domains}}}')
+
+
+@blueprint.post("/organizations/<name>/domains")
+@acting("change_sign_in")
+def name_domain(name: str) -> Response:
+    """Name a domain, and return the TXT record that proves it."""
+    domain = read_body(_NewDomain)["domain"]
+    return JsonResponse(domains.name_domain(current_asked(), name, domain), 201)
+
+
+@blueprint.post("/organizations/<name>/domains/<domain>")
+@acting("change_sign_in")
+def prove_domain(name: str, domain: str) -> Response:
+    """Look the record up."""
+    return JsonResponse(domains.prove(current_asked(), name, domain))
+
+
+@blueprint.delete("/organizations/<name>/domains/<domain>")
+@acting("change_sign_in", _NO_KEY)
+def forget_domain(name: str, domain: str) -> Response:
+    domains.forget(current_asked(), name, domain)
+    return Response(status=204)
+
+
+@blueprint.get("/organizations/<name>/providers")
+@reading
+def list_own_providers(name: str) -> Response:
+    return jsonify(providers=sign_in.listed(current_asked(), name))
+
+
+@blueprint.post("/organizations/<name>/providers")
+@acting("change_sign_in", _NO_KEY)
+@asks_more
+def connect_provider(name: str) -> ResponseReturnValue:
+    """Connect an OpenID provider, which is off until an owner has signed in with it."""
+    return jsonify(sign_in.connect(current_asked(), name, read_body(NewOwnProvider))), 201
+
+
+@blueprint.get("/organizations/<name>/providers/<provider>")
+@reading
+def get_own_provider(name: str, provider: str) -> Response:
+    return jsonify(sign_in.shown(current_asked(), name, provider))
+
+
+@blueprint.put("/organizations/<name>/providers/<provider>")
+@acting("change_sign_in", _NO_KEY)
+@asks_more
+def update_own_provider(name: str, provider: str) -> Response:
+    return jsonify(sign_in.change(current_asked(), name, provider, read_body(OWN_PROVIDER_CHANGE)))
+
+
+@blueprint.delete("/organizations/<name>/providers/<provider>")
+@acting("change_sign_in", _NO_KEY)
+@asks_more
+def delete_own_provider(name: str, provider: str) -> Response:
+    """Delete a provider with the identities of its users, and the memberships that it added."""
+    sign_in.delete(current_asked(), name, provider, read_body(schemas.Reauthentication))
+    return Response(status=204)

@@ -1,0 +1,138 @@
+-- Domains and providers of organisations, which their owners set up.
+
+-- name: list_domains(organization_id uuid) -> row
+SELECT coalesce(jsonb_agg(domain_object(d) ORDER BY d.domain), '[]')::text AS domains
+  FROM organization_domains AS d
+ WHERE d.organization_id = :organization_id;
+
+-- name: select_domain(organization_id uuid, domain text) -> row? (proved_at?, missing_since?)
+SELECT d.token, d.proved_at, d.missing_since, domain_object(d)::text AS domain_object, clock_timestamp() AS now
+  FROM organization_domains AS d
+ WHERE d.organization_id = :organization_id AND d.domain = :domain;
+
+-- name: list_proved_domains(organization_id uuid) -> row
+SELECT ARRAY(SELECT d.domain FROM organization_domains AS d
+              WHERE d.organization_id = :organization_id AND d.proved_at IS NOT NULL ORDER BY d.domain) AS domains;
+
+-- name: count_domains(organization_id uuid) -> row
+SELECT count(*) AS total FROM organization_domains WHERE organization_id = :organization_id;
+
+-- name: select_domain_of_others(organization_id uuid, domain text) -> row
+-- Whether another organisation, or a provider that is not this one's, has a domain.
+SELECT EXISTS (SELECT FROM organization_domains AS d
+                WHERE d.domain = :domain AND d.organization_id <> :organization_id AND d.proved_at IS NOT NULL)
+    OR EXISTS (SELECT FROM identity_provider_domains AS d
+                 JOIN identity_providers AS p ON p.id = d.provider_id
+                WHERE d.domain = :domain AND p.organization_id IS DISTINCT FROM :organization_id) AS is_taken;
+
+-- name: insert_domain(organization_id uuid, domain text, token text, acted_at timestamptz)
+-- A domain that is there keeps its token.
+INSERT INTO organization_domains (organization_id, domain, token, created_at)
+VALUES (:organization_id, :domain, :token, :acted_at)
+ON CONFLICT DO NOTHING;
+
+-- name: check_domain(organization_id uuid, domain text, is_held boolean, is_missing boolean, acted_at timestamptz)
+-- Writes what a look-up has found. A domain that another organisation has proved violates a constraint.
+UPDATE organization_domains
+   SET proved_at = CASE WHEN :is_held THEN coalesce(proved_at, :acted_at) END,
+       missing_since = CASE WHEN :is_held AND :is_missing THEN coalesce(missing_since, :acted_at) END,
+       checked_at = :acted_at
+ WHERE organization_id = :organization_id AND domain = :domain;
+
+-- name: delete_domain(organization_id uuid, domain text) -> row? (proved_at?)
+DELETE FROM organization_domains WHERE organization_id = :organization_id AND domain = :domain RETURNING proved_at;
+
+-- name: take_domain_from_providers(organization_id uuid, domain text)
+DELETE FROM identity_provider_domains AS d USING identity_providers AS p
+ WHERE d.domain = :domain AND p.id = d.provider_id AND p.organization_id = :organization_id;
+
+-- name: list_providers_of_organization(organization_id uuid) -> rows
+SELECT p.id, p.identifier, p.is_on, identity_provider_object(p)::text AS provider_object
+  FROM identity_providers AS p
+ WHERE p.organization_id = :organization_id
+ ORDER BY p.created_at, p.id;
+
+-- name: select_membership_role(organization_id uuid, user_id uuid) -> row?
+SELECT m.role
+  FROM memberships AS m
+  JOIN organizations AS o ON o.id = m.organization_id AND o.ended_at IS NULL
+ WHERE m.organization_id = :organization_id AND m.user_id = :user_id;
+
+-- name: mark_provider_tried(id uuid, acted_at timestamptz)
+UPDATE identity_providers SET tried_at = :acted_at WHERE id = :id;
+
+-- name: add_by_provider(user_id uuid, organization_id uuid, provider_id uuid, role text, acted_at timestamptz)
+INSERT INTO memberships (user_id, organization_id, role, added_by, provider_id, created_at, updated_at)
+VALUES (:user_id, :organization_id, :role, 'provider', :provider_id, :acted_at, :acted_at)
+ON CONFLICT DO NOTHING;
+
+-- name: list_members_of_provider(provider_id uuid, most integer) -> rows
+SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = :provider_id
+ ORDER BY m.user_id
+ LIMIT :most;
+
+-- name: keep_membership(user_id uuid, organization_id uuid)
+-- Of the last owner, when the provider that added it is deleted.
+UPDATE memberships SET provider_id = NULL WHERE user_id = :user_id AND organization_id = :organization_id;
+
+-- For the janitor.
+
+-- name: list_domains_to_look_up(most integer) -> rows
+-- Weekly; daily while the record is missing.
+SELECT d.organization_id, o.slug, d.domain, d.token
+  FROM organization_domains AS d
+  JOIN organizations AS o ON o.id = d.organization_id AND o.ended_at IS NULL
+ WHERE d.proved_at IS NOT NULL
+   AND d.checked_at < now() - CASE WHEN d.missing_since IS NULL THEN interval '7 days' ELSE interval '1 day' END
+ ORDER BY d.checked_at
+ LIMIT :most;
+
+-- name: tell_owners_of_domain(organization_id uuid, domain text, acted_at timestamptz)
+SELECT write_message_at(:acted_at, gen_random_uuid(), u.id, 'organization_domain_missing', u.email,
+                        jsonb_build_object('organization', o.name, 'slug', o.slug, 'domain', :domain), NULL, NULL, NULL, 0, true)
+  FROM organizations AS o
+  JOIN memberships AS m ON m.organization_id = o.id AND m.role = 'owner'
+  JOIN users AS u ON u.id = m.user_id AND u.email_proved
+ WHERE o.id = :organization_id;
+
+-- name: disable_providers_of_organization(organization_id uuid, acted_at timestamptz)
+-- Of one that ends. What their users have from before ends, too.
+UPDATE identity_providers SET is_on = false, disabled_at = :acted_at, updated_at = :acted_at
+ WHERE organization_id = :organization_id AND is_on;
+
+-- name: disable_providers_of_ended_organizations(batch integer)
+-- Of those that ended with their last user.
+UPDATE identity_providers AS p SET is_on = false, disabled_at = o.ended_at, updated_at = now()
+  FROM organizations AS o
+ WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL AND p.is_on
+   AND p.id = ANY (ARRAY(SELECT on_still.id
+                           FROM identity_providers AS on_still
+                           JOIN organizations AS ended ON ended.id = on_still.organization_id
+                          WHERE ended.ended_at IS NOT NULL AND on_still.is_on
+                          LIMIT :batch FOR UPDATE OF on_still SKIP LOCKED));
+
+-- name: remove_users_of_ended_providers(batch integer)
+WITH batch AS MATERIALIZED (
+  SELECT i.user_id, p.id
+    FROM identities AS i
+    JOIN identity_providers AS p ON i.provider = provider_name(p)
+    JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NOT NULL
+   WHERE NOT p.is_on AND NOT has_access(i.user_id, p.disabled_at)
+   LIMIT :batch
+), locked AS MATERIALIZED (
+  SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
+     FOR UPDATE OF u
+)
+DELETE FROM identities AS i
+ USING locked, batch
+ WHERE i.user_id = locked.id AND batch.user_id = locked.id AND i.provider = 'sso:' || batch.id;
+
+-- name: delete_providers_of_ended_organizations(batch integer)
+DELETE FROM identity_providers AS p
+ WHERE p.id = ANY (ARRAY(
+         SELECT gone.id
+           FROM identity_providers AS gone
+           JOIN organizations AS o ON o.id = gone.organization_id AND o.ended_at IS NOT NULL
+          WHERE NOT EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(gone))
+            AND NOT EXISTS (SELECT FROM memberships AS m WHERE m.provider_id = gone.id)
+          LIMIT :batch FOR UPDATE OF gone SKIP LOCKED));

@@ -1,0 +1,103 @@
+"""The janitor looks up the records of proved domains, and removes what an ended organisation leaves."""
+
+import pytest
+
+from auth.delivery import janitor
+from tests.support.answers import assert_error
+from tests.support.own_providers import client, customers, names, near, running_customers, service, sign_in
+
+__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
+DOMAIN, NAME = "example.com", "_latchkey.example.com"
+
+
+@pytest.fixture
+def provider(sign_in, customers, database) -> str:
+    """The id of Acme's provider, which is on."""
+    assert sign_in.prove(DOMAIN).status_code == 200
+    id = sign_in.connect(customers.acme, member_role="member").json["id"]
+    database.run("UPDATE identity_providers SET is_on = true")
+    return id
+
+
+@pytest.fixture
+def keep_house(service):
+    return lambda: janitor.keep_house(service.parts.db, service.parts.sealer)
+
+
+@pytest.fixture
+def pass_days(database, keep_house):
+    """Let days pass before the janitor comes."""
+
+    def pass_days(days):
+        for column in ("checked_at", "missing_since"):
+            database.run(
+                f"UPDATE organization_domains SET {column} = {column} - make_interval(days => {days})"
+            )
+        keep_house()
+
+    return pass_days
+
+
+def test_record_that_is_missing_for_fourteen_days_gives_the_domain_up(
+    provider, names, pass_days, database, outbox, customers, service, alice
+):
+    record = names.texts.pop(NAME)
+    pass_days(6)
+    assert database.value("SELECT missing_since FROM organization_domains") is None
+    pass_days(2)
+    assert database.value(
+        "SELECT missing_since IS NOT NULL AND proved_at IS NOT NULL FROM organization_domains"
+    )
+    assert outbox.last(to=alice.email).kind == "organization_domain_missing"
+    pass_days(13)
+    customers.acme.be("2", "dave@example.com")
+    assert service.signed_in(f"custom:{provider}")
+    pass_days(2)
+    assert database.value("SELECT proved_at IS NULL FROM organization_domains")
+    assert database.count("identity_provider_domains") == 0
+    assert database.count("audit_log", "action = 'domain_lost'") == 1
+    assert database.count("outbox", "kind = 'organization_domain_missing'") == 1
+    assert "error" in service.sign_in(f"custom:{provider}").url
+    assert_error(service.client.post("/sso", json={"domain": DOMAIN}), 404, "sso_provider_not_found")
+    # With the record, its owners prove it again.
+    names.texts[NAME] = record
+    pass_days(1)
+    assert database.count("identity_provider_domains") == 0
+
+
+def test_record_that_comes_back_in_time_keeps_the_domain(provider, names, pass_days, database):
+    record = names.texts.pop(NAME)
+    pass_days(8)
+    names.texts[NAME] = record
+    pass_days(2)
+    state = "SELECT proved_at IS NOT NULL AND missing_since IS NULL FROM organization_domains"
+    assert database.value(state)
+    assert database.count("identity_provider_domains") == 1
+
+
+def test_name_server_that_does_not_answer_takes_no_domain(provider, names, pass_days, database):
+    names.resolver.port = 9
+    pass_days(8)
+    assert database.value("SELECT proved_at IS NOT NULL AND missing_since IS NULL FROM organization_domains")
+
+
+def test_ended_organisation_leaves_no_provider_and_no_domain(
+    provider, acme, owner, service, customers, database, keep_house
+):
+    customers.acme.be("2", "dave@example.com")
+    session = service.signed_in(f"custom:{provider}")
+    assert owner.delete(acme, json={}).status_code == 204
+    assert_error(session.get("/user"), 401, "session_not_found")
+    assert "is turned off" in service.sign_in(f"custom:{provider}").text
+    keep_house()
+    for table in ("organizations", "identity_providers", "organization_domains", "memberships"):
+        assert database.count(table) == 0
+    assert database.count("users") == 2
+
+
+def test_organisation_that_ends_with_its_last_user_disables_its_provider(
+    provider, owner, database, keep_house, service
+):
+    assert owner.delete("/user", json={}).status_code == 200
+    keep_house()
+    assert database.count("identity_providers") + database.count("organizations") == 0

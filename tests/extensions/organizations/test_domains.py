@@ -1,0 +1,114 @@
+"""Domains of organisations: a TXT record proves one, and one organisation has it at a time (rule 50)."""
+
+import re
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
+from tests.support.own_providers import (
+    SignIn,
+    client,
+    customers,
+    names,
+    near,
+    running_customers,
+    service,
+    sign_in,
+)
+
+__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
+DOMAIN = "example.com"
+
+
+@pytest.fixture
+def rival(bob, client, names) -> SignIn:
+    """Bob's session. He owns Globex."""
+    session = bob.open_session(client)
+    made = session.post("/organizations", json={"name": "Globex"}).json
+    return SignIn(session, f"/organizations/{made['id']}", names)
+
+
+def test_record_proves_a_domain_which_the_audit_log_says(sign_in, owner, acme, database):
+    record = sign_in.name("Example.COM")
+    assert record == {"domain": DOMAIN, "name": f"_latchkey.{DOMAIN}", "value": ANYTHING}
+    assert re.fullmatch("latchkey=[0-9a-f]{32}", record["value"])
+    assert sign_in.name(DOMAIN) == record
+    assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved")
+    proved = record | {"proved_at": A_TIMESTAMP, "checked_at": A_TIMESTAMP}
+    response = sign_in.prove(DOMAIN)
+    assert (response.status_code, response.json) == (200, proved)
+    assert owner.get(f"{acme}/domains").json == {"domains": [proved]}
+    assert (
+        database.value("SELECT details ->> 'domain' FROM audit_log WHERE action = 'domain_proved'") == DOMAIN
+    )
+
+
+@pytest.mark.parametrize("text", ["", "latchkey=", "latchkey=x", "xlatchkey={token}", "{token}"])
+def test_another_text_proves_nothing(sign_in, owner, acme, names, text):
+    record = sign_in.name(DOMAIN)
+    names.texts[record["name"]] = text.format(token=record["value"].removeprefix("latchkey="))
+    assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved")
+    assert "proved_at" not in owner.get(f"{acme}/domains").json["domains"][0]
+
+
+def test_record_of_another_organisation_proves_nothing(sign_in, rival, names):
+    record, own = sign_in.name(DOMAIN), rival.name(DOMAIN)
+    assert record["value"] != own["value"]
+    names.texts[record["name"]] = record["value"]
+    assert_error(rival.owner.post(f"{rival.path}/domains/{DOMAIN}"), 422, "domain_not_proved")
+
+
+def test_second_customer_gets_a_conflict_also_with_the_record(sign_in, rival, client, service_role):
+    assert sign_in.prove(DOMAIN).status_code == 200
+    assert_error(rival.prove(DOMAIN), 400, "conflict", "Another provider has this domain")
+    assert "proved_at" not in rival.owner.get(f"{rival.path}/domains").json["domains"][0]
+    # The operator alone moves it.
+    path = f"{sign_in.path}/domains/{DOMAIN}"
+    assert_error(rival.owner.delete(path), 404, "organization_not_found")
+    assert client.delete(path, headers=service_role).status_code == 204
+    assert rival.prove(DOMAIN).status_code == 200
+
+
+def test_domain_of_the_operators_provider_is_a_conflict(sign_in, client, service_role, customers):
+    body = customers.globex.body(domains=[DOMAIN])
+    assert client.post("/admin/custom-providers", json=body, headers=service_role).status_code == 201
+    assert_error(sign_in.prove(DOMAIN), 400, "conflict", "Another provider has this domain")
+
+
+@pytest.mark.parametrize("domain", ["gmail.com", "no domain", "*.example.com", "localhost"])
+def test_domain_of_everybody_or_of_nobody_is_not_named(sign_in, owner, acme, database, domain):
+    response = owner.post(f"{acme}/domains", json={"domain": domain})
+    assert_error(response, 400, "validation_failed", details=ANYTHING)
+    assert database.count("organization_domains") == 0
+
+
+def test_owners_alone_see_and_name_domains(sign_in, acme, join, bob, mallory, client):
+    admin, stranger = join(bob, acme, "admin"), mallory.open_session(client)
+    sign_in.name(DOMAIN)
+    for session, status, code in (
+        (admin, 403, "insufficient_permissions"),
+        (stranger, 404, "organization_not_found"),
+    ):
+        for response in (
+            session.get(f"{acme}/domains"),
+            session.post(f"{acme}/domains", json={"domain": "acme.example"}),
+            session.post(f"{acme}/domains/{DOMAIN}"),
+            session.delete(f"{acme}/domains/{DOMAIN}"),
+        ):
+            assert_error(response, status, code)
+
+
+def test_twenty_domains_are_named(sign_in, owner, acme, database):
+    database.run(
+        "INSERT INTO organization_domains (organization_id, domain, token)"
+        " SELECT id, n || '.example', '' FROM organizations, generate_series(1, 20) AS n"
+    )
+    response = owner.post(f"{acme}/domains", json={"domain": DOMAIN})
+    assert_error(response, 422, "too_many_domains")
+
+
+def test_no_provider_means_no_routes(owner, acme, make_app):
+    off = owner.on(make_app(AUTH_ORGANIZATIONS="users").test_client())
+    assert off.get(acme).status_code == 200
+    for path in ("domains", "providers", "providers/x"):
+        assert_error(off.get(f"{acme}/{path}"), 404, "feature_disabled", "Customers' providers are disabled")

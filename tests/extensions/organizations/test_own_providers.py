@@ -1,0 +1,194 @@
+"""Providers of organisations, by HTTP: what their owners connect, and what they may not."""
+
+import pytest
+
+from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
+from tests.support.own_providers import (
+    SignIn,
+    client,
+    customers,
+    names,
+    near,
+    running_customers,
+    service,
+    sign_in,
+)
+from tests.support.pages import words
+
+__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
+DOMAIN = "example.com"
+
+
+@pytest.fixture
+def provider(sign_in, customers) -> str:
+    """The id of Acme's provider, which nobody has tried."""
+    assert sign_in.prove(DOMAIN).status_code == 200
+    response = sign_in.connect(customers.acme, member_role="member")
+    assert response.status_code == 201, response.text
+    return response.json["id"]
+
+
+def test_provider_is_connected_off_changed_and_deleted(
+    sign_in, provider, owner, acme, customers, database, outbox
+):
+    path = f"{acme}/providers/{provider}"
+    shown = owner.get(path).json
+    assert shown | {"redirect_uri": ""} == {
+        **{"id": provider, "identifier": f"custom:{provider}", "provider_type": "oidc", "name": "Acme-Idp"},
+        **{"issuer": customers.acme.provider.url, "client_id": customers.acme.provider.client_id},
+        **{"organization_id": acme.rpartition("/")[2], "member_role": "member", "domains": [DOMAIN]},
+        **{name: [] for name in ("acceptable_client_ids", "scopes", "custom_claims_allowlist")},
+        **{name: {} for name in ("authorization_params", "attribute_mapping")},
+        **{"pkce_enabled": True, "skip_nonce_check": False, "email_optional": False, "enabled": False},
+        **{"created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP, "redirect_uri": ""},
+    }
+    assert owner.get(f"{acme}/providers").json == {"providers": [shown]}
+    assert sign_in.change(provider, name="Acme Inc.", member_role=None).json["name"] == "Acme Inc."
+    assert "member_role" not in owner.get(path).json
+    assert owner.delete(path, json={}).status_code == 204
+    assert_error(owner.get(path), 404, "custom_provider_not_found")
+    acts = database.all("SELECT action FROM audit_log WHERE action LIKE 'provider%%' ORDER BY at")
+    assert [act for (act,) in acts] == ["provider_added", "provider_changed", "provider_deleted"]
+
+
+def test_change_needs_a_fresh_proof(sign_in, provider, owner, acme, database):
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
+    path = f"{acme}/providers/{provider}"
+    for response in (
+        owner.post(
+            f"{acme}/providers",
+            json={"name": "x", "client_id": "x", "client_secret": "x", "issuer": "https://x.example"},
+        ),
+        owner.put(path, json={"name": "Evil"}),
+        owner.delete(path, json={}),
+    ):
+        assert_error(response, 400, "reauthentication_needed", details=ANYTHING)
+    assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
+
+
+def test_domain_that_is_not_proved_or_is_lost_is_refused(sign_in, customers, owner, acme, database):
+    sign_in.name(DOMAIN)
+    assert_error(sign_in.connect(customers.acme), 422, "domain_not_proved")
+    assert database.count("identity_providers") == 0
+    sign_in.prove(DOMAIN)
+    id = sign_in.connect(customers.acme).json["id"]
+    assert_error(sign_in.change(id, domains=[DOMAIN, "globex.example"]), 422, "domain_not_proved")
+    assert owner.delete(f"{acme}/domains/{DOMAIN}").status_code == 204
+    assert owner.get(f"{acme}/providers/{id}").json["domains"] == []
+    assert database.value("SELECT count(*) FROM audit_log WHERE action = 'domain_lost'") == 1
+
+
+@pytest.mark.parametrize("role", ["owner", "admin", "Member"])
+def test_provider_adds_nobody_who_manages(sign_in, provider, role):
+    response = sign_in.change(provider, member_role=role)
+    assert_error(response, 400, "validation_failed", details=ANYTHING)
+    assert response.json["details"].startswith("member_role: ")
+
+
+def test_owner_does_not_turn_on_what_nobody_has_tried(sign_in, provider, database):
+    assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
+    assert database.value("SELECT is_on FROM identity_providers") is False
+
+
+def test_provider_that_is_off_signs_in_nobody(sign_in, provider, service, customers, database):
+    customers.acme.be("1", "eve@example.com")
+    assert "is turned off" in words(service.sign_in(f"custom:{provider}"))
+    body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token()}
+    assert_error(service.client.post("/token?grant_type=id_token", json=body), 404, "sso_provider_disabled")
+    for sent in ({"domain": DOMAIN}, {"provider_id": provider}):
+        assert_error(service.client.post("/sso", json=sent), 404, "sso_provider_disabled")
+    assert database.count("users") == 1
+
+
+class TestOthers:
+    """Owners touch no provider of the operator, nor of another organisation."""
+
+    @pytest.fixture
+    def rival(self, bob, client, names) -> SignIn:
+        session = bob.open_session(client)
+        made = session.post("/organizations", json={"name": "Globex"}).json
+        return SignIn(session, f"/organizations/{made['id']}", names)
+
+    @pytest.fixture
+    def foreign(self, customers, client, service_role) -> str:
+        body = customers.globex.body(domains=["globex.example"])
+        return client.post("/admin/custom-providers", json=body, headers=service_role).json["id"]
+
+    def test_owner_cannot_touch_them(self, rival, provider, foreign, database):
+        before = database.everything("identity_providers", "identity_provider_domains")
+        for id in (provider, foreign, "custom:globex-idp"):
+            path = f"{rival.path}/providers/{id}"
+            for response in (
+                rival.owner.get(path),
+                rival.change(id, name="Evil"),
+                rival.owner.delete(path, json={}),
+            ):
+                assert_error(response, 404, "custom_provider_not_found")
+        assert rival.owner.get(f"{rival.path}/providers").json == {"providers": []}
+        assert database.everything("identity_providers", "identity_provider_domains") == before
+
+    def test_members_and_strangers_see_none(self, acme, provider, join, bob, mallory, client):
+        admin, stranger = join(bob, acme, "admin"), mallory.open_session(client)
+        for session, status, code in (
+            (admin, 403, "insufficient_permissions"),
+            (stranger, 404, "organization_not_found"),
+        ):
+            for method in ("get", "put", "delete"):
+                response = getattr(session, method)(f"{acme}/providers/{provider}", json={})
+                assert_error(response, status, code)
+
+    def test_administrative_api_shows_and_disables_them(self, provider, client, service_role, database):
+        path = f"/admin/custom-providers/{provider}"
+        assert client.get(path, headers=service_role).json["enabled"] is False
+        database.run("UPDATE identity_providers SET is_on = true")
+        assert client.get(path, headers=service_role).json["enabled"] is True
+        assert client.put(path, json={"enabled": False}, headers=service_role).json["enabled"] is False
+
+
+class TestIssuers:
+    @pytest.fixture
+    def near(self):
+        """Issuers are where they are."""
+
+    def test_owner_names_none_in_a_private_network_whatever_the_setting(
+        self, sign_in, service, customers, database
+    ):
+        assert service.parts.settings.webhook_private_networks
+        sign_in.prove(DOMAIN)
+        details = "issuer: must be an OpenID provider that this service can reach"
+        for issuer in (
+            customers.acme.provider.url,
+            "http://169.254.169.254",
+            "https://[fd00::1]",
+            "https://10.0.0.1",
+        ):
+            assert_error(
+                sign_in.connect(customers.acme, issuer=issuer), 400, "validation_failed", details=details
+            )
+        assert (customers.acme.provider.asked, database.count("identity_providers")) == ([], 0)
+
+
+def test_owner_gets_one_message_for_every_failed_discovery(sign_in, customers):
+    sign_in.prove(DOMAIN)
+    details = "issuer: must be an OpenID provider that this service can reach"
+    provider = customers.acme.provider
+    for metadata in ({"issuer": customers.globex.provider.url}, {"token_endpoint": None}, {"jwks_uri": None}):
+        provider.metadata = metadata
+        assert_error(sign_in.connect(customers.acme), 400, "validation_failed", details=details)
+    for issuer in ("https://nowhere.invalid", f"{provider.url}/nothing", "http://127.0.0.1:9"):
+        assert_error(
+            sign_in.connect(customers.acme, issuer=issuer), 400, "validation_failed", details=details
+        )
+
+
+def test_off_it_signs_in_nobody_and_a_change_keeps_it_on(
+    provider, make_app, customers, service_role, database
+):
+    database.run("UPDATE identity_providers SET is_on = true")
+    client = make_app(AUTH_SSO="true").test_client()
+    body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token()}
+    assert_error(client.post("/token?grant_type=id_token", json=body), 404, "sso_provider_disabled")
+    assert_error(client.post("/sso", json={"domain": DOMAIN}), 404, "sso_provider_disabled")
+    # A change keeps it on, for when the setting is on again.
+    path = f"/admin/custom-providers/{provider}"
+    assert client.put(path, json={"name": "Acme Inc."}, headers=service_role).json["enabled"] is True

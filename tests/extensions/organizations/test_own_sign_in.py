@@ -1,0 +1,299 @@
+"""Signing in with an organisation's own provider: *Try it*, *On*, the requirement, and who joins."""
+
+import pytest
+
+from tests.support.admin_keys import make_admin_key
+from tests.support.answers import ANYTHING, assert_error
+from tests.support.fake_provider import Answer
+from tests.support.links import SITE
+from tests.support.oauth import assert_failed
+from tests.support.own_providers import client, customers, names, near, running_customers, service, sign_in
+from tests.support.pages import Visitor, unsigned, words
+
+__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
+DOMAIN, PATH = "example.com", "/account/organizations/acme"
+ALICE, BOB = "alice@example.com", "bob@example.com"
+
+
+@pytest.fixture
+def provider(sign_in, customers) -> str:
+    """The id of Acme's provider, at which Alice is signed in."""
+    assert sign_in.prove(DOMAIN).status_code == 200
+    customers.acme.be("1", ALICE)
+    return sign_in.connect(customers.acme, member_role="member").json["id"]
+
+
+@pytest.fixture
+def browse(client):
+    return lambda person: Visitor(client.application).with_session_of(person)
+
+
+@pytest.fixture
+def press(browse, provider):
+    """Return a browser in which a person has pressed a button of the provider's, by default *Try it*."""
+
+    def press(person, act="try", visitor=None):
+        visitor, path = visitor or browse(person), f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
+        visitor.visit(f"/{path}")
+        visitor.press(path)
+        return visitor
+
+    return press
+
+
+@pytest.fixture
+def tried(press, alice):
+    """Alice's browser, which has tried the provider."""
+    return press(alice)
+
+
+@pytest.fixture
+def on(tried, press, alice, provider, database):
+    """The same browser, which has turned the provider on."""
+    press(alice, "on", tried)
+    assert database.value("SELECT is_on FROM identity_providers")
+    return tried
+
+
+class TestTryIt:
+    def test_it_signs_in_the_owner_who_presses_and_nobody_else(
+        self, tried, provider, service, customers, database, alice
+    ):
+        assert unsigned(tried.page) == f"{SITE}{PATH}/sign-in"
+        amr = database.value("SELECT amr FROM sessions ORDER BY created_at DESC LIMIT 1")
+        assert (amr[-1]["method"], amr[-1]["provider"]) == ("oauth", f"sso:{provider}")
+        assert database.value("SELECT tried_at IS NOT NULL AND NOT is_on FROM identity_providers")
+        linked = database.one("SELECT user_id::text, subject FROM identities WHERE provider LIKE 'sso:%%'")
+        assert linked == (alice.id, "1")
+        # It is off for everybody else, and for her without the press.
+        for email in (ALICE, "eve@example.com"):
+            customers.acme.be("1", email)
+            assert "is turned off" in words(service.sign_in(f"custom:{provider}"))
+        assert database.count("users") == 1
+
+    @pytest.mark.parametrize("email", [BOB, "eve@example.com"])
+    def test_provider_that_claims_somebody_else_signs_in_nobody(
+        self, press, alice, bob, customers, database, email, provider
+    ):
+        customers.acme.be("1", email)
+        before = database.count("sessions")
+        visitor = press(alice)
+        assert "error_code=user_sso_conflict" in visitor.page.url
+        assert database.count("sessions") == before + 1  # that of her browser
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+        assert database.value("SELECT tried_at FROM identity_providers") is None
+        assert database.count("users") == 2
+
+    def test_flow_of_another_browser_signs_in_nobody(
+        self, browse, alice, provider, service, customers, database
+    ):
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor.visit(f"/{path}")
+        page = visitor.submit(stop=service.is_callback)
+        thief = service.browser()
+        thief.visit(page.url)
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+
+    def test_press_needs_a_fresh_proof(self, browse, alice, provider, database, customers):
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor.visit(f"/{path}")
+        database.run(
+            "UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL"
+        )
+        visitor.press(path)
+        assert "/authorize" not in customers.acme.provider.paths()
+        assert database.count("identity_provider_adoptions") == 0
+
+    def test_member_who_is_no_owner_tries_nothing(
+        self, acme, join, bob, browse, provider, customers, database
+    ):
+        join(bob, acme, "admin")
+        for act in ("try", "move"):
+            visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
+            if visitor.visit(f"/{path}").status == 200:
+                visitor.press(path)
+            assert "/authorize" not in visitor.page.url
+        assert database.count("identity_provider_adoptions") == 0
+
+    def test_administrator_of_the_service_leaves_it_to_another_owner(
+        self, press, alice, provider, database, customers
+    ):
+        database.run("UPDATE users SET role = 'admin'")
+        press(alice)
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+        assert database.count("identity_provider_adoptions") == 0
+
+    def test_owner_with_an_address_of_another_domain_is_refused(self, press, alice, provider, database):
+        database.run("UPDATE users SET email = 'alice@other.example'")
+        press(alice)
+        assert database.count("identity_provider_adoptions") == 0
+
+    @pytest.mark.parametrize("changes", [{"client_id": "x"}, {"client_secret": "y"}])
+    def test_other_client_or_secret_is_tried_again(
+        self, tried, sign_in, provider, database, changes, press, alice
+    ):
+        assert sign_in.change(provider, **changes).status_code == 200
+        press(alice, "on", tried)
+        assert database.value("SELECT is_on FROM identity_providers") is False
+
+
+class TestOn:
+    def test_only_a_session_that_the_provider_opened_turns_it_on(
+        self, tried, press, alice, sign_in, provider, database
+    ):
+        assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
+        press(alice, "on")
+        assert database.value("SELECT is_on FROM identity_providers") is False
+        press(alice, "on", tried)
+        assert database.value("SELECT is_on FROM identity_providers") is True
+
+    def test_employee_signs_in_and_joins(self, on, provider, service, customers, acme):
+        customers.acme.be("2", "dave@example.com")
+        session = service.signed_in(f"custom:{provider}")
+        assert session.claims["organizations"] == {acme.rpartition("/")[2]: "member"}
+        (listed,) = session.get("/user").json["organizations"]
+        assert (listed["slug"], listed["role"]) == ("acme", "member")
+
+    def test_removed_employee_is_added_again(self, on, provider, service, customers, acme, owner, database):
+        customers.acme.be("2", "dave@example.com")
+        user = service.signed_in(f"custom:{provider}").get("/user").json
+        assert owner.delete(f"{acme}/members/{user['id']}").status_code == 204
+        assert "organizations" in service.signed_in(f"custom:{provider}").claims
+        assert database.value("SELECT added_by FROM memberships WHERE role = 'member'") == "provider"
+
+    def test_provider_without_a_role_adds_nobody(self, on, provider, sign_in, service, customers):
+        sign_in.change(provider, member_role=None)
+        customers.acme.be("2", "dave@example.com")
+        assert "organizations" not in service.signed_in(f"custom:{provider}").claims
+
+    def test_at_fifty_sign_in_works_without_joining(self, on, provider, service, customers, database):
+        customers.acme.be("2", "dave@example.com")
+        service.signed_in(f"custom:{provider}")
+        database.run(
+            "WITH made AS (INSERT INTO organizations (id, slug, name) SELECT gen_random_uuid(), 'o' || n, 'O'"
+            " FROM generate_series(1, 50) AS n RETURNING id) INSERT INTO memberships (user_id, organization_id,"
+            " role, added_by) SELECT u.id, made.id, 'member', 'invitation' FROM made, users AS u"
+            " WHERE u.email = 'dave@example.com'"
+        )
+        database.run("DELETE FROM memberships AS m WHERE m.provider_id IS NOT NULL")
+        assert len(service.signed_in(f"custom:{provider}").claims["organizations"]) == 50
+
+    def test_user_of_others_is_signed_in_only_after_the_own_press(
+        self, on, provider, service, customers, bob, database, acme, join, press
+    ):
+        join(bob, acme)
+        customers.acme.be("2", BOB)
+        assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
+        press(bob, "move")
+        assert database.count("identities", "subject = '2'") == 1
+        assert service.signed_in(f"custom:{provider}").claims["email"] == BOB
+
+    def test_administrator_of_the_service_is_never_signed_in(self, on, provider, service, customers, carol):
+        customers.acme.be("3", carol.email)
+        assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
+
+    def test_lost_domain_signs_in_nobody(self, on, provider, service, customers, owner, acme):
+        assert owner.delete(f"{acme}/domains/{DOMAIN}").status_code == 204
+        customers.acme.be("2", "dave@example.com")
+        assert_failed(service.sign_in(f"custom:{provider}"), "bad_oauth_callback", "server_error")
+
+    def test_silent_provider_keeps_nobody_else_waiting(self, on, provider, client, customers, bob):
+        customers.acme.provider.instead["/token"] = Answer(behaviour="silence")
+        assert bob.try_to_sign_in(client=client).status_code == 200
+
+
+class TestRequirement:
+    def test_other_sessions_are_no_members_and_name_the_provider(
+        self, on, press, owner, acme, provider, database, service, customers, alice
+    ):
+        assert_error(
+            owner.put(acme, json={"requires": {"own_provider": True}}),
+            403,
+            "organization_sign_in_needed",
+            providers=[f"sso:{provider}"],
+        )
+        on.visit(f"{PATH}/sign-in/requirement")
+        on.press(f"{PATH[1:]}/sign-in/requirement")
+        assert database.value("SELECT needs_own_provider FROM organizations") is True
+        name = f"sso:{provider}"
+        assert_error(owner.get(acme), 403, "organization_sign_in_needed", providers=[name])
+        (listed,) = owner.get("/user").json["organizations"]
+        assert (listed["requires"], "role" in listed) == ({"aal": "aal1", "providers": [name]}, False)
+        renewed = owner.refreshed()
+        assert "organizations" not in renewed.claims
+        customers.acme.be("1", ALICE)
+        session = service.signed_in(f"custom:{provider}")
+        assert session.claims["organizations"] == {acme.rpartition("/")[2]: "owner"}
+        assert session.get(acme).json["requires"]["providers"] == [name]
+        assert session.refreshed().claims["organizations"]
+
+    def test_provider_of_another_organisation_does_not_count(
+        self, on, acme, owner, bob, service, customers, database
+    ):
+        # Whoever may sign in with another provider, which his organisation set up, has no membership by it.
+        database.run("UPDATE organizations SET needs_own_provider = true")
+        database.run(
+            "UPDATE sessions SET amr = jsonb_build_array(jsonb_build_object('method', 'oauth', 'timestamp', 1,"
+            " 'provider', 'sso:3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01'))"
+        )
+        assert "organizations" not in owner.refreshed().claims
+
+    def test_button_moves_a_member_with_a_password(
+        self, on, join, bob, acme, provider, customers, press, browse, database
+    ):
+        join(bob, acme)
+        database.run("UPDATE organizations SET needs_own_provider = true")
+        customers.acme.be("2", BOB)
+        visitor = browse(bob)
+        assert "Acme asks for its own sign-in." in words(visitor.visit("/account"))
+        visitor.visit(visitor.link_to(f"{PATH[1:]}/sign-in/providers/{provider}/move"))
+        visitor.press(f"{PATH[1:]}/sign-in/providers/{provider}/move")
+        assert unsigned(visitor.page) == f"{SITE}{PATH}"
+
+    def test_operator_lifts_it_and_disables_the_provider(
+        self, on, acme, owner, client, service_role, provider, database
+    ):
+        database.run("UPDATE organizations SET needs_own_provider = true")
+        body = {"requires": {"own_provider": False}}
+        assert client.put(acme, json=body, headers=service_role).json["requires"] == {"aal": "aal1"}
+        assert owner.get(acme).status_code == 200
+        path = f"/admin/custom-providers/{provider}"
+        assert client.put(path, json={"enabled": False}, headers=service_role).json["enabled"] is False
+        assert database.count("memberships") == 1
+
+    def test_disabled_provider_counts_for_nobody_where_it_is_required(self, on, acme, owner, database):
+        database.run("UPDATE organizations SET needs_own_provider = true")
+        database.run("UPDATE identity_providers SET is_on = false, disabled_at = now()")
+        assert_error(owner.get(acme), 403, "organization_sign_in_needed", providers=[])
+
+
+def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
+    on, provider, service, acme, database
+):
+    key = make_admin_key(service.parts, "organizations:write")
+    refused = service.client.delete(acme, json={}, headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions", details=ANYTHING)
+    for path in (f"{acme}/providers/{provider}", f"{acme}/domains/{DOMAIN}"):
+        refused = service.client.delete(path, json={}, headers=key.headers)
+        assert_error(refused, 403, "insufficient_scope", details=ANYTHING)
+    assert database.value("SELECT is_on FROM identity_providers")
+    assert database.count("organizations", "ended_at IS NULL") == 1
+
+
+def test_deleted_provider_takes_the_memberships_that_it_added_but_the_last_owners(
+    on, provider, service, customers, owner, acme, database, service_role
+):
+    for subject, email in (("2", "dave@example.com"), ("3", "erin@example.com")):
+        customers.acme.be(subject, email)
+        service.signed_in(f"custom:{provider}")
+    database.run(
+        "UPDATE memberships AS m SET role = 'owner' FROM users AS u WHERE u.id = m.user_id AND u.email LIKE 'dave%%'"
+    )
+    database.run("UPDATE memberships SET role = 'member' WHERE added_by = 'founder'")
+    path = f"/organizations/acme/providers/{provider}"
+    assert service.client.delete(path, json={}, headers=service_role).status_code == 204
+    rows = database.all(
+        "SELECT u.email, m.role FROM memberships AS m JOIN users AS u ON u.id = m.user_id ORDER BY 1"
+    )
+    assert rows == [(ALICE, "member"), ("dave@example.com", "owner")]
+    assert database.count("memberships", "provider_id IS NOT NULL") == 0

@@ -1,0 +1,79 @@
+"""An organisation sets up its sign-in in a real browser, from the first click to the second employee."""
+
+import sys
+
+import pytest
+
+from tests.support.browser import fill
+from tests.support.customers import Customers
+from tests.support.dns_server import DnsServer
+from tests.support.processes import GUNICORN
+from tests.system.browser.pages.test_organization_stories import found
+
+pytest_plugins = ["tests.support.browser_fixtures"]
+
+
+@pytest.fixture(scope="module")
+def names():
+    with DnsServer({}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def acme():
+    """A company with a provider, and the people at it."""
+    with Customers() as customers:
+        yield customers.acme
+
+
+@pytest.fixture(scope="module")
+def settings(names: DnsServer) -> dict[str, str]:
+    port = str(names.resolver.port)
+    return {"AUTH_ORGANIZATIONS": "users", "AUTH_SSO": "true", "OWN_NAMES_PORT": port}
+
+
+@pytest.fixture(scope="module")
+def gunicorn() -> list[str]:
+    return [sys.executable, *GUNICORN, "--config", "tests/support/own_providers.conf.py"]
+
+
+def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, here, alice, acme, names, database):
+    found(page, here, alice)
+    page.click("Open Sign-in")
+    page.wait_for("Own sign-in")
+    fill(page, domain="example.com")
+    page.click("Add domain")
+    page.wait_for("Not proved yet")
+    shown = page.run("[...document.querySelectorAll('#domains code')].map(each => each.textContent)")
+    names.texts[shown[0]] = shown[1]
+    page.click("Check example.com")
+    page.wait_for("Proved")
+    page.click("Connect a provider")
+    page.wait_for("Client secret")
+    provider = acme.provider
+    fill(page, issuer=provider.url, client_id=provider.client_id, client_secret=provider.client_secret)
+    page.click("Connect a provider")
+    page.wait_for("Off. Try it first.")
+    acme.be("1", "alice@example.com")
+    page.click("Try it Initech")
+    page.wait_for("Nobody else can until you turn it on.")
+    page.click("Try it")
+    page.wait_for("Off. Tried: it can be turned on.")
+    page.click("Turn on Initech")
+    page.wait_for("From now on")
+    page.click("Turn on")
+    page.wait_for("Turn off")
+    page.click("Require Own sign-in")
+    page.wait_for("Members who sign in another way keep their account")
+    page.click("Require")
+    page.wait_for("Members need it for access.")
+    page.forget()
+    acme.be("2", "dave@example.com")
+    page.open(f"{here}/sign-in")
+    page.wait_for("Sign in to Acme")
+    fill(page, email="dave@example.com", password="any password")
+    page.click("Sign in")
+    page.wait_for("Your account")
+    assert "Initech" in page.text
+    assert "asks for its own sign-in" not in page.text
+    assert database.count("memberships", "added_by = 'provider' AND role = 'member'") == 1
