@@ -361,10 +361,8 @@ def parts(app):
 
 
 @pytest.fixture(scope="session")
-def _running(serve, all_rows) -> Iterator[tuple[Service, ServerClient]]:
+def _running(serve) -> Iterator[tuple[Service, ServerClient]]:
     """gunicorn with two workers, which log at level debug."""
-    # A test that used no rows may have left the fingerprints of its service's keys.
-    all_rows.leave()
     with contextlib.ExitStack() as stack:
         with bounds.for_all_tests_of_the_worker():
             running = stack.enter_context(serve(PATIENT_GUNICORN, AUTH_LOG_LEVEL="debug"))

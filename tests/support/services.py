@@ -16,6 +16,7 @@ from tests.support import log_watch
 from tests.support.processes import PATIENT_GUNICORN, Service, free_port, short_directory, wait_until
 from tests.support.programs import find_program
 from tests.support.server import ServerClient
+from tests.support.tables import Rows
 
 HOME = "198.51.100.7"
 OFFICE = "203.0.113.20"
@@ -79,7 +80,7 @@ def new_state_dir() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def serve(environment, state_dir: Path) -> Any:
+def serve(environment, state_dir: Path, all_rows: Rows) -> Any:
     """Start a service with the secrets and the database of `app`: `with serve(AUTH_WORKERS="1") as (service,
     client)`. Its state directory is its own: commands refuse to act with other settings than a service of theirs.
     """
@@ -96,6 +97,8 @@ def serve(environment, state_dir: Path) -> Any:
             self.service = Service(state, command=command, **shared | changes)
 
         def __enter__(self) -> tuple[Service, ServerClient]:
+            # A test that used no rows may have left the fingerprints of its service's keys.
+            all_rows.leave()
             self.service.__enter__()
             self.client = ServerClient(self.service.port)
             return self.service, self.client
