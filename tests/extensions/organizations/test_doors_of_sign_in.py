@@ -1,0 +1,79 @@
+"""Every door to an organisation's sign-in: none opens to an admin, a member or a stranger, who change nothing there."""
+
+import pytest
+
+from tests.support.contract import page_routes, routes
+from tests.support.own_providers import (
+    client,
+    customers,
+    names,
+    near,
+    running_customers,
+    service,
+    sign_in,
+)
+from tests.support.pages import Visitor
+from tests.support.users import PASSWORD
+
+__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
+DOMAIN = "example.com"
+TABLES = (
+    "organizations",
+    "organization_domains",
+    "identity_providers",
+    "identity_provider_domains",
+    "oauth_flows",
+)
+PROOF = {"current_password": PASSWORD}
+NEW = {"name": "Theirs", "issuer": "https://login.other.example", "client_id": "x", "client_secret": "x"}
+# By the end of a path, what its routes take.
+BODIES = {"/domains": {"domain": "other.example"}, "/providers": NEW | PROOF, "{provider}": PROOF}
+ACTS = ("try", "on", "off", "delete")
+
+
+@pytest.fixture
+def ids(sign_in, customers, acme):
+    assert sign_in.prove(DOMAIN).status_code == 200
+    connected = sign_in.connect(customers.acme)
+    assert connected.status_code == 201, connected.text
+    return {
+        "name": acme.rpartition("/")[2],
+        "slug": "acme",
+        "domain": DOMAIN,
+        "provider": connected.json["id"],
+    }
+
+
+def doors(listed, module):
+    own = f"auth.extensions.organizations.{module}"
+    return sorted((method, path) for method, path, view in listed if view.__module__ == own)
+
+
+@pytest.mark.parametrize("role", ["admin", "member", None])
+def test_opens_to_owners_alone(service, ids, join, acme, bob, client, database, role):
+    session = join(bob, acme, role) if role else bob.open_session(client)
+    visitor = Visitor(service.app).with_session_of(bob)
+    before = database.everything(*TABLES)
+    api, pages = (
+        doors(routes(service.app), "sign_in_routes"),
+        doors(page_routes(service.app), "sign_in_pages"),
+    )
+    assert (len(api), len(pages)) == (9, 9)
+    for method, path in api:
+        body = next((body for end, body in BODIES.items() if path.endswith(end)), None)
+        sent = {} if method == "get" or body is None else {"json": body}
+        response = session.open(path.format(**ids), method=method.upper(), **sent)
+        assert response.status_code == (403 if role else 404), (method, path, response.text)
+    for method, path in pages:
+        for act in ACTS if "{act}" in path else ("",):
+            place = path.format(act=act, **ids)
+            visitor.visit("/account/organizations/new")
+            fields = NEW | {
+                "domain": "other.example",
+                "domains": DOMAIN,
+                "action": "remove",
+                "own_provider": "true",
+            }
+            page = visitor.visit(place) if method == "get" else visitor.send(place, **fields)
+            assert page.status in (403, 404), (method, place)
+    assert database.everything(*TABLES) == before
