@@ -179,6 +179,7 @@ IN_SEVERAL = {
     "reauthenticating_with_a_code",
     "changing_the_password_with_a_code",
     "deleting_a_customers_provider",
+    "deleting_the_own_provider",
 }
 STORIES = [story for story in EFFECTS if story.acts and str(story) not in IN_SEVERAL]
 

@@ -226,6 +226,17 @@ def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turn
     assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
 
 
+BLOCKED = "an administrator has blocked it"
+# Its issuer does not answer.
+OWN_PROVIDER = """
+WITH made AS (
+  INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled, organization_id,
+                                  disabled_at, is_on)
+  VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://127.0.0.1:9', 'x', 'x', false, %(id)s, to_timestamp(0), true)
+  RETURNING id
+)
+INSERT INTO identity_provider_domains (domain, provider_id) SELECT 'acme.example', id FROM made
+"""
 _CROWD = """
 INSERT INTO users (email, email_confirmed_at, email_proved, made_by, last_sign_in_at)
 SELECT 'user' || n || '@example.com', now(), true, 'signup', now() - n * interval '1 minute'
@@ -287,6 +298,26 @@ def join(owner: Session, organization: str, session: Session, role: str = "membe
     return session
 
 
+def open_to_members(client: Any, rows: Rows, organization: str) -> str:
+    """Make an application for an organisation's members alone, and a provider of its own; return the application's id."""
+    body = {
+        "client_name": "Acme",
+        "redirect_uris": ["https://acme.example/back"],
+        "organization_id": organization,
+    }
+    made = client.post("/admin/oauth/clients", json=body, headers=ADMIN)
+    assert made.status_code == 201, made.text
+    rows.run(OWN_PROVIDER, id=organization)
+    return str(made.json["client_id"])
+
+
+def refused(client: Any, client_id: str) -> tuple[bool, bool]:
+    """Return whether the application is refused, and whether the customer's sign-in is disabled."""
+    begun = client.get(openid.authorize_path(client_id, redirect_uri="https://acme.example/back"))
+    by_domain = client.post("/sso", json={"domain": "acme.example"})
+    return "error=" in begun.headers.get("Location", "error="), by_domain.status_code == 404
+
+
 def work_of(client: Any, sessions: list[Session]) -> list[Session]:
     """Refresh sessions ten times, and have a user sign up, sign in and be deleted each time."""
     for number in range(10):
@@ -300,6 +331,7 @@ def test_organisations_are_used_beside_a_node_of_the_release_before_and_outlive_
     deployment, files_of_the_release_before
 ):
     rows, settings = deployment.rows(), {"AUTH_WORKERS": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
+    settings["AUTH_SSO"] = "true"
     release_before = {"directory": files_of_the_release_before, **settings}
     # Its deliverer would put off mails that it does not know.
     with deployment.service(**release_before, AUTH_DELIVER="false") as before:
@@ -313,6 +345,9 @@ def test_organisations_are_used_beside_a_node_of_the_release_before_and_outlive_
             alice = move(alice, new)
             id = alice.post("/organizations", json={"name": "Acme", "slug": "acme"}).json["id"]
             bob, carol = (join(alice, id, each, role) for each, role in ((bob, "admin"), (carol, "member")))
+            client_id = open_to_members(new, rows, id)
+            assert refused(new, client_id) == (False, False)
+            assert refused(old, client_id) == (True, True)
             # The release before refreshes, signs in and deletes while members join, change and leave.
             with ThreadPoolExecutor(1) as thread:
                 beside = thread.submit(work_of, old, [bob, carol])
@@ -350,13 +385,14 @@ def test_organisations_are_used_beside_a_node_of_the_release_before_and_outlive_
             assert errors_of(after, least=20) == []
         # Alone on a database with organisations, and started again, as `deploy/install --back` does.
         carol, alice = move(carol, old), move(alice, old)
-        assert errors_of(before, least=20) == []
+        assert {line["reason"] for line in errors_of(before, least=20)} == {BLOCKED}
     with deployment.service(**release_before) as back:
         old = deployment.client(back)
         alice, carol, erin = work_of(old, [alice, carol, erin])
         assert "organizations" not in alice.claims.keys() | carol.claims.keys()
         assert people[2].sign_in(client=old).get("/user").status_code == 200
-        assert errors_of(back, least=20) == []
+        assert refused(old, client_id) == (True, True)
+        assert {line["reason"] for line in errors_of(back, least=20)} == {BLOCKED}
     with deployment.service(**settings, AUTH_ORGANIZATIONS="users") as again:
         new = deployment.client(again)
         assert move(alice, new).claims["organizations"] == {id: "owner"}
