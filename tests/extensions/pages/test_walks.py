@@ -224,7 +224,10 @@ def by_own_provider(page_client, database, company, names):
     )
     page_client.visit(path)
     page_client.shows("domain, missing", "The record is missing.")
-    for act, said in (("off", "Memberships stay."), ("delete", "the members it added are removed")):
+    for act, said in (
+        ("off", "Memberships stay, but while your own sign-in is required"),
+        ("delete", "the members it added are removed"),
+    ):
         page_client.visit(f"{path}/providers/{id}/{act}")
         page_client.shows(f"{act} a provider", said)
     # The sign-in page would send his address to the provider.
