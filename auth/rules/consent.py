@@ -119,9 +119,9 @@ def obstacle(
 
 
 def organization_of(offer: Offer) -> str | None:
-    """The organisation that a request is for: the chosen one, or the only one, if it counts."""
+    """The organisation that a request is for: the chosen one, or without a choice the only one, if it counts."""
     offered = offer.memberships
-    chosen = next(iter(offered)) if len(offered) == 1 else offer.chosen
+    chosen = offer.chosen or (next(iter(offered)) if len(offered) == 1 else None)
     return chosen if chosen is not None and offered.get(chosen) else None
 
 

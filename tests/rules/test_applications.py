@@ -60,6 +60,7 @@ def test_client_of_an_organisation_admits_nobody_without_a_membership():
         ("That is the one.", {ACME: True, BETA: True}, BETA, BETA),
         ("If it counts.", {ACME: True, BETA: False}, BETA, None),
         ("Another one's choice counts for nothing.", {ACME: True, BETA: True}, "x", None),
+        ("The only one is no other's place.", {ACME: True}, BETA, None),
         ("Without a membership there is none.", {}, ACME, None),
     ],
 )

@@ -100,6 +100,17 @@ class TestScopes:
             answer = application.redeem(application.returned(done)["code"]).json
             assert claims_of(answer["id_token"])["organization"]["id"] == id_of(organization)
 
+    def test_choice_that_is_lost_meanwhile_gives_no_other_one(
+        self, alice, acme, beta, application, browser, database
+    ):
+        visitor = browser(alice)
+        application.begin(visitor, scope=SCOPE)
+        database.run("DELETE FROM memberships WHERE organization_id = %(id)s", id=id_of(beta))
+        page = visitor.submit(action="approve", organization=id_of(beta))
+        assert "You’ll use it as a member of Acme ." in words(page)
+        answer = application.redeem(application.returned(allow(visitor))["code"]).json
+        assert claims_of(answer["access_token"])["organization"]["slug"] == "acme"
+
     def test_short_name_asks_for_one_without_the_choice(self, alice, acme, beta, tokens, application):
         answer = tokens(alice, "openid organization:beta")
         assert answer["scope"] == "openid organization:beta"
@@ -187,6 +198,19 @@ class TestOwnConsentPage:
         code = application.returned(visitor.visit(chosen.json["redirect_url"]))["code"]
         said = claims_of(application.redeem(code).json["access_token"])
         assert said["organization"]["slug"] == "beta"
+
+    def test_interface_gives_no_other_organisation_than_the_chosen_one(
+        self, alice, acme, beta, owner, application, make_app, database
+    ):
+        app = make_app(AUTH_ORGANIZATIONS="users", AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent")
+        page = application.begin(Visitor(app), scope=SCOPE)
+        path = f"/oauth/authorizations/{page.url.rpartition('=')[2]}"
+        assert len(owner.get(path).json["organizations"]) == 2
+        database.run("DELETE FROM memberships WHERE organization_id = %(id)s", id=id_of(beta))
+        sent = {"action": "approve", "organization": id_of(beta)}
+        refused = owner.post(f"{path}/consent", json=sent)
+        assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
+        assert database.count("oauth_grants") == 0
 
 
 class TestAttacks:
