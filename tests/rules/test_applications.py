@@ -200,6 +200,24 @@ CODE = Code(expires_at=NOW + SECOND)
 OF_DEVICE = replace(CODE, is_of_device=True, decision="approved")
 
 
+FOR_ONE = replace(ASKED, offer=consent.Offer({ACME: True}))
+
+
+@cases(
+    ("sentence", "request_", "client", "grant", "is_told"),
+    [
+        ("An application learns why it gets nothing.", ASKED, SITE, None, True),
+        ("But nothing about memberships, which nobody let it know.", FOR_ONE, SITE, None, False),
+        ("Once the user has, it does.", FOR_ONE, SITE, GRANT, True),
+        ("So does the team's own.", FOR_ONE, replace(SITE, skips_consent=True), None, True),
+        ("One that registered itself never.", FOR_ONE, REGISTERED, GRANT, False),
+    ],
+)
+def test_application_learns_an_obstacle(sentence, request_, client, grant, is_told):
+    said = "access_denied" if is_told else "consent_required"
+    assert consent.told("access_denied", request_, client, grant) == said
+
+
 @cases(
     ("sentence", "code", "facts", "refusal"),
     [

@@ -151,7 +151,6 @@ class TestScopes:
             ("openid organization:Acme", "invalid_scope"),
             ("openid organization:", "invalid_scope"),
             ("openid organization:acme organization:beta", "invalid_scope"),
-            ("openid organization:nobody", "access_denied"),
         ],
     )
     def test_name_that_names_nothing_goes_back_as_an_error(
@@ -214,6 +213,22 @@ class TestOwnConsentPage:
 
 
 class TestAttacks:
+    @pytest.mark.parametrize("scope", [SCOPE, "openid organization:acme", "openid organization:nobody"])
+    def test_application_that_nobody_allowed_learns_nothing_about_memberships(
+        self, alice, bob, carol, acme, beta, join, application, browser, scope
+    ):
+        join(bob, beta)
+        # Members of two, of one and of none.
+        for person in (alice, bob, carol):
+            visitor = browser(person)
+            for asks in ({}, {"max_age": "0"}):
+                silent = application.returned(application.begin(visitor, scope=scope, prompt="none", **asks))
+                assert silent["error"] == "consent_required"
+            application.begin(visitor, scope=scope)
+            denied = application.returned(visitor.submit(action="deny"))
+            said = ("access_denied", "User denied the request")
+            assert (denied["error"], denied["error_description"]) == said
+
     @cases("scope", [SCOPE, "openid organization:acme"])
     def test_organisation_of_others_gives_a_stranger_nothing(self, bob, acme, application, browser, scope):
         visitor = browser(bob)
@@ -399,11 +414,11 @@ def members_only(client, service_role, application, acme):
 class TestClientOfAnOrganisation:
     def test_admits_its_members_alone(self, alice, bob, members_only, tokens, browser, join, acme):
         assert "organization" not in claims_of(tokens(alice, "openid")["access_token"])
-        for scope in ("openid", SCOPE):
+        for scope, error in (("openid", "access_denied"), (SCOPE, "consent_required")):
             page = members_only.begin(browser(bob), scope=scope)
             assert (page.status, "You can’t use Wiki" in words(page)) == (403, True)
             page = members_only.begin(browser(bob), scope=scope, prompt="none")
-            assert members_only.returned(page)["error"] == "access_denied"
+            assert members_only.returned(page)["error"] == error
         join(bob, acme)
         assert claims_of(tokens(bob)["access_token"])["organization"]["role"] == "member"
 
