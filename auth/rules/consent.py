@@ -94,12 +94,7 @@ def obstacle(
     policy: Policy,
     memberships: Collection[str] = (),
 ) -> Obstacle | None:
-    """The obstacle to approving a request of this user, in this session, without asking; None approves it.
-
-    A public client is one without a secret (`is_public`).
-    Any program on a device may pretend to be a native public client (RFC 8252, section 8.6), and nobody has
-    proved what a client that registered itself says.
-    """
+    """The obstacle to approving a request of this user, in this session, without asking; None approves it."""
     if user is None or not may_use(user, client, request.resource, memberships):
         return "access_denied"
     if request.offer and not any(request.offer.memberships.values()):
@@ -111,17 +106,33 @@ def obstacle(
         return "interaction_required"
     if request.user_id not in (None, user_id):
         return "account_selection_required"
-    is_unproved = client.is_dynamic and not client.has_document
-    is_allowed = covers(grant, request, client) or (client.skips_consent and not request.is_native)
-    if is_unproved or (request.is_native and client.is_public) or not is_allowed:
+    if not is_allowed(request, client, grant):
         return "consent_required"
     return "consent_required" if {"consent", "select_account"} & request.prompts else None
 
 
+def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:
+    """Whether a client may have what it asks for without a question.
+
+    A public client is one without a secret (`is_public`).
+    Any program on a device may pretend to be a native public client (RFC 8252, section 8.6), and nobody has
+    proved what a client that registered itself says.
+    """
+    is_unproved = client.is_dynamic and not client.has_document
+    if is_unproved or (request.is_native and client.is_public):
+        return False
+    return covers(grant, request, client) or (client.skips_consent and not request.is_native)
+
+
+def told(missing: Obstacle | None, request: Request, client: Asking, grant: Grant | None) -> Obstacle | None:
+    """The obstacle that a client learns. Without the user's consent, it learns nothing about memberships."""
+    return "consent_required" if request.offer and not is_allowed(request, client, grant) else missing
+
+
 def organization_of(offer: Offer) -> str | None:
-    """The organisation that a request is for: the chosen one, or the only one, if it counts."""
+    """The organisation that a request is for: the chosen one, else the only one, if it counts."""
     offered = offer.memberships
-    chosen = next(iter(offered)) if len(offered) == 1 else offer.chosen
+    chosen = offer.chosen or (next(iter(offered)) if len(offered) == 1 else None)
     return chosen if chosen is not None and offered.get(chosen) else None
 
 

@@ -60,6 +60,7 @@ def test_client_of_an_organisation_admits_nobody_without_a_membership():
         ("That is the one.", {ACME: True, BETA: True}, BETA, BETA),
         ("If it counts.", {ACME: True, BETA: False}, BETA, None),
         ("Another one's choice counts for nothing.", {ACME: True, BETA: True}, "x", None),
+        ("The only one is no other's place.", {ACME: True}, BETA, None),
         ("Without a membership there is none.", {}, ACME, None),
     ],
 )
@@ -197,6 +198,24 @@ def test_grant_keeps_its_scopes_and_gets_further_ones(grant, client, scopes):
 
 CODE = Code(expires_at=NOW + SECOND)
 OF_DEVICE = replace(CODE, is_of_device=True, decision="approved")
+
+
+FOR_ONE = replace(ASKED, offer=consent.Offer({ACME: True}))
+
+
+@cases(
+    ("sentence", "request_", "client", "grant", "is_told"),
+    [
+        ("An application learns why it gets nothing.", ASKED, SITE, None, True),
+        ("But nothing about memberships, which nobody let it know.", FOR_ONE, SITE, None, False),
+        ("Once the user has, it does.", FOR_ONE, SITE, GRANT, True),
+        ("So does the team's own.", FOR_ONE, replace(SITE, skips_consent=True), None, True),
+        ("One that registered itself never.", FOR_ONE, REGISTERED, GRANT, False),
+    ],
+)
+def test_application_learns_an_obstacle(sentence, request_, client, grant, is_told):
+    said = "access_denied" if is_told else "consent_required"
+    assert consent.told("access_denied", request_, client, grant) == said
 
 
 @cases(

@@ -1,6 +1,6 @@
 """Organisations that set up their sign-in: a service with a name server of ours and two OpenID providers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dns.resolver
@@ -9,7 +9,12 @@ import pytest
 from tests.support.customers import Customer, Customers
 from tests.support.dns_server import DnsServer
 from tests.support.oauth import ALLOW_LIST, Service
+from tests.support.pages import Visitor
+from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Session
+
+DOMAIN, PATH = "example.com", "/account/organizations/acme"
+ALICE = "alice@example.com"
 
 
 class SignIn:
@@ -80,3 +85,44 @@ def near(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def sign_in(owner: Session, acme: str, names: DnsServer, customers: Customers, near: None) -> SignIn:
     return SignIn(owner, acme, names)
+
+
+@pytest.fixture
+def provider(sign_in: SignIn, customers: Customers) -> str:
+    """The id of Acme's provider, at which Alice is signed in."""
+    assert sign_in.prove(DOMAIN).status_code == 200
+    customers.acme.be("1", ALICE)
+    id: str = sign_in.connect(customers.acme, member_role="member").json["id"]
+    return id
+
+
+@pytest.fixture
+def browse(client: Any) -> Callable[[Any], Visitor]:
+    return lambda person: Visitor(client.application).with_session_of(person)
+
+
+@pytest.fixture
+def press(browse: Callable[[Any], Visitor], provider: str) -> Callable[..., Visitor]:
+    """Return a browser in which a person has pressed a button of the provider's, by default *Try it*."""
+
+    def press(person: Any, act: str = "try", visitor: Visitor | None = None) -> Visitor:
+        visitor, path = visitor or browse(person), f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
+        visitor.visit(f"/{path}")
+        visitor.press(path)
+        return visitor
+
+    return press
+
+
+@pytest.fixture
+def tried(press: Callable[..., Visitor], alice: Any) -> Visitor:
+    """Alice's browser, which has tried the provider."""
+    return press(alice)
+
+
+@pytest.fixture
+def on(tried: Visitor, press: Callable[..., Visitor], alice: Any, provider: str, database: Rows) -> Visitor:
+    """The same browser, which has turned the provider on."""
+    press(alice, "on", tried)
+    assert database.value("SELECT is_on FROM identity_providers")
+    return tried

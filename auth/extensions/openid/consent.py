@@ -141,6 +141,13 @@ def obstacle(authorization: Authorization, organization: str | None = None) -> O
     )
 
 
+def told(authorization: Authorization, missing: Obstacle | None) -> Obstacle | None:
+    """Return what the application learns about an obstacle."""
+    row, client, _ = authorization
+    request = _request_of(row, offer_of(authorization))
+    return consent.told(missing, request, asking_of(client), _grant_of(row))
+
+
 def offer_of(authorization: Authorization, chosen: str | None = None) -> consent.Offer | None:
     row, client, person = authorization
     return memberships.offer_of(row, client, person, chosen)
@@ -254,7 +261,8 @@ def give_code(on: Runner, authorization_id: str, approval: str, browser: str | N
 
 def deny(on: Runner, authorization: Authorization) -> str:
     """End a request that the user did not or may not approve, and return the URL for the browser."""
-    request, missing = authorization.request, obstacle(authorization) if g.user_id else None
+    request = authorization.request
+    missing = told(authorization, obstacle(authorization)) if g.user_id else None
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(on, id=request.id)
     return answer(request.redirect_uri, request.state, error=error, error_description=description)

@@ -100,6 +100,17 @@ class TestScopes:
             answer = application.redeem(application.returned(done)["code"]).json
             assert claims_of(answer["id_token"])["organization"]["id"] == id_of(organization)
 
+    def test_choice_that_is_lost_meanwhile_gives_no_other_one(
+        self, alice, acme, beta, application, browser, database
+    ):
+        visitor = browser(alice)
+        application.begin(visitor, scope=SCOPE)
+        database.run("DELETE FROM memberships WHERE organization_id = %(id)s", id=id_of(beta))
+        page = visitor.submit(action="approve", organization=id_of(beta))
+        assert "You’ll use it as a member of Acme ." in words(page)
+        answer = application.redeem(application.returned(allow(visitor))["code"]).json
+        assert claims_of(answer["access_token"])["organization"]["slug"] == "acme"
+
     def test_short_name_asks_for_one_without_the_choice(self, alice, acme, beta, tokens, application):
         answer = tokens(alice, "openid organization:beta")
         assert answer["scope"] == "openid organization:beta"
@@ -140,7 +151,6 @@ class TestScopes:
             ("openid organization:Acme", "invalid_scope"),
             ("openid organization:", "invalid_scope"),
             ("openid organization:acme organization:beta", "invalid_scope"),
-            ("openid organization:nobody", "access_denied"),
         ],
     )
     def test_name_that_names_nothing_goes_back_as_an_error(
@@ -188,8 +198,37 @@ class TestOwnConsentPage:
         said = claims_of(application.redeem(code).json["access_token"])
         assert said["organization"]["slug"] == "beta"
 
+    def test_interface_gives_no_other_organisation_than_the_chosen_one(
+        self, alice, acme, beta, owner, application, make_app, database
+    ):
+        app = make_app(AUTH_ORGANIZATIONS="users", AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent")
+        page = application.begin(Visitor(app), scope=SCOPE)
+        path = f"/oauth/authorizations/{page.url.rpartition('=')[2]}"
+        assert len(owner.get(path).json["organizations"]) == 2
+        database.run("DELETE FROM memberships WHERE organization_id = %(id)s", id=id_of(beta))
+        sent = {"action": "approve", "organization": id_of(beta)}
+        refused = owner.post(f"{path}/consent", json=sent)
+        assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
+        assert database.count("oauth_grants") == 0
+
 
 class TestAttacks:
+    @pytest.mark.parametrize("scope", [SCOPE, "openid organization:acme", "openid organization:nobody"])
+    def test_application_that_nobody_allowed_learns_nothing_about_memberships(
+        self, alice, bob, carol, acme, beta, join, application, browser, scope
+    ):
+        join(bob, beta)
+        # Members of two, of one and of none.
+        for person in (alice, bob, carol):
+            visitor = browser(person)
+            for asks in ({}, {"max_age": "0"}):
+                silent = application.returned(application.begin(visitor, scope=scope, prompt="none", **asks))
+                assert silent["error"] == "consent_required"
+            application.begin(visitor, scope=scope)
+            denied = application.returned(visitor.submit(action="deny"))
+            said = ("access_denied", "User denied the request")
+            assert (denied["error"], denied["error_description"]) == said
+
     @cases("scope", [SCOPE, "openid organization:acme"])
     def test_organisation_of_others_gives_a_stranger_nothing(self, bob, acme, application, browser, scope):
         visitor = browser(bob)
@@ -375,11 +414,11 @@ def members_only(client, service_role, application, acme):
 class TestClientOfAnOrganisation:
     def test_admits_its_members_alone(self, alice, bob, members_only, tokens, browser, join, acme):
         assert "organization" not in claims_of(tokens(alice, "openid")["access_token"])
-        for scope in ("openid", SCOPE):
+        for scope, error in (("openid", "access_denied"), (SCOPE, "consent_required")):
             page = members_only.begin(browser(bob), scope=scope)
             assert (page.status, "You can’t use Wiki" in words(page)) == (403, True)
             page = members_only.begin(browser(bob), scope=scope, prompt="none")
-            assert members_only.returned(page)["error"] == "access_denied"
+            assert members_only.returned(page)["error"] == error
         join(bob, acme)
         assert claims_of(tokens(bob)["access_token"])["organization"]["role"] == "member"
 

@@ -7,52 +7,30 @@ from tests.support.answers import ANYTHING, assert_error
 from tests.support.fake_provider import Answer
 from tests.support.links import SITE
 from tests.support.oauth import assert_failed
-from tests.support.own_providers import client, customers, names, near, running_customers, service, sign_in
-from tests.support.pages import Visitor, unsigned, words
+from tests.support.own_providers import (
+    ALICE,
+    DOMAIN,
+    PATH,
+    browse,
+    client,
+    customers,
+    names,
+    near,
+    on,
+    press,
+    provider,
+    running_customers,
+    service,
+    sign_in,
+    tried,
+)
+from tests.support.pages import unsigned, words
 
-__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
-DOMAIN, PATH = "example.com", "/account/organizations/acme"
-ALICE, BOB = "alice@example.com", "bob@example.com"
-
-
-@pytest.fixture
-def provider(sign_in, customers) -> str:
-    """The id of Acme's provider, at which Alice is signed in."""
-    assert sign_in.prove(DOMAIN).status_code == 200
-    customers.acme.be("1", ALICE)
-    return sign_in.connect(customers.acme, member_role="member").json["id"]
-
-
-@pytest.fixture
-def browse(client):
-    return lambda person: Visitor(client.application).with_session_of(person)
-
-
-@pytest.fixture
-def press(browse, provider):
-    """Return a browser in which a person has pressed a button of the provider's, by default *Try it*."""
-
-    def press(person, act="try", visitor=None):
-        visitor, path = visitor or browse(person), f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
-        visitor.visit(f"/{path}")
-        visitor.press(path)
-        return visitor
-
-    return press
-
-
-@pytest.fixture
-def tried(press, alice):
-    """Alice's browser, which has tried the provider."""
-    return press(alice)
-
-
-@pytest.fixture
-def on(tried, press, alice, provider, database):
-    """The same browser, which has turned the provider on."""
-    press(alice, "on", tried)
-    assert database.value("SELECT is_on FROM identity_providers")
-    return tried
+__all__ = [
+    "browse", "client", "customers", "names", "near", "on", "press", "provider", "running_customers", "service",
+    "sign_in", "tried",
+]  # fmt: skip
+BOB = "bob@example.com"
 
 
 class TestTryIt:

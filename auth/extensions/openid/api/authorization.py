@@ -277,7 +277,9 @@ def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest)
             return redirect(url, 302)
         with consent.locked(authorization_id) as act:
             own = consent.caller(act)
-            consent.deny(act, consent.find_in_browser(act, authorization_id, own, browser))
+            authorization = consent.find_in_browser(act, authorization_id, own, browser)
+            obstacle = consent.told(authorization, obstacle)
+            consent.deny(act, authorization)
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}

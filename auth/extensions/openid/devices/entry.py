@@ -102,6 +102,7 @@ def _device_page(problem: Problem | None = None) -> Response:
         application=_name(client),
         scopes=row.scopes,
         organizations=memberships.offered(row, client, person),
+        aal=person and person.aal,
         resource=row.resource,
         asked=ago(row.asked_at),
         ip=row.ip,

@@ -125,6 +125,7 @@ def _shown(authorization: consent.Authorization) -> dict[str, Any]:
         "scopes": row.scopes,
         "resource": row.resource,
         "organizations": memberships.offered(row, client, person),
+        "aal": person and person.aal,
         **lasts(client),
         "client_logo": client.logo_uri if shows_logo else None,
     }

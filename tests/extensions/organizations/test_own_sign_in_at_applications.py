@@ -1,0 +1,190 @@
+"""Applications of users whose organisation requires its own sign-in: what the session that opened theirs gives."""
+
+import pytest
+
+from tests.support.openid import assert_refused, claims_of, make_client
+from tests.support.openid_flow import make_application
+from tests.support.own_providers import (
+    browse,
+    client,
+    customers,
+    names,
+    near,
+    on,
+    press,
+    provider,
+    running_customers,
+    service,
+    sign_in,
+    tried,
+)
+from tests.support.pages import words
+
+__all__ = [
+    "browse", "client", "customers", "names", "near", "on", "press", "provider", "running_customers", "service",
+    "sign_in", "tried",
+]  # fmt: skip
+SCOPE = "openid organization organizations"
+DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+@pytest.fixture
+def application(client, database):
+    return make_application(client, database, name="Wiki")
+
+
+@pytest.fixture
+def require(database):
+    return lambda: database.run("UPDATE organizations SET needs_own_provider = true")
+
+
+@pytest.fixture
+def places(client, application):
+    """Return what every place says of a session's organisations: its tokens, userinfo, introspection."""
+
+    def places(answer):
+        token = answer["access_token"]
+        yield claims_of(token)
+        yield claims_of(answer["id_token"])
+        yield application.userinfo(token).json
+        yield application.client.post(client, "/introspect", token=token).json
+
+    return places
+
+
+def assert_ended(application, database, answer) -> None:
+    """Assert that a session for an organisation gives nothing, for good."""
+    assert application.userinfo(answer["access_token"]).status_code == 401
+    asked = application.client.post(application.http, "/introspect", token=answer["access_token"]).json
+    assert asked == {"active": False}
+    for _ in range(2):
+        assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
+        database.run("UPDATE organizations SET needs_own_provider = false")
+    ended = database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL")
+    assert ended == [("access_lost",)]
+
+
+def test_session_that_the_provider_opened_gives_the_membership_everywhere(
+    on, require, application, places, acme
+):
+    require()
+    answer = application.tokens(on, scope=SCOPE)
+    id = acme.rpartition("/")[2]
+    for _ in range(2):
+        for said in places(answer):
+            assert said["organization"] == {"id": id, "slug": "acme", "role": "owner"}
+            assert said["organizations"] == {id: "owner"}
+        answer = application.refresh(answer["refresh_token"]).json
+
+
+def test_session_of_a_password_gives_it_nowhere(on, require, application, browse, alice, places, provider):
+    require()
+    visitor = browse(alice)
+    page = application.begin(visitor, scope=SCOPE)
+    assert (page.status, "You can’t use Wiki" in words(page)) == (403, True)
+    answer = application.tokens(visitor, scope="openid organizations")
+    for _ in range(2):
+        assert ["organizations" in said for said in places(answer)] == [False] * 4
+        answer = application.refresh(answer["refresh_token"]).json
+    # Also where the user has allowed it, in a session that the provider opened.
+    application.tokens(on, scope=SCOPE)
+    answer = application.returned(application.begin(visitor, scope=SCOPE, prompt="none"))
+    assert answer["error"] == "access_denied"
+
+
+def test_page_of_a_member_with_a_password_leads_to_the_own_sign_in(
+    on, require, application, browse, alice, provider
+):
+    require()
+    visitor = browse(alice)
+    page = application.begin(visitor, scope=SCOPE)
+    assert "Acme asks for its own sign-in." in words(page)
+    assert "second step" not in words(page)
+    assert visitor.link_to(f"account/organizations/acme/sign-in/providers/{provider}/move")
+
+
+def test_code_of_a_password_gives_nothing_once_the_own_sign_in_is_required(
+    on, require, application, browse, alice, database
+):
+    code = application.code(browse(alice), scope=SCOPE)
+    require()
+    assert_refused(application.redeem(code), "access_denied")
+    assert database.count("sessions", "grant_id IS NOT NULL") == 0
+
+
+@pytest.mark.parametrize("way", ["requirement", "provider off"])
+def test_session_ends_once_it_lacks_the_own_sign_in(on, require, application, browse, alice, database, way):
+    if way == "provider off":
+        require()
+    answer = application.tokens(browse(alice) if way == "requirement" else on, scope=SCOPE)
+    require()
+    if way == "provider off":
+        database.run("UPDATE identity_providers SET is_on = false, disabled_at = created_at")
+    assert_ended(application, database, answer)
+
+
+def test_application_of_members_alone_admits_the_session_of_the_provider_alone(
+    on, require, application, browse, alice, acme, database
+):
+    require()
+    database.run(
+        "UPDATE oauth_clients SET is_blocked = true, admits_members = true, organization_id = %(id)s",
+        id=acme.rpartition("/")[2],
+    )
+    assert application.begin(browse(alice), scope="openid").status == 403
+    answer = application.tokens(on, scope="openid")
+    assert application.refresh(answer["refresh_token"]).status_code == 200
+    database.run("UPDATE identity_providers SET is_on = false, disabled_at = created_at")
+    assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
+
+
+@pytest.mark.parametrize("way", ["provider", "password"])
+def test_device_gets_what_the_session_of_its_browser_has(
+    on, require, browse, alice, client, database, way, acme
+):
+    require()
+    television = make_client(database, grant_types=[DEVICE_CODE])
+    asked = television.post(client, "/oauth/device_authorization", scope="openid organization").json
+    visitor = on if way == "provider" else browse(alice)
+    database.run("UPDATE sessions SET reauthenticated_at = now()")
+    visitor.visit(f"/device?user_code={asked['user_code']}")
+    page = visitor.submit(user_code=asked["user_code"])
+    assert page.status == (200 if way == "provider" else 403)
+    assert ("Acme asks for its own sign-in." in words(page)) is (way == "password")
+    visitor.submit(action="approve")
+    form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
+    answer = television.post(client, "/oauth/token", **form)
+    if way == "password":
+        return assert_refused(answer, "access_denied")
+    assert claims_of(answer.json["access_token"])["organization"]["slug"] == "acme"
+
+
+def test_device_code_that_waits_gives_nothing_once_the_own_sign_in_is_required(
+    on, require, browse, alice, client, database
+):
+    television = make_client(database, grant_types=[DEVICE_CODE])
+    asked = television.post(client, "/oauth/device_authorization", scope="openid organization").json
+    visitor = browse(alice)
+    database.run("UPDATE sessions SET reauthenticated_at = now()")
+    visitor.visit(f"/device?user_code={asked['user_code']}")
+    visitor.submit(user_code=asked["user_code"])
+    visitor.submit(action="approve")
+    require()
+    form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
+    assert_refused(television.post(client, "/oauth/token", **form), "access_denied")
+    assert database.count("sessions", "grant_id IS NOT NULL") == 0
+
+
+def test_deleted_provider_ends_the_sessions_for_the_memberships_that_it_added(
+    on, application, browse, bob, join, acme, provider, database, client, service_role
+):
+    join(bob, acme)
+    database.run(
+        "UPDATE memberships SET added_by = 'provider', provider_id = %(id)s WHERE role = 'member'",
+        id=provider,
+    )
+    answer = application.tokens(browse(bob), scope=SCOPE)
+    path = f"/organizations/acme/providers/{provider}"
+    assert client.delete(path, json={}, headers=service_role).status_code == 204
+    assert_ended(application, database, answer)
+    assert database.count("sessions", "user_id = %(id)s AND grant_id IS NULL AND ended_at IS NULL", id=bob.id)
