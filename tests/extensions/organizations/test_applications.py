@@ -120,6 +120,12 @@ class TestScopes:
         narrowed = application.refresh(answer["refresh_token"], scope="openid").json
         assert "organization" not in claims_of(narrowed["access_token"])
 
+    def test_account_page_lists_what_was_allowed_once(self, alice, acme, tokens, browser):
+        for scope in ("openid organization:acme", "openid organization:acme organizations", SCOPE):
+            tokens(alice, scope)
+        page = browser(alice).visit("/account")
+        assert (page.status, words(page).count("See your organization and your role in it")) == (200, 1)
+
     def test_organizations_says_the_roles_in_all_that_count(self, alice, acme, beta, tokens, introspected):
         answer = tokens(alice, "openid organizations")
         roles = {id_of(acme): "owner", id_of(beta): "owner"}
