@@ -5,7 +5,7 @@ name, and `organizations` for the roles in all.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from auth.core.json_bodies import JsonObject
@@ -35,6 +35,11 @@ def named(settings: Settings, asked: Collection[str], allowed: Collection[str]) 
     if len(found) > 1 or not _NAMED.fullmatch(found[0]):
         raise OAuthError("invalid_scope", f"scope: {ONE}: must be followed by one short name")
     return found if not allowed or not {ONE, *found}.isdisjoint(allowed) else []
+
+
+def kinds(granted: Iterable[str]) -> list[str]:
+    """Return scopes as people read them, once each: `organization` for one that names an organisation."""
+    return list(dict.fromkeys(scope.partition(":")[0] for scope in granted))
 
 
 def asked(granted: Collection[str]) -> str | None:

@@ -1,5 +1,8 @@
 import pytest
 
+from tests.support.openid_flow import make_application
+from tests.support.pages import Visitor
+
 
 @pytest.fixture
 def client(make_app):
@@ -32,3 +35,31 @@ def join(client, owner):
         return session.refreshed()
 
     return join
+
+
+@pytest.fixture
+def application(client, database):
+    return make_application(client, database, name="Wiki")
+
+
+@pytest.fixture
+def beta(owner) -> str:
+    response = owner.post("/organizations", json={"name": "Beta", "slug": "beta"})
+    assert response.status_code == 201, response.text
+    return f"/organizations/{response.json['id']}"
+
+
+@pytest.fixture
+def browser(client):
+    """Return a browser in which a person is signed in."""
+    return lambda person: Visitor(client.application).with_session_of(person)
+
+
+@pytest.fixture
+def tokens(application, browser):
+    """Return the tokens of a person who has allowed the application."""
+
+    def tokens(person, scope="openid organization", **changes):
+        return application.tokens(browser(person), scope=scope, **changes)
+
+    return tokens

@@ -5,40 +5,12 @@ import pytest
 from tests.support.cases import cases
 from tests.support.factors import set_up
 from tests.support.openid import assert_refused, claims_of, make_client
-from tests.support.openid_flow import allow, make_application
+from tests.support.openid_flow import allow
 from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 
 SCOPE = "openid organization"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
-
-
-@pytest.fixture
-def application(client, database):
-    return make_application(client, database, name="Wiki")
-
-
-@pytest.fixture
-def beta(owner) -> str:
-    response = owner.post("/organizations", json={"name": "Beta", "slug": "beta"})
-    assert response.status_code == 201, response.text
-    return f"/organizations/{response.json['id']}"
-
-
-@pytest.fixture
-def browser(client):
-    """Return a browser in which a person is signed in."""
-    return lambda person: Visitor(client.application).with_session_of(person)
-
-
-@pytest.fixture
-def tokens(application, browser):
-    """Return the tokens of a person who has allowed the application."""
-
-    def tokens(person, scope=SCOPE, **changes):
-        return application.tokens(browser(person), scope=scope, **changes)
-
-    return tokens
 
 
 @pytest.fixture
@@ -119,6 +91,12 @@ class TestScopes:
         assert claims_of(narrowed["access_token"])["organization"]["slug"] == "beta"
         narrowed = application.refresh(answer["refresh_token"], scope="openid").json
         assert "organization" not in claims_of(narrowed["access_token"])
+
+    def test_account_page_lists_what_was_allowed_once(self, alice, acme, tokens, browser):
+        for scope in ("openid organization:acme", "openid organization:acme organizations", SCOPE):
+            tokens(alice, scope)
+        page = browser(alice).visit("/account")
+        assert (page.status, words(page).count("See your organization and your role in it")) == (200, 1)
 
     def test_organizations_says_the_roles_in_all_that_count(self, alice, acme, beta, tokens, introspected):
         answer = tokens(alice, "openid organizations")

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.support.openid import assert_refused, claims_of, make_client
-from tests.support.openid_flow import make_application
 from tests.support.own_providers import (
     browse,
     client,
@@ -26,11 +25,6 @@ __all__ = [
 ]  # fmt: skip
 SCOPE = "openid organization organizations"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
-
-
-@pytest.fixture
-def application(client, database):
-    return make_application(client, database, name="Wiki")
 
 
 @pytest.fixture

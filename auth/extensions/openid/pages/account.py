@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from auth.extensions.openid import memberships
 from auth.flows.account import grants
 from auth.web.asked import current_asked
 from auth.web.html.page import ago, application, text
@@ -13,7 +14,7 @@ def shown_grants() -> list[dict[str, Any]] | None:
         {
             "id": grant["client"]["id"],
             "name": application(grant["client"]["name"]),
-            "scopes": [text("scopes", scope) for scope in grant["scopes"]],
+            "scopes": [text("scopes", kind) for kind in memberships.kinds(grant["scopes"])],
             "allowed": ago(grant["granted_at"]),
         }
         for grant in grants.own(current_asked())

@@ -122,7 +122,7 @@ def _shown(authorization: consent.Authorization) -> dict[str, Any]:
         "document": client.metadata_url,
         "calls_itself": names.in_one_line(client.name),
         "links": [(name, uri, uris.host(uri)) for name, uri in links.items() if uri],
-        "scopes": row.scopes,
+        "scopes": memberships.kinds(row.scopes),
         "resource": row.resource,
         "organizations": memberships.offered(row, client, person),
         "aal": person and person.aal,
