@@ -81,7 +81,7 @@ SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND
 -- Facts of acts. The organisations are locked.
 
 -- name: list_memberships(user_id uuid) -> rows
-SELECT m.organization_id AS id, o.slug, o.level, m.role, m.added_by
+SELECT m.organization_id AS id, o.slug, o.level, m.role, m.added_by, m.created_at, clock_timestamp() AS now
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL
@@ -186,6 +186,9 @@ RETURNING email, role;
 
 -- name: withdraw_invitations_by(user_id uuid, organization_id uuid)
 DELETE FROM organization_invitations WHERE invited_by = :user_id AND organization_id = :organization_id;
+
+-- name: withdraw_all_invitations_by(user_id uuid)
+DELETE FROM organization_invitations WHERE invited_by = :user_id;
 
 -- name: record_organization_act(user_id uuid, email text, entry text, event text, organization jsonb, role text,
 --                               details jsonb, origin jsonb, acted_at timestamptz)

@@ -1872,6 +1872,8 @@ class ListMemberships(NamedTuple):
     level: str
     role: str
     added_by: str
+    created_at: datetime
+    now: datetime
 
 def list_memberships(on: Runner, /, *, user_id: str | None) -> list[ListMemberships]: ...
 
@@ -1961,6 +1963,8 @@ class WithdrawInvitation(NamedTuple):
 def withdraw_invitation(on: Runner, /, *, id: str | None, organization_id: str | None) -> WithdrawInvitation | None: ...
 
 def withdraw_invitations_by(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+
+def withdraw_all_invitations_by(on: Runner, /, *, user_id: str | None) -> int: ...
 
 def record_organization_act(on: Runner, /, *, user_id: str | None, email: str | None, entry: str | None, event: str | None, organization: Any | None, role: str | None, details: Any | None) -> int: ...
 

@@ -165,6 +165,30 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
             record(act, "membership_removed", known, lost, event="membership.deleted")
 
 
+def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
+    """Take a locked user out of the organisations that a thief may have joined by invitation in the last
+    seven days, and withdraw the invitations that the user sent. Return the short names.
+
+    The last owner stays (rule 48). What the user gave to others stays, too.
+    """
+    if not is_on(asked.settings):
+        return []
+    queries.withdraw_all_invitations_by(act, user_id=user_id)
+    held = queries.list_memberships(act, user_id=user_id)
+    recent = {row.id: row.slug for row in held if organizations.is_taken_back(row)}
+    if recent:
+        act.lock_organizations(recent)
+    for id in list(recent):
+        known = _facts(act, user_id, id)
+        if known is None or (known.role == organizations.OWNER and not known.other_owners):
+            del recent[id]
+            continue
+        queries.remove_membership(act, user_id=user_id, organization_id=id)
+        lost = {"id": user_id, "email": known.email, "role": known.role}
+        record(act, "membership_removed", known, lost, event="membership.deleted")
+    return sorted(recent.values())
+
+
 def record(
     act: Act,
     entry: str,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from auth.rules.levels import Aal
+from auth.rules.policy import RECENT_AGE
 from auth.rules.refusals import Refusal
 from auth.rules.users import Person
 
@@ -34,6 +35,17 @@ class Membership:
     role: str
     level: Aal = "aal1"
     providers: Sequence[str] | None = None
+
+
+class Held(Protocol):
+    """A row with a user's membership."""
+
+    @property
+    def added_by(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def now(self) -> datetime: ...
 
 
 class Invitation(Protocol):
@@ -169,6 +181,11 @@ def what_missing_record_does(
 def refusal_of_enabling(provider: str, opened_by: Collection[str], *, is_tried: bool) -> Refusal | None:
     """An owner turns a provider on in a session that it opened, as it is set up now."""
     return None if is_tried and provider in opened_by else "provider_not_tried"
+
+
+def is_taken_back(held: Held) -> bool:
+    """Whether *This wasn't me* ends a membership: one that the user accepted in the last seven days."""
+    return held.added_by == "invitation" and held.created_at >= held.now - RECENT_AGE
 
 
 def _rank(role: Role) -> int:

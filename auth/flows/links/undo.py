@@ -11,7 +11,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.factors.webauthn import Assertion
 from auth.core.json_bodies import JsonObject
-from auth.flows import ends
+from auth.flows import ends, organizations
 from auth.flows.account import removal
 from auth.flows.factors import factor_codes
 from auth.flows.factors.factors import delete as delete_factors
@@ -171,10 +171,12 @@ def _take_back(
     else:
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None)
+    left = organizations.take_back(asked, act, user.id)
     ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
     told = [f"{way['type']} {way['label']}".strip() for way in removed]
+    told += [f"membership {slug}" for slug in left]
     email = person_of(act, user.id).email
     audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=told)
 
