@@ -82,6 +82,9 @@ SELECT wanted.domain, :id
 -- name: delete_flows_of_provider(id uuid)
 DELETE FROM oauth_flows AS f USING identity_providers AS p WHERE p.id = :id AND f.provider = provider_name(p);
 
+-- name: delete_adoptions_of_provider(id uuid)
+DELETE FROM identity_provider_adoptions WHERE provider_id = :id;
+
 -- name: remove_users_of_provider(id uuid, batch integer)
 -- Deletes identities of a disabled provider whose users have nothing left to end.
 WITH batch AS MATERIALIZED (

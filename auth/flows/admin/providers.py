@@ -163,6 +163,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
+            if not is_same:
+                known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
             disabled_at = identities.disabled_at(
                 was_enabled=known.enabled,
@@ -171,12 +173,15 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 now=known.now,
             )
             columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
-            columns |= {"tried_at": known.tried_at if is_same else None}
+            columns |= {"tried_at": known.tried_at}
             queries.update_identity_provider(act, id=row.id, **columns)
             queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
+            if moves:
+                # Those users were moved to the issuer from before.
+                queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
                 _record(act, act_done, row.id, row.identifier, provider.domains)
                 door.tell(act, act_done)
