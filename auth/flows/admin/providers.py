@@ -283,7 +283,8 @@ def checked_domain(asked: Asked, name: str) -> str:
 
 def _fetch(asked: Asked, id: str, provider: KnownProvider, secret: str, organization_id: str | None) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
-    row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url
+    row = SimpleNamespace(id=id, organization_id=organization_id, **provider._asdict())
+    own = asked.settings.base_url
     private_networks = customers.reaches_private_networks(asked.settings, organization_id)
     try:
         customers.CustomerProvider(row, secret, own, private_networks=private_networks).check()
