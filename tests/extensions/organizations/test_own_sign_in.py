@@ -148,6 +148,31 @@ class TestTryIt:
         assert_error(response, 403, "provider_not_tried")
         assert database.value("SELECT is_on FROM identity_providers") is False
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE memberships SET role = 'admin'",
+            "DELETE FROM memberships",
+            "UPDATE organizations SET ended_at = now()",
+            "DELETE FROM identity_provider_domains",
+            "UPDATE users SET email_confirmed_at = NULL, email = 'eve@example.com'",
+            "UPDATE users SET role = 'admin'",
+            "UPDATE users SET banned_until = now() + interval '1 day'",
+        ],
+    )
+    def test_who_may_not_try_it_any_more_is_not_signed_in(
+        self, alice, browse, provider, service, customers, database, change
+    ):
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor.visit(f"/{path}")
+        page = visitor.submit(stop=service.is_callback)
+        database.run(change)
+        before = database.count("sessions")
+        assert "error" in visitor.visit(page.url).url
+        assert database.count("sessions") == before
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+        assert database.value("SELECT tried_at FROM identity_providers") is None
+
     def test_press_admits_no_issuer_that_came_after_it(
         self, alice, browse, sign_in, provider, service, customers, database
     ):
