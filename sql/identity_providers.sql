@@ -49,7 +49,10 @@ SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS v
  WHERE p.id = :id;
 
 -- name: select_provider_of_issuer(id uuid, issuer text) -> row? (organization_id?, member_role?)
-SELECT is_enabled(p) AS enabled, domains_of(p) AS domains, p.organization_id, p.member_role
+-- An organisation that ended with its last user leaves its provider to the janitor.
+SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
+                                      WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL) AS enabled,
+       domains_of(p) AS domains, p.organization_id, p.member_role
   FROM identity_providers AS p
  WHERE p.id = :id AND p.issuer = :issuer;
 
@@ -81,6 +84,9 @@ SELECT wanted.domain, :id
 
 -- name: delete_flows_of_provider(id uuid)
 DELETE FROM oauth_flows AS f USING identity_providers AS p WHERE p.id = :id AND f.provider = provider_name(p);
+
+-- name: delete_adoptions_of_provider(id uuid)
+DELETE FROM identity_provider_adoptions WHERE provider_id = :id;
 
 -- name: remove_users_of_provider(id uuid, batch integer)
 -- Deletes identities of a disabled provider whose users have nothing left to end.

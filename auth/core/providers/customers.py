@@ -75,8 +75,6 @@ def problem_of_url(url: str) -> str | None:
 class CustomerProvider(Provider):
     """Signs in only addresses of its domains, and trusts no claim except `email`."""
 
-    _lookups = sockets.CUSTOMERS
-
     def __init__(
         self,
         row: "queries.SelectIdentityProvider | SimpleNamespace",
@@ -100,6 +98,7 @@ class CustomerProvider(Provider):
         self.callback_name = row.id
         self.redirect_uri = f"{base_url}/providers/{row.id}/callback"
         self._allows = allowed_addresses(row.issuer, private_networks)
+        self._lookups = sockets.CUSTOMERS if row.organization_id is None else sockets.STRANGERS
         self._parameters = row.authorization_params
         self._mapping: Mapping[str, str] = row.attribute_mapping
         self._claims_kept: Collection[str] = row.custom_claims_allowlist

@@ -171,4 +171,7 @@ def tell_owners(
 
 def _named(name: str) -> dict[str, str | None]:
     """Return the parameters of an organisation's id or short name."""
-    return {"id": name, "slug": None} if is_uuid(name) else {"id": None, "slug": name}
+    if is_uuid(name):
+        return {"id": name, "slug": None}
+    # Postgres refuses a NUL, which a path may have.
+    return {"id": None, "slug": None if "\0" in name else name}

@@ -35,7 +35,7 @@ def name_domain(asked: Asked, name: str, domain: str) -> str:
 def prove(asked: Asked, name: str, domain: str) -> str:
     """Look up the record of a domain, and return the domain's object if the record proves it."""
     seen = access.see(asked, name, OWNER)
-    here = {"organization_id": seen.id, "domain": domain.lower()}
+    here = {"organization_id": seen.id, "domain": _of_path(domain)}
     row = found(queries.select_domain(asked.db, **here), "domain_not_found")
     if not organizations.is_proof_of_domain(text_records.of_domain(here["domain"]) or (), row.token):
         raise ApiError("domain_not_proved")
@@ -58,7 +58,7 @@ def prove(asked: Asked, name: str, domain: str) -> str:
 def forget(asked: Asked, name: str, domain: str) -> None:
     """Give a domain up: the providers of the organisation sign in none of its addresses any more."""
     seen = access.see(asked, name, OWNER)
-    here = {"organization_id": seen.id, "domain": domain.lower()}
+    here = {"organization_id": seen.id, "domain": _of_path(domain)}
     with access.locked(asked, seen, before=lambda act: lock_providers(act, seen.id)) as (act, known, _):
         access.demand(asked, known, OWNER)
         gone = found(queries.delete_domain(act, **here), "domain_not_found")
@@ -78,6 +78,13 @@ def requirement_of(requires: Mapping[str, Any]) -> str:
     """Return what an operator reads about the requirement of an organisation."""
     demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
     return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
+
+
+def _of_path(domain: str) -> str:
+    """Return a domain of a path as it is stored."""
+    if "\0" in domain:  # which Postgres refuses
+        raise ApiError("domain_not_found")
+    return domain.lower()
 
 
 def _object(asked: Asked, id: str, domain: str) -> str:

@@ -163,6 +163,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
+            if not is_same:
+                known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
             disabled_at = identities.disabled_at(
                 was_enabled=known.enabled,
@@ -171,12 +173,15 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 now=known.now,
             )
             columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
-            columns |= {"tried_at": known.tried_at if is_same else None}
+            columns |= {"tried_at": known.tried_at}
             queries.update_identity_provider(act, id=row.id, **columns)
             queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
+            if moves:
+                # Those users were moved to the issuer from before.
+                queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
                 _record(act, act_done, row.id, row.identifier, provider.domains)
                 door.tell(act, act_done)
@@ -278,7 +283,8 @@ def checked_domain(asked: Asked, name: str) -> str:
 
 def _fetch(asked: Asked, id: str, provider: KnownProvider, secret: str, organization_id: str | None) -> None:
     """Refuse a provider whose discovery document the service cannot fetch."""
-    row, own = SimpleNamespace(id=id, **provider._asdict()), asked.settings.base_url
+    row = SimpleNamespace(id=id, organization_id=organization_id, **provider._asdict())
+    own = asked.settings.base_url
     private_networks = customers.reaches_private_networks(asked.settings, organization_id)
     try:
         customers.CustomerProvider(row, secret, own, private_networks=private_networks).check()

@@ -4,6 +4,7 @@ import pytest
 
 from auth.delivery import janitor
 from tests.support.answers import assert_error
+from tests.support.oauth import assert_failed
 from tests.support.own_providers import client, customers, names, near, running_customers, service, sign_in
 
 __all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
@@ -96,8 +97,12 @@ def test_ended_organisation_leaves_no_provider_and_no_domain(
 
 
 def test_organisation_that_ends_with_its_last_user_disables_its_provider(
-    provider, owner, database, keep_house, service
+    provider, owner, database, keep_house, service, customers
 ):
     assert owner.delete("/user", json={}).status_code == 200
+    # The janitor comes within the hour, the end is at once.
+    customers.acme.be("2", "dave@example.com")
+    assert_failed(service.sign_in(f"custom:{provider}"), "sso_provider_disabled")
+    assert database.count("users") == 0
     keep_house()
     assert database.count("identity_providers") + database.count("organizations") == 0

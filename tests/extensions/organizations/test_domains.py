@@ -82,6 +82,20 @@ def test_domain_of_everybody_or_of_nobody_is_not_named(sign_in, owner, acme, dat
     assert database.count("organization_domains") == 0
 
 
+def test_path_with_a_character_that_postgres_refuses_names_nothing(sign_in, owner, acme):
+    for path, code in (
+        ("/organizations/a%00b", "organization_not_found"),
+        ("/organizations/a%00b/domains", "organization_not_found"),
+        (f"{acme}/domains/a%00b.example", "domain_not_found"),
+        (f"{acme}/providers/a%00b", "custom_provider_not_found"),
+    ):
+        if code != "domain_not_found":
+            assert_error(owner.get(path), 404, code)
+        if not path.endswith("/domains"):
+            assert_error(owner.delete(path, json={}), 404, code)
+    assert_error(owner.post(f"{acme}/domains/a%00b.example"), 404, "domain_not_found")
+
+
 def test_owners_alone_see_and_name_domains(sign_in, acme, join, bob, mallory, client):
     admin, stranger = join(bob, acme, "admin"), mallory.open_session(client)
     sign_in.name(DOMAIN)

@@ -1,5 +1,8 @@
 """Providers of organisations, by HTTP: what their owners connect, and what they may not."""
 
+import socket
+import threading
+
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
@@ -14,6 +17,7 @@ from tests.support.own_providers import (
     sign_in,
 )
 from tests.support.pages import words
+from tests.support.server import at_once
 
 __all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
 DOMAIN = "example.com"
@@ -179,6 +183,34 @@ def test_owner_gets_one_message_for_every_failed_discovery(sign_in, customers):
         assert_error(
             sign_in.connect(customers.acme, issuer=issuer), 400, "validation_failed", details=details
         )
+
+
+def test_names_of_owners_that_nobody_resolves_keep_no_customer_of_the_operator_waiting(
+    sign_in, customers, client, service_role, monkeypatch
+):
+    sign_in.prove(DOMAIN)
+    asked, is_over, resolve = threading.Semaphore(0), threading.Event(), socket.getaddrinfo
+
+    def look_up(host, *rest):
+        if host == "silent.example":
+            asked.release()
+            is_over.wait(30)
+        return resolve(host, *rest)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    def connect(number):
+        if number < 3:
+            return sign_in.connect(customers.acme, issuer="https://silent.example").status_code
+        for _ in range(3):
+            assert asked.acquire(timeout=10)
+        try:
+            body = customers.globex.body(domains=["globex.example"])
+            return client.post("/admin/custom-providers", json=body, headers=service_role).status_code
+        finally:
+            is_over.set()
+
+    assert at_once(4, connect) == [400, 400, 400, 201]
 
 
 def test_off_it_signs_in_nobody_and_a_change_keeps_it_on(

@@ -114,6 +114,59 @@ class TestTryIt:
         press(alice, "on", tried)
         assert database.value("SELECT is_on FROM identity_providers") is False
 
+    @pytest.mark.parametrize("changes", [{"client_id": "x"}, {"client_secret": "y"}])
+    def test_it_is_not_turned_on_by_the_change_that_must_be_tried(
+        self, tried, owner, sign_in, provider, database, changes
+    ):
+        database.run(
+            "UPDATE sessions SET amr = jsonb_build_array(jsonb_build_object('method', 'oauth', 'timestamp', 1,"
+            f" 'provider', 'sso:{provider}'))"
+        )
+        response = sign_in.change(provider, owner.refreshed(), enabled=True, **changes)
+        assert_error(response, 403, "provider_not_tried")
+        assert database.value("SELECT is_on FROM identity_providers") is False
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE memberships SET role = 'admin'",
+            "DELETE FROM memberships",
+            "UPDATE organizations SET ended_at = now()",
+            "DELETE FROM identity_provider_domains",
+            "UPDATE users SET email_confirmed_at = NULL, email = 'eve@example.com'",
+            "UPDATE users SET role = 'admin'",
+            "UPDATE users SET banned_until = now() + interval '1 day'",
+        ],
+    )
+    def test_who_may_not_try_it_any_more_is_not_signed_in(
+        self, alice, browse, provider, service, customers, database, change
+    ):
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor.visit(f"/{path}")
+        page = visitor.submit(stop=service.is_callback)
+        database.run(change)
+        before = database.count("sessions")
+        assert "error" in visitor.visit(page.url).url
+        assert database.count("sessions") == before
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+        assert database.value("SELECT tried_at FROM identity_providers") is None
+
+    def test_press_admits_no_issuer_that_came_after_it(
+        self, alice, browse, sign_in, provider, service, customers, database
+    ):
+        visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
+        visitor.visit(f"/{path}")
+        visitor.submit(stop=service.is_callback)
+        assert database.count("identity_provider_adoptions") == 1
+        other = customers.globex
+        known = {"issuer": other.provider.url, "client_id": other.provider.client_id}
+        changed = sign_in.change(provider, **known, client_secret=other.body()["client_secret"])
+        assert changed.status_code == 200
+        database.run("UPDATE identity_providers SET is_on = true")
+        other.be("9", ALICE)
+        assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+
 
 class TestOn:
     def test_only_a_session_that_the_provider_opened_turns_it_on(

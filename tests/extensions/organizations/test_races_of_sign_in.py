@@ -1,0 +1,108 @@
+"""An organisation's sign-in at the moment in which its end, domain or provider changes."""
+
+import pytest
+
+from tests.support.own_providers import (
+    SignIn,
+    client,
+    customers,
+    names,
+    near,
+    running_customers,
+    service,
+    sign_in,
+)
+from tests.support.server import at_once
+
+__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
+DOMAIN = "example.com"
+EMPLOYEES = 11
+OF_EMPLOYEES = "user_id IN (SELECT id FROM users WHERE email LIKE 'dave%%')"
+
+
+@pytest.fixture
+def provider(sign_in, customers, database) -> str:
+    """The id of Acme's provider, which is on."""
+    assert sign_in.prove(DOMAIN).status_code == 200
+    id = sign_in.connect(customers.acme, member_role="member").json["id"]
+    database.run("UPDATE identity_providers SET is_on = true")
+    return id
+
+
+@pytest.fixture
+def while_employees_return(provider, service, customers):
+    """Do something at the moment in which employees come back from the provider; return its result."""
+    returns = []
+    for number in range(EMPLOYEES):
+        customers.acme.be(str(number), f"dave{number}@example.com")
+        browser = service.browser()
+        returns.append((browser, service.return_url(browser, f"custom:{provider}")))
+
+    def race(act):
+        def run(number):
+            # In the middle, so that some come before it.
+            if number == EMPLOYEES // 2:
+                return act()
+            browser, url = returns[number if number < EMPLOYEES // 2 else number - 1]
+            return browser.visit(url).url
+
+        return at_once(EMPLOYEES + 1, run)[EMPLOYEES // 2]
+
+    return race
+
+
+@pytest.mark.parametrize("act", ["end", "disable", "delete"])
+def test_sign_in_leaves_no_session_when_its_provider_goes_meanwhile(
+    while_employees_return, provider, acme, owner, sign_in, database, act
+):
+    acts = {
+        "end": lambda: owner.delete(acme, json={}).status_code,
+        "disable": lambda: sign_in.change(provider, enabled=False).status_code,
+        "delete": lambda: owner.delete(f"{acme}/providers/{provider}", json={}).status_code,
+    }
+    assert while_employees_return(acts[act]) == (200 if act == "disable" else 204)
+    assert database.count("sessions", f"ended_at IS NULL AND {OF_EMPLOYEES}") == 0
+    assert database.count("identity_providers", "is_on") == 0
+    if act == "delete":
+        assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+        assert database.count("memberships", OF_EMPLOYEES) == 0
+
+
+def test_nobody_is_signed_in_after_the_domain_was_given_up(while_employees_return, acme, owner, database):
+    assert while_employees_return(lambda: owner.delete(f"{acme}/domains/{DOMAIN}").status_code) == 204
+    lost = "(SELECT at FROM audit_log WHERE action = 'domain_lost')"
+    assert database.count("sessions", f"{OF_EMPLOYEES} AND created_at > {lost}") == 0
+    assert database.count("identity_provider_domains") == 0
+
+
+def test_of_two_customers_who_prove_one_domain_one_gets_it(sign_in, bob, client, names, database):
+    session = bob.open_session(client)
+    made = session.post("/organizations", json={"name": "Globex"}).json
+    both = [sign_in, SignIn(session, f"/organizations/{made['id']}", names)]
+    for each in both:
+        each.name(DOMAIN)
+    database.run("UPDATE organization_domains SET token = 'of-both'")
+    names.texts[f"_latchkey.{DOMAIN}"] = "latchkey=of-both"
+
+    def prove(number):
+        each = both[number % 2]
+        return each.owner.post(f"{each.path}/domains/{DOMAIN}").status_code
+
+    answers = at_once(8, prove)
+    assert {answers[0], answers[1]} == {200, 400}
+    assert answers == answers[:2] * 4
+    assert database.count("organization_domains", "proved_at IS NOT NULL") == 1
+    assert database.count("audit_log", "action = 'domain_proved'") == 1
+
+
+def test_domain_that_is_given_up_while_a_provider_gets_it_is_nobodys(
+    sign_in, provider, acme, owner, database
+):
+    assert sign_in.prove("acme.example").status_code == 200
+    acts = [
+        lambda: sign_in.change(provider, domains=[DOMAIN, "acme.example"]).status_code,
+        lambda: owner.delete(f"{acme}/domains/acme.example").status_code,
+    ]
+    changed, removed = at_once(2, lambda number: acts[number]())
+    assert (changed in (200, 422), removed) == (True, 204)
+    assert database.count("identity_provider_domains", "domain = 'acme.example'") == 0
