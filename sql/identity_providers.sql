@@ -1,7 +1,7 @@
 -- name: list_identity_providers(after timestamptz, after_id uuid, most integer) -> rows
 SELECT p.id, p.identifier, p.name, is_enabled(p) AS enabled, domains_of(p) AS domains,
        (SELECT count(*) FROM identities AS i WHERE i.provider = provider_name(p)) AS users,
-       iso_8601(p.created_at) AS created_at, identity_provider_object(p)::text AS provider_object
+       iso_8601(p.created_at) AS created_at, provider_object(p)::text AS provider_object
   FROM identity_providers AS p
  WHERE (p.created_at, p.id) > (:after, :after_id)
  ORDER BY p.created_at, p.id
@@ -12,7 +12,7 @@ SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.cli
        p.acceptable_client_ids, p.scopes, p.authorization_params, p.attribute_mapping,
        p.custom_claims_allowlist, is_enabled(p) AS enabled, domains_of(p) AS domains,
        p.organization_id, p.tried_at, p.member_role, p.updated_at::text AS version,
-       identity_provider_object(p)::text AS provider_object
+       provider_object(p)::text AS provider_object
   FROM identity_providers AS p
  WHERE p.identifier = :identifier OR p.id = :id;
 

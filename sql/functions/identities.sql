@@ -55,7 +55,7 @@ AS $$
 $$;
 
 -- In the format of the dialect. Nonce and PKCE are always used, and an email is always required.
-CREATE OR REPLACE FUNCTION identity_provider_object(p identity_providers) RETURNS jsonb
+CREATE OR REPLACE FUNCTION provider_object(p identity_providers) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_strip_nulls(jsonb_build_object(

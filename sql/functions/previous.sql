@@ -62,6 +62,33 @@ AS $$
      AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
 $$;
 
+-- In the format of the dialect. Nonce and PKCE are always used, and an email is always required.
+CREATE OR REPLACE FUNCTION identity_provider_object(p identity_providers) RETURNS jsonb
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_strip_nulls(jsonb_build_object(
+    'id', p.id,
+    'provider_type', 'oidc',
+    'identifier', p.identifier,
+    'name', p.name,
+    'issuer', p.issuer,
+    'discovery_url', nullif(p.discovery_url, ''),
+    'client_id', p.client_id,
+    'acceptable_client_ids', p.acceptable_client_ids,
+    'scopes', p.scopes,
+    'authorization_params', p.authorization_params,
+    'attribute_mapping', p.attribute_mapping,
+    'custom_claims_allowlist', p.custom_claims_allowlist,
+    'pkce_enabled', true,
+    'skip_nonce_check', false,
+    'email_optional', false,
+    'domains', domains_of(p),
+    'enabled', p.enabled,
+    'created_at', iso_8601(p.created_at),
+    'updated_at', iso_8601(p.updated_at)
+  ))
+$$;
+
 -- Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 -- Refuses anonymous users, whom an application could not identify. A blocked client refuses every user.
 CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients) RETURNS boolean
