@@ -5,7 +5,7 @@ Everything else about organisations is in auth/extensions/organizations.
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
@@ -19,6 +19,8 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import acts, queries
 from sql.acts import Act
+
+Facts: TypeAlias = "queries.SelectOrganizationFacts"
 
 CLAIM = "organizations"
 # How the user object of a user with memberships begins.
@@ -64,10 +66,14 @@ def listed(member: str) -> list[JsonObject]:
     return parsed
 
 
+def standing(session: SessionFacts | None) -> tuple[Aal, Collection[str]]:
+    """Return the level of a session, and the providers that opened it. Without a session, nothing counts."""
+    return (session.aal or "", providers_in(session.amr)) if session else ("", ())
+
+
 def counting(member: str, session: SessionFacts | None) -> dict[str, str]:
     """Return the roles in a column of `memberships_of` that count in a session, by organisation."""
-    aal, providers = (session.aal or "", providers_in(session.amr)) if session else ("", ())
-    return organizations.roles_in_token(map(membership_of, listed(member)), aal, providers)
+    return organizations.roles_in_token(map(membership_of, listed(member)), *standing(session))
 
 
 def claim(user: Mapping[str, Any], aal: Aal, providers: Collection[str] = ()) -> JsonObject:
@@ -98,6 +104,26 @@ def lock_providers(act: Act, id: str) -> None:
         act.lock_provider(row.id)
 
 
+def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":
+    """Return what decides about an organisation that has not ended, and about a user's membership there."""
+    return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
+
+
+def remove_member(act: Act, known: Facts, user_id: str) -> None:
+    """Remove a locked user from a locked organisation, with what ends then. `known` is about this user."""
+    _end_membership(act, user_id, known.id)
+    _record_removed(act, known, user_id)
+
+
+def _end_membership(act: Act, user_id: str, organization_id: str) -> None:
+    """End the invitations that the user sent there, too, and the sessions of applications that need the
+    membership (rule 49).
+    """
+    queries.remove_membership(act, user_id=user_id, organization_id=organization_id)
+    queries.withdraw_invitations_by(act, user_id=user_id, organization_id=organization_id)
+    ends.end_refused_sessions(act, user_id)
+
+
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
     """End some of the memberships that a provider added. Return whether there are more.
 
@@ -105,19 +131,16 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
     """
     members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
     for member in members:
-        ids = {"user_id": member.user_id, "organization_id": member.organization_id}
-        with acts.on(asked.db, member.user_id) as act:
-            act.lock_organizations([member.organization_id])
-            known = _facts(act, **ids)
-            if known and known.role == organizations.OWNER and not known.other_owners:
-                queries.keep_membership(act, **ids)
+        user_id, id = member.user_id, member.organization_id
+        with acts.on(asked.db, user_id) as act:
+            act.lock_organizations([id])
+            known = facts(act, id, user_id)
+            if known and organizations.is_last_owner(known.role, known.other_owners):
+                queries.keep_membership(act, user_id=user_id, organization_id=id)
+            elif known and known.role:
+                remove_member(act, known, user_id)
             else:
-                queries.remove_membership(act, **ids)
-                queries.withdraw_invitations_by(act, **ids)
-                ends.end_refused_sessions(act, member.user_id)
-                if known and known.role:
-                    lost = {"id": member.user_id, "email": known.email, "role": known.role}
-                    record(act, "membership_removed", known, lost, event="membership.deleted")
+                _end_membership(act, user_id, id)
     return len(members) == _BATCH
 
 
@@ -126,19 +149,13 @@ def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider
 
     A member keeps the role, and a user in fifty stays out.
     """
-    ids = {"user_id": user.id, "organization_id": organization_id}
-    known = _facts(act, **ids)
+    known = facts(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
     if known is None or known.role or number >= organizations.MOST_MEMBERSHIPS:
         return
-    queries.add_by_provider(act, **ids, provider_id=provider_id, role=role)
-    added = {"id": user.id, "email": user.email, "role": role}
-    record(act, "membership_added", known, added, event="membership.created", added_by="provider")
-
-
-def _facts(act: Act, user_id: str, organization_id: str) -> "queries.SelectOrganizationFacts | None":
-    ids = {"id": organization_id, "user_id": user_id}
-    return act.read(queries.select_organization_facts, **ids, actor_id=None)
+    ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
+    queries.add_by_provider(act, **ids, role=role)
+    record_added(act, known, user, role, "provider")
 
 
 def leave_all(asked: Asked, act: Act, user_id: str) -> None:
@@ -153,7 +170,7 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
         return
     act.lock_organizations(ids)
     for id in sorted(ids):
-        known = queries.select_organization_facts(act, id=id, user_id=user_id, actor_id=None)
+        known = facts(act, id, user_id)
         done = known and organizations.what_deletion_does(known.role, known.members, known.other_owners)
         if done == "refuse" and asked.actor != "service_role":
             raise ApiError("last_owner")
@@ -161,8 +178,7 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
             queries.end_organization(act, id=id)
             record(act, "organization_ended", known, event="organization.deleted")
         elif known:
-            lost = {"id": user_id, "email": known.email, "role": known.role}
-            record(act, "membership_removed", known, lost, event="membership.deleted")
+            _record_removed(act, known, user_id)
 
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
@@ -175,24 +191,32 @@ def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
         return []
     queries.withdraw_all_invitations_by(act, user_id=user_id)
     held = queries.list_memberships(act, user_id=user_id)
-    recent = {row.id: row.slug for row in held if organizations.is_taken_back(row)}
+    recent = [row.id for row in held if organizations.is_taken_back(row)]
     if recent:
         act.lock_organizations(recent)
-    for id in list(recent):
-        known = _facts(act, user_id, id)
-        if known is None or (known.role == organizations.OWNER and not known.other_owners):
-            del recent[id]
-            continue
-        queries.remove_membership(act, user_id=user_id, organization_id=id)
-        lost = {"id": user_id, "email": known.email, "role": known.role}
-        record(act, "membership_removed", known, lost, event="membership.deleted")
-    return sorted(recent.values())
+    left = []
+    for id in recent:
+        known = facts(act, id, user_id)
+        if known and not organizations.is_last_owner(known.role, known.other_owners):
+            remove_member(act, known, user_id)
+            left.append(known.slug)
+    return sorted(left)
+
+
+def record_added(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
+    added = {"id": user.id, "email": user.email, "role": role}
+    record(act, "membership_added", known, added, event="membership.created", added_by=added_by)
+
+
+def _record_removed(act: Act, known: Facts, user_id: str) -> None:
+    lost = {"id": user_id, "email": known.email, "role": known.role}
+    record(act, "membership_removed", known, lost, event="membership.deleted")
 
 
 def record(
     act: Act,
     entry: str,
-    organization: "queries.SelectOrganizationFacts | queries.SelectOrganization",
+    organization: "Facts | queries.SelectOrganization",
     user: Mapping[str, str | None] | None = None,
     *,
     event: str | None = None,

@@ -103,7 +103,11 @@ def refusal_of_change(
     """
     if not (is_self and after is None) and not may_manage(actor, before, after):
         return "organization.insufficient_permissions"
-    return "last_owner" if before == OWNER and after != OWNER and not other_owners else None
+    return "last_owner" if is_last_owner(before, other_owners) and after != OWNER else None
+
+
+def is_last_owner(role: Role, other_owners: int) -> bool:
+    return role == OWNER and not other_owners
 
 
 def loses_invitations(before: Role, after: Role) -> bool:
@@ -159,7 +163,7 @@ def may_be_added(person: Person) -> bool:
 
 def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["refuse", "end", "leave"]:
     """Rule 48: the last owner of others may not be deleted. An organisation without other members ends."""
-    if role == OWNER and not other_owners:
+    if is_last_owner(role, other_owners):
         return "refuse" if members > 1 else "end"
     return "leave"
 

@@ -125,8 +125,9 @@ def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, 
         if row is not None:
             check(credentials, row)
             require(row, "refresh_token")
-            is_lost = _lacks_membership(row)
-            refusal = None if is_lost else _refusal_of_refresh(row, sent.counter, narrowed, window)
+            counting = organizations.counting(row.memberships, row)
+            is_lost = _lacks_membership(row, counting)
+            refusal = None if is_lost else _refusal_of_refresh(row, counting, sent.counter, narrowed, window)
             if refusal is None and not is_lost:
                 # That of a public client always does (RFC 9700, section 4.14.2).
                 rotates = latchkey.settings.refresh_token_rotation or row.secret_hash is None
@@ -148,10 +149,14 @@ def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, 
 
 
 def _refusal_of_refresh(
-    row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, window: RefreshWindow
+    row: "queries.LockClientSession",
+    counting: Collection[str],
+    sent: int,
+    narrowed: list[str] | None,
+    window: RefreshWindow,
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    client, counting = facts.client_of(row), organizations.counting(row.memberships, row)
+    client = facts.client_of(row)
     if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, counting):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
@@ -159,12 +164,10 @@ def _refusal_of_refresh(
     return refusal_of_refresh(row, sent, window)
 
 
-def _lacks_membership(row: "queries.LockClientSession") -> bool:
+def _lacks_membership(row: "queries.LockClientSession", counting: Collection[str]) -> bool:
     """Whether the session needs a membership that no longer counts."""
     client = facts.client_of(row)
-    return client is not None and clients.lacks_membership(
-        client, organizations.counting(row.memberships, row)
-    )
+    return client is not None and clients.lacks_membership(client, counting)
 
 
 def _read_refresh_token(token: str) -> RefreshToken:

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
-from auth.core.tokens.access_tokens import providers_in
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import organizations
 from auth.rules.consent import Offer
@@ -72,9 +71,7 @@ def offer_of(
 
 
 def _as_seen(membership: JsonObject, session: organizations.SessionFacts | None) -> JsonObject:
-    if session is None:
-        return organizations.as_seen(membership, "", ())
-    return organizations.as_seen(membership, session.aal or "", providers_in(session.amr))
+    return organizations.as_seen(membership, *organizations.standing(session))
 
 
 def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:

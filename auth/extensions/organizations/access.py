@@ -7,13 +7,12 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import as_seen, listed, membership_of
+from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
 from auth.rules import organizations
 from auth.rules.organizations import Role
@@ -23,8 +22,6 @@ from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from sql import acts, queries
 from sql.acts import Act
-
-Facts: TypeAlias = "queries.SelectOrganizationFacts"
 
 CHANGE = WantedChange("change", "organization")
 
@@ -126,10 +123,6 @@ def locked(
         if not is_leaving:
             admit_session(asked, known.id, known.actor_role, known.requires)
         yield act, known, caller
-
-
-def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":
-    return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
 
 
 def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:

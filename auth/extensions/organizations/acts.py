@@ -10,7 +10,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.flows.admin import providers
-from auth.flows.organizations import lock_providers, record
+from auth.flows.organizations import facts, lock_providers, record
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -45,7 +45,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
                     raise ApiError(refusal)
             metadata = json.dumps(body.get("app_metadata", {}))
             queries.insert_organization(act, id=id, slug=slug, name=body["name"], app_metadata=metadata)
-            known = found(access.facts(act, id), "organization_not_found")
+            known = found(facts(act, id), "organization_not_found")
             record(act, "organization_created", known, event="organization.created")
             if owner:
                 added_by = "founder" if caller else "administrator"

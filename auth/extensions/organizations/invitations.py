@@ -9,7 +9,7 @@ from auth.core.text import names
 from auth.extensions.organizations import access
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import record
+from auth.flows.organizations import facts, record, record_added
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web.asked import Asked
@@ -94,9 +94,8 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
         )
         role = taken.role if joined else row.membership
         if joined:
-            known = found(access.facts(act, row.organization_id), "organization_not_found")
-            added = {"id": person.id, "email": person.email, "role": taken.role}
-            record(act, "membership_added", known, added, event="membership.created", added_by="invitation")
+            known = found(facts(act, row.organization_id), "organization_not_found")
+            record_added(act, known, person, taken.role, "invitation")
     return {"id": row.organization_id, "slug": row.slug, "name": row.name, "role": role}
 
 
@@ -108,7 +107,7 @@ def decline(asked: Asked, invitation_id: str) -> None:
         refusal = organizations.refusal_of_acceptance(person, row, 0, is_member=True)
         if refusal or row is None or not queries.take_invitation(act, id=row.id):
             raise ApiError("invitation_not_found")
-        known = found(access.facts(act, row.organization_id), "organization_not_found")
+        known = found(facts(act, row.organization_id), "organization_not_found")
         declined: dict[str, str | None] = {"id": person.id, "email": person.email, "role": row.role}
         record(act, "invitation_declined", known, declined)
 

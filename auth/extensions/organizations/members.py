@@ -2,12 +2,10 @@
 
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access
-from auth.extensions.organizations.access import Facts
-from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import record
+from auth.flows.organizations import Facts, record, record_added, remove_member
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER, Role
 from auth.web.asked import Asked
@@ -58,20 +56,9 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
         if known.role is None:
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, None)
-        remove_member(act, known, member)
+        remove_member(act, known, user_id)
         if not is_leaving:
             outgoing.notify_without_link(asked, act, member, "membership_removed", organization=known.name)
-
-
-def remove_member(act: Act, known: Facts, member: PersonFacts) -> None:
-    """Remove a locked user from a locked organisation. With the membership end the invitations that the user
-    sent, and the sessions of applications that need it (rule 49).
-    """
-    queries.remove_membership(act, user_id=member.id, organization_id=known.id)
-    queries.withdraw_invitations_by(act, user_id=member.id, organization_id=known.id)
-    ends.end_refused_sessions(act, member.id)
-    lost = {"id": member.id, "email": member.email, "role": known.role}
-    record(act, "membership_removed", known, lost, event="membership.deleted")
 
 
 def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: str, role: Role) -> None:
@@ -107,5 +94,4 @@ def addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
 
 def write_membership(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
     queries.write_membership(act, user_id=user.id, organization_id=known.id, role=role, added_by=added_by)
-    added = {"id": user.id, "email": user.email, "role": role}
-    record(act, "membership_added", known, added, event="membership.created", added_by=added_by)
+    record_added(act, known, user, role, added_by)

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access
-from auth.extensions.organizations.access import Facts, Seen
+from auth.extensions.organizations.access import Seen
 from auth.flows.admin import providers
 from auth.flows.admin.providers import Door, KnownProvider
 from auth.flows.facts import PersonFacts
+from auth.flows.organizations import Facts
 from auth.flows.sign_in.reauthentication import admit_caller, give_proof
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
@@ -79,15 +81,13 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Do
     """Return the door to the providers of an organisation. With a `body`, owners need a fresh proof."""
     is_operator = access.is_operator(asked)
     given = None if body is None or is_operator else give_proof(asked, dict(body), access.CHANGE)
-    present: list[tuple[Facts, PersonFacts | None]] = []
 
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
+    def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
         sent = dict(body or {})
         with access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller):
             access.demand(asked, known, OWNER)
-            present.append((known, caller))
-            yield act
+            yield act, partial(_tell, asked, act, known, caller)
 
     def check(
         act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str
@@ -105,9 +105,9 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Do
             if refusal := organizations.refusal_of_enabling(f"{PREFIX}{id}", opened_by, is_tried=is_tried):
                 raise ApiError(refusal)
 
-    def tell(act: Act, done: str) -> None:
-        if done in _TOLD:
-            known, caller = present[-1]
-            access.tell_owners(asked, act, known, caller, "organization_sign_in", change=_TOLD[done])
+    return Door(begin, seen.id, check)
 
-    return Door(begin, seen.id, check, tell)
+
+def _tell(asked: Asked, act: Act, known: Facts, caller: "PersonFacts | None", done: str) -> None:
+    if done in _TOLD:
+        access.tell_owners(asked, act, known, caller, "organization_sign_in", change=_TOLD[done])

@@ -68,21 +68,20 @@ class KnownProvider(NamedTuple):
 class Door:
     """Through which providers are administered: all of them, or those of an organisation."""
 
-    # Begins an act, and takes these locks before those of users.
-    begin: Callable[[Callable[[Act], object]], AbstractContextManager[Act]]
+    # Begins an act, and takes these locks before those of users. Also yields what tells of an entry of the
+    # audit log, `provider_added` and so on, after it is written.
+    begin: Callable[[Callable[[Act], object]], AbstractContextManager[tuple[Act, Callable[[str], None]]]]
     organization_id: str | None = None
     # Runs in the act, before it writes: refuses what the provider, None for a new one, is changed to.
     check: Callable[[Act, "queries.SelectProviderFacts | None", KnownProvider, str], None] = lambda *_: None
-    # Runs in the act, after an entry of the audit log: `provider_added` and so on.
-    tell: Callable[[Act, str], None] = lambda *_: None
 
 
 def of_operator(asked: Asked) -> Door:
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
+    def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
         with targets.act(asked) as act:
             before(act)
-            yield act
+            yield act, lambda _done: None
 
     return Door(begin)
 
@@ -124,14 +123,14 @@ def create(asked: Asked, body: Mapping[str, Any], door: Door | None = None) -> d
     _fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     try:
-        with door.begin(lambda _: None) as act:
+        with door.begin(lambda _: None) as (act, tell):
             door.check(act, None, provider, id)
             queries.insert_identity_provider(
                 act, id=id, identifier=identifier, organization_id=door.organization_id, **columns
             )
             queries.add_domains_of_provider(act, id=id, domains=provider.domains)
             _record(act, "provider_added", id, identifier, provider.domains)
-            door.tell(act, "provider_added")
+            tell("provider_added")
     except UniqueViolation as error:
         raise _conflict(error) from None
     return described(asked, found_provider(asked, id))
@@ -156,7 +155,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     if provider.enabled != row.enabled:
         done += ["provider_enabled" if provider.enabled else "provider_disabled"]
     try:
-        with door.begin(lambda act: act.lock_provider(row.id)) as act:
+        with door.begin(lambda act: act.lock_provider(row.id)) as (act, tell):
             known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
             if known.version != row.version:
                 raise ApiError("stale.validation_failed")
@@ -184,7 +183,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
                 _record(act, act_done, row.id, row.identifier, provider.domains)
-                door.tell(act, act_done)
+                tell(act_done)
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not provider.enabled:
@@ -209,14 +208,14 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
         pass
     while organizations.end_memberships_of_provider(asked, row.id):
         pass
-    with door.begin(lambda act: act.lock_provider(row.id)) as act:
+    with door.begin(lambda act: act.lock_provider(row.id)) as (act, tell):
         known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
         if known.enabled or known.has_identities:
             # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains)
-        door.tell(act, "provider_deleted")
+        tell("provider_deleted")
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:
