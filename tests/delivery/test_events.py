@@ -18,7 +18,7 @@ NEW_PASSWORD = "New-Horse-2"
 CLIENT = {"redirect_uris": ["https://app.example.com/callback"]}
 ALICE, BOB, CAROL, DAVE, NEW = (f"{name}@example.com" for name in ("alice", "bob", "carol", "dave", "new"))
 # Routes that change nothing about a user.
-# These ask a name server and a provider: tests/extensions/organizations/test_own_providers.py.
+# These ask a name server and a provider: tests/extensions/organizations/own_sign_in/test_own_providers.py.
 ELSEWHERE = {
     ("post", "/organizations/{name}/domains/{domain}"),
     ("post", "/organizations/{name}/providers"),

@@ -5,19 +5,7 @@ import re
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
-from tests.support.own_providers import (
-    SignIn,
-    client,
-    customers,
-    names,
-    near,
-    running_customers,
-    service,
-    sign_in,
-)
-
-__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
-DOMAIN = "example.com"
+from tests.support.own_providers import DOMAIN, SignIn
 
 
 @pytest.fixture

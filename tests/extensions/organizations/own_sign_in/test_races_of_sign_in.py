@@ -2,20 +2,9 @@
 
 import pytest
 
-from tests.support.own_providers import (
-    SignIn,
-    client,
-    customers,
-    names,
-    near,
-    running_customers,
-    service,
-    sign_in,
-)
+from tests.support.own_providers import DOMAIN, SignIn
 from tests.support.server import at_once
 
-__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
-DOMAIN = "example.com"
 EMPLOYEES = 11
 OF_EMPLOYEES = "user_id IN (SELECT id FROM users WHERE email LIKE 'dave%%')"
 

@@ -3,20 +3,10 @@
 import pytest
 
 from tests.support.contract import page_routes, routes
-from tests.support.own_providers import (
-    client,
-    customers,
-    names,
-    near,
-    running_customers,
-    service,
-    sign_in,
-)
+from tests.support.own_providers import DOMAIN
 from tests.support.pages import Visitor
 from tests.support.users import PASSWORD
 
-__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
-DOMAIN = "example.com"
 TABLES = (
     "organizations",
     "organization_domains",

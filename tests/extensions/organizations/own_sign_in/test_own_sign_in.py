@@ -7,29 +7,9 @@ from tests.support.answers import ANYTHING, assert_error
 from tests.support.fake_provider import Answer
 from tests.support.links import SITE
 from tests.support.oauth import assert_failed
-from tests.support.own_providers import (
-    ALICE,
-    DOMAIN,
-    PATH,
-    browse,
-    client,
-    customers,
-    names,
-    near,
-    on,
-    press,
-    provider,
-    running_customers,
-    service,
-    sign_in,
-    tried,
-)
+from tests.support.own_providers import ALICE, DOMAIN, PATH
 from tests.support.pages import unsigned, words
 
-__all__ = [
-    "browse", "client", "customers", "names", "near", "on", "press", "provider", "running_customers", "service",
-    "sign_in", "tried",
-]  # fmt: skip
 BOB = "bob@example.com"
 
 

@@ -3,26 +3,8 @@
 import pytest
 
 from tests.support.openid import assert_refused, claims_of, make_client
-from tests.support.own_providers import (
-    browse,
-    client,
-    customers,
-    names,
-    near,
-    on,
-    press,
-    provider,
-    running_customers,
-    service,
-    sign_in,
-    tried,
-)
 from tests.support.pages import words
 
-__all__ = [
-    "browse", "client", "customers", "names", "near", "on", "press", "provider", "running_customers", "service",
-    "sign_in", "tried",
-]  # fmt: skip
 SCOPE = "openid organization organizations"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 

@@ -6,21 +6,9 @@ import threading
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
-from tests.support.own_providers import (
-    SignIn,
-    client,
-    customers,
-    names,
-    near,
-    running_customers,
-    service,
-    sign_in,
-)
+from tests.support.own_providers import DOMAIN, SignIn
 from tests.support.pages import words
 from tests.support.server import at_once
-
-__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
-DOMAIN = "example.com"
 
 
 @pytest.fixture

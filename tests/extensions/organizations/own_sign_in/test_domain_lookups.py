@@ -5,9 +5,7 @@ import pytest
 from auth.delivery import janitor
 from tests.support.answers import assert_error
 from tests.support.oauth import assert_failed
-from tests.support.own_providers import client, customers, names, near, running_customers, service, sign_in
 
-__all__ = ["client", "customers", "names", "near", "running_customers", "service", "sign_in"]
 DOMAIN, NAME = "example.com", "_latchkey.example.com"
 
 
