@@ -89,10 +89,12 @@ def sign_in(owner: Session, acme: str, names: DnsServer, customers: Customers, n
 
 @pytest.fixture
 def provider(sign_in: SignIn, customers: Customers) -> str:
-    """The id of Acme's provider, at which Alice is signed in."""
+    """The id of Acme's provider, which nobody has tried, and at which Alice is signed in."""
     assert sign_in.prove(DOMAIN).status_code == 200
     customers.acme.be("1", ALICE)
-    id: str = sign_in.connect(customers.acme, member_role="member").json["id"]
+    response = sign_in.connect(customers.acme, member_role="member")
+    assert response.status_code == 201, response.text
+    id: str = response.json["id"]
     return id
 
 

@@ -11,15 +11,6 @@ from tests.support.pages import words
 from tests.support.server import at_once
 
 
-@pytest.fixture
-def provider(sign_in, customers) -> str:
-    """The id of Acme's provider, which nobody has tried."""
-    assert sign_in.prove(DOMAIN).status_code == 200
-    response = sign_in.connect(customers.acme, member_role="member")
-    assert response.status_code == 201, response.text
-    return response.json["id"]
-
-
 def test_provider_is_connected_off_changed_and_deleted(
     sign_in, provider, owner, acme, customers, database, outbox
 ):
