@@ -216,6 +216,17 @@ class TestAddress:
         assert signs_in_by_phone(client, outbox, PHONE, thief.user["id"])
         assert not signs_in_by_phone(client, outbox, OTHER_PHONE, thief.user["id"])
 
+    def test_it_stays_with_a_user_who_gets_it_at_that_moment(self, app, bob, owner, thief, outbox, database):
+        change_email(thief, outbox)
+        token = outbox.last(owner.email, "email_changed").token
+        with database.locked(
+            "users", bob.id, f"UPDATE users SET email = '{owner.email}' WHERE id = %s"
+        ) as lock:
+            followed = lock.start(lambda: follow(app.test_client(), "undo", token))
+        assert fragment(followed.result())["error_code"] == "email_exists"
+        assert thief.get("/user").status_code == 200
+        assert database.value("SELECT email FROM users WHERE id = %(id)s", id=owner.id) == MALLORY
+
 
 class TestLinksToTheThief:
     """An address that was the thief's for a while gets undo links too."""
