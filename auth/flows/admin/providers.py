@@ -306,7 +306,7 @@ def _record(
     act: Act, change: str, id: str, identifier: str, domains: list[str], organization_id: str | None
 ) -> None:
     """Write an entry of the audit log, which the owners of the provider's organisation read, too."""
-    details: dict[str, object] = {"provider_id": id, "provider": identifier, "domains": domains}
+    details: dict[str, Any] = {"provider_id": id, "provider": identifier, "domains": domains}
     if organization_id and (known := queries.select_organization(act, id=organization_id, slug=None)):
         organizations.record(act, change, known, **details)
     else:
