@@ -229,7 +229,7 @@ ERRORS = {
 
 class ApiError(Exception):
     """An error of `ERRORS`; a `status` replaces its own. `members` are added to the envelope, `values`
-    formatted into the message.
+    formatted into the message. The log gives the `reason`, if the response hides it.
 
     With a `rule` among the values, forms of the console show its label about the `field` instead.
     """
@@ -242,12 +242,14 @@ class ApiError(Exception):
         status: int | None = None,
         headers: Mapping[str, str] | None = None,
         members: Mapping[str, object] | None = None,
+        reason: str | None = None,
         **values: str,
     ) -> None:
         self.key = key
         own_status, message = ERRORS[key]
         self.status = status or own_status
         self.error_code = key.rpartition(".")[2]
+        self.reason = reason or self.error_code
         self.msg = message.format(**values)
         self.values = values
         self.details = details
@@ -275,7 +277,7 @@ def oauth_members(error: ApiError) -> dict[str, str]:
 
 
 def envelope(error: ApiError) -> Response:
-    g.refused_because = error.error_code
+    g.refused_because = error.reason
     body: dict[str, Any] = {"code": error.status, "msg": error.msg}
     body |= {"details": error.details} if error.details else {}
     body |= {"error_code": error.error_code, **error.members}

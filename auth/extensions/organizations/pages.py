@@ -58,7 +58,7 @@ def or_not_found(view: View) -> View:
             return view(*args, **kwargs)
         except ApiError as error:
             if error.key in _HIDDEN:
-                raise ApiError("not_found") from None
+                raise ApiError("not_found", reason=error.error_code) from None
             raise
 
     return shown

@@ -129,7 +129,7 @@ def create(asked: Asked, body: Mapping[str, Any], door: Door | None = None) -> d
                 act, id=id, identifier=identifier, organization_id=door.organization_id, **columns
             )
             queries.add_domains_of_provider(act, id=id, domains=provider.domains)
-            _record(act, "provider_added", id, identifier, provider.domains)
+            _record(act, "provider_added", id, identifier, provider.domains, door.organization_id)
             tell("provider_added")
     except UniqueViolation as error:
         raise _conflict(error) from None
@@ -182,7 +182,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 # Those users were moved to the issuer from before.
                 queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
-                _record(act, act_done, row.id, row.identifier, provider.domains)
+                _record(act, act_done, row.id, row.identifier, provider.domains, row.organization_id)
                 tell(act_done)
     except UniqueViolation as error:
         raise _conflict(error) from None
@@ -214,7 +214,7 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
             # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
-        _record(act, "provider_deleted", row.id, row.identifier, row.domains)
+        _record(act, "provider_deleted", row.id, row.identifier, row.domains, row.organization_id)
         tell("provider_deleted")
 
 
@@ -302,6 +302,12 @@ def _conflict(error: UniqueViolation) -> ApiError:
     return ApiError("conflict", what="domain" if is_domain else "identifier")
 
 
-def _record(act: Act, change: str, id: str, identifier: str, domains: list[str]) -> None:
-    details = {"provider_id": id, "provider": identifier, "domains": domains}
-    audit.record(act, None, None, [change], [], **details)
+def _record(
+    act: Act, change: str, id: str, identifier: str, domains: list[str], organization_id: str | None
+) -> None:
+    """Write an entry of the audit log, which the owners of the provider's organisation read, too."""
+    details: dict[str, Any] = {"provider_id": id, "provider": identifier, "domains": domains}
+    if organization_id and (known := queries.select_organization(act, id=organization_id, slug=None)):
+        organizations.record(act, change, known, **details)
+    else:
+        audit.record(act, None, None, [change], [], **details)

@@ -170,7 +170,7 @@ def _for_developer(reason: str | None) -> str | None:
 def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_limit") -> Problem:
     """Return the problem to show for an exception, and record the refusal in the audit log."""
     error = as_api_error(exception)
-    g.refused_because = error.error_code
+    g.refused_because = error.reason
     field = _FIELDS.get(error.key, _FIELDS.get(error.error_code))
     if error.error_code == "validation_failed" and error.details:
         field = error.details.partition(":")[0]

@@ -208,6 +208,20 @@ class TestStranger:
             visitor.visit("/account/organizations/new")
         assert database.everything("organizations", "memberships", "organization_invitations") == before
 
+    def test_refusal_that_the_page_hides_is_in_the_log(self, acme, join, bob, mallory, browse, database):
+        join(bob, acme)
+        for person in (bob, mallory):
+            visitor = browse(person)
+            visitor.visit("/account/organizations/new")
+            assert visitor.send(f"{PATH}/name", name="Evil").status == 404
+        refused = database.all(
+            "SELECT reason, user_id FROM audit_log WHERE action = 'change_refused' ORDER BY at"
+        )
+        assert [(row.reason, row.user_id) for row in refused] == [
+            ("insufficient_permissions", bob.id),
+            ("organization_not_found", mallory.id),
+        ]
+
 
 class TestManaging:
     def test_owner_invites_and_withdraws(self, at_acme, mails, database):

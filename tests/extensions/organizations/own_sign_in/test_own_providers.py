@@ -34,6 +34,43 @@ def test_provider_is_connected_off_changed_and_deleted(
     assert [act for (act,) in acts] == ["provider_added", "provider_changed", "provider_deleted"]
 
 
+def test_owner_reads_in_the_log_who_changed_the_own_sign_in(
+    sign_in, provider, owner, acme, client, service_role, database
+):
+    assert sign_in.change(provider, name="Acme Inc.").status_code == 200
+    database.run("UPDATE identity_providers SET is_on = true")
+    path = f"/admin/custom-providers/{provider}"
+    assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
+    assert owner.delete(f"{acme}/providers/{provider}", json={}).status_code == 204
+    listed = owner.get(f"{acme}/audit").json["data"]
+    acts = [(entry["action"], entry["actor"]) for entry in listed if "provider" in entry["details"]]
+    assert acts == [
+        ("provider_deleted", "user"),
+        ("provider_disabled", "service_role"),
+        ("provider_changed", "user"),
+        ("provider_added", "user"),
+    ]
+    assert all(entry["details"]["organization"]["slug"] == "acme" for entry in listed)
+
+
+def test_refused_acts_are_in_the_log_with_their_reasons(
+    sign_in, provider, owner, acme, mallory, client, database
+):
+    stranger = mallory.open_session(client)
+    assert_error(stranger.put(acme, json={"name": "Evil"}), 404, "organization_not_found")
+    assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
+    demanded = owner.put(acme, json={"requires": {"own_provider": True}})
+    assert_error(demanded, 403, "organization_sign_in_needed", providers=[])
+    refused = database.all(
+        "SELECT reason, user_id FROM audit_log WHERE action = 'change_refused' ORDER BY at"
+    )
+    assert [(row.reason, row.user_id) for row in refused] == [
+        ("organization_not_found", mallory.id),
+        ("provider_not_tried", owner.user["id"]),
+        ("organization_sign_in_needed", owner.user["id"]),
+    ]
+
+
 def test_change_needs_a_fresh_proof(sign_in, provider, owner, acme, database):
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
     path = f"{acme}/providers/{provider}"
