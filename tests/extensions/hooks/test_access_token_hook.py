@@ -11,7 +11,7 @@ from tests.support.cases import cases
 from tests.support.commands import run_command
 from tests.support.hooks import verified
 from tests.support.http_target import HttpTarget
-from tests.support.links import follow, fragment
+from tests.support.links import follow, fragment, hand_in
 from tests.support.pages import Visitor
 from tests.support.server import at_once
 from tests.support.users import PASSWORD, refresh, session_of, sign_up_anonymously
@@ -275,6 +275,13 @@ class TestWhatASignInMakesOfItsUser:
         assert "error_code" in fragment(follow(served, "signup", token))
         events = [row.action for row in database.all("SELECT action FROM audit_log ORDER BY at")]
         assert (events.count("email_confirmed"), events.count("signed_in")) == (1, 1)
+
+    def test_link_of_a_banned_user_is_not_told_to_the_hook(self, served, alice, http_hook, outbox, database):
+        served.post("/magiclink", json={"email": alice.email})
+        database.run("UPDATE users SET banned_until = 'infinity'")
+        answer = hand_in(served, "magiclink", outbox.last().token)
+        assert_error(answer, 403, "user_banned")
+        assert (http_hook.requests, database.count("sessions")) == ([], 0)
 
     def test_wrong_code_is_not_told_to_the_hook_and_counts_once(self, served, alice, http_hook, database):
         app, _session = factors.set_up(alice.sign_in(client=served))
