@@ -1945,7 +1945,10 @@ class JoinOrganization(NamedTuple):
 
 def join_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None, role: str | None) -> JoinOrganization | None: ...
 
-def remove_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+class RemoveMembership(NamedTuple):
+    role: str
+
+def remove_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> RemoveMembership | None: ...
 
 class WriteInvitation(NamedTuple):
     id: str
@@ -2082,7 +2085,7 @@ class ListMembersOfProvider(NamedTuple):
 
 def list_members_of_provider(on: Runner, /, *, provider_id: str | None, most: int | None) -> list[ListMembersOfProvider]: ...
 
-def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> int: ...
 
 class ListDomainsToLookUp(NamedTuple):
     organization_id: str

@@ -93,3 +93,25 @@ def test_domain_that_is_given_up_while_a_provider_gets_it_is_nobodys(
     changed, removed = at_once(2, lambda number: acts[number]())
     assert (changed in (200, 422), removed) == (True, 204)
     assert database.count("identity_provider_domains", "domain = 'acme.example'") == 0
+
+
+def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_goes_meanwhile(
+    provider, acme, owner, join, bob, client, service_role, database
+):
+    session = join(bob, acme)
+    database.run(
+        "UPDATE memberships SET added_by = 'provider', provider_id = %(id)s WHERE role = 'member'",
+        id=provider,
+    )
+    invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "admin"}).json
+    path = f"{acme}/providers/{provider}"
+    with database.locked("users", bob.id) as lock:
+        left = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
+        joined = lock.start(lambda: session.post(f"/user/invitations/{invited['id']}").status_code)
+        # It has listed Bob, whom its provider added.
+        deleted = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
+    assert (left.result(), joined.result(), deleted.result()) == (204, 200, 204)
+    held = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")
+    assert held == [("admin", "invitation", None)]
+    assert database.count("identity_providers") == 0
+    assert database.count("audit_log", "action = 'membership_removed'") == 1
