@@ -115,3 +115,15 @@ def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_go
     assert held == [("admin", "invitation", None)]
     assert database.count("identity_providers") == 0
     assert database.count("audit_log", "action = 'membership_removed'") == 1
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_own_sign_in_is_not_required_of_a_provider_that_goes_meanwhile(
+    provider, acme, client, service_role, database, is_lost
+):
+    body = {"requires": {"own_provider": True}}
+    disable = "UPDATE identity_providers SET is_on = %s, disabled_at = now()"
+    with database.locked("identity_providers", not is_lost, disable) as lock:
+        required = lock.start(lambda: client.put(acme, json=body, headers=service_role).status_code)
+    assert required.result() == (400 if is_lost else 200)
+    assert database.value("SELECT needs_own_provider FROM organizations") is not is_lost
