@@ -127,3 +127,28 @@ def test_own_sign_in_is_not_required_of_a_provider_that_goes_meanwhile(
         required = lock.start(lambda: client.put(acme, json=body, headers=service_role).status_code)
     assert required.result() == (400 if is_lost else 200)
     assert database.value("SELECT needs_own_provider FROM organizations") is not is_lost
+
+
+def test_owner_does_not_turn_on_what_the_operator_disables_meanwhile(
+    tried, sign_in, provider, alice, client, service_role, database
+):
+    session = alice.open_session(client)
+    database.run("UPDATE identity_providers SET is_on = false")
+    database.run(
+        "UPDATE sessions SET amr = (SELECT amr FROM sessions WHERE amr::text LIKE '%%sso:%%' LIMIT 1)"
+    )
+    session = session.refreshed()
+    path = f"/admin/custom-providers/{provider}"
+
+    def act(number):
+        if number == 1:
+            return client.put(path, json={"enabled": False}, headers=service_role).status_code
+        return sign_in.change(provider, session, enabled=True).status_code
+
+    answers = at_once(4, act)
+    # The operator is told if an owner's change came in between, and disables it again.
+    assert answers[1] in (200, 409)
+    if answers[1] == 409:
+        assert act(1) == 200
+    assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
+    assert act(0) in (401, 403)
