@@ -294,6 +294,20 @@ class TestRequirement:
         database.run("UPDATE identity_providers SET is_on = true")
         assert service.client.put(acme, json=body, headers=service_role).status_code == 200
 
+    def test_page_says_that_without_the_last_provider_nobody_has_access(self, on, provider, database):
+        for is_required in (False, True):
+            database.run("UPDATE organizations SET needs_own_provider = %(is)s", **{"is": is_required})
+            for act in ("off", "delete"):
+                page = on.visit(f"{PATH}/sign-in/providers/{provider}/{act}")
+                assert ("nobody has access, not even you" in words(page)) is is_required
+        # Others may still be on.
+        database.run(
+            "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, organization_id,"
+            " enabled, disabled_at, is_on) SELECT gen_random_uuid(), 'custom:b', name, 'https://b.example', 'b',"
+            " client_secret, organization_id, false, disabled_at, true FROM identity_providers"
+        )
+        assert "nobody has access" not in words(on.visit(f"{PATH}/sign-in/providers/{provider}/delete"))
+
     def test_disabled_provider_counts_for_nobody_where_it_is_required(self, on, acme, owner, database):
         database.run("UPDATE organizations SET needs_own_provider = true")
         database.run("UPDATE identity_providers SET is_on = false, disabled_at = now()")
