@@ -476,8 +476,9 @@ CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT N
 -- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
 -- provider is `sso:<id>`. `client_secret` is encrypted.
 -- An organisation's own provider is never `enabled`, and was disabled in 1970, so that nodes of 0.6.1 sign in nobody
--- with it and end nothing of its users. `is_on` is what its owners set, and `tried_at` when one signed in with the
--- present client and secret. `member_role` is that of users whom it adds; without one it adds nobody.
+-- with it and end nothing of its users. `is_on` is what its owners set, but while an operator has disabled it
+-- (`is_blocked`), and `tried_at` when one signed in with the present client and secret. `member_role` is that of users
+-- whom it adds; without one it adds nobody.
 CREATE TABLE identity_providers (
   id                       uuid PRIMARY KEY,
   identifier               text NOT NULL CONSTRAINT identity_providers_identifier_key UNIQUE,
@@ -497,12 +498,13 @@ CREATE TABLE identity_providers (
   disabled_at              timestamptz,
   organization_id          uuid,
   is_on                    boolean NOT NULL DEFAULT false,
+  is_blocked               boolean NOT NULL DEFAULT false,
   tried_at                 timestamptz,
   member_role              text CONSTRAINT identity_providers_member_role_check
     CHECK (member_role ~ '^[a-z][a-z0-9_-]{0,31}$' AND member_role NOT IN ('owner', 'admin')),
   CONSTRAINT identity_providers_owner_check CHECK (CASE
-    WHEN organization_id IS NULL THEN NOT is_on AND member_role IS NULL
-    ELSE NOT enabled AND disabled_at IS NOT NULL END)
+    WHEN organization_id IS NULL THEN NOT is_on AND NOT is_blocked AND member_role IS NULL
+    ELSE NOT enabled AND disabled_at IS NOT NULL AND NOT (is_on AND is_blocked) END)
 );
 CREATE INDEX identity_providers_organization_id ON identity_providers (organization_id)
   WHERE organization_id IS NOT NULL;

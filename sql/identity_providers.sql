@@ -11,7 +11,7 @@ SELECT p.id, p.identifier, p.name, is_enabled(p) AS enabled, domains_of(p) AS do
 SELECT p.id, p.identifier, p.name, p.issuer, p.discovery_url, p.client_id, p.client_secret,
        p.acceptable_client_ids, p.scopes, p.authorization_params, p.attribute_mapping,
        p.custom_claims_allowlist, is_enabled(p) AS enabled, domains_of(p) AS domains,
-       p.organization_id, p.tried_at, p.member_role, p.updated_at::text AS version,
+       p.organization_id, p.is_blocked, p.tried_at, p.member_role, p.updated_at::text AS version,
        provider_object(p)::text AS provider_object
   FROM identity_providers AS p
  WHERE p.identifier = :identifier OR p.id = :id;
@@ -41,7 +41,7 @@ INSERT INTO identity_providers (
 -- `ended_before` is the moment before which everything of its users ends while it is disabled. 0.5.1 wrote no
 -- `disabled_at`.
 SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS version, domains_of(p) AS domains,
-       p.organization_id, p.tried_at,
+       p.organization_id, p.is_blocked, p.tried_at,
        coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
        clock_timestamp() AS now
@@ -52,7 +52,7 @@ SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS v
 -- An organisation that ended with its last user leaves its provider to the janitor.
 SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
                                       WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL) AS enabled,
-       domains_of(p) AS domains, p.organization_id, p.member_role
+       p.is_blocked, domains_of(p) AS domains, p.organization_id, p.member_role
   FROM identity_providers AS p
  WHERE p.id = :id AND p.issuer = :issuer;
 
@@ -60,7 +60,8 @@ SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],
 --                                authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, disabled_at timestamptz,
---                                tried_at timestamptz, member_role text, acted_at timestamptz)
+--                                is_blocked boolean, tried_at timestamptz, member_role text,
+--                                acted_at timestamptz)
 UPDATE identity_providers
    SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
        client_secret = :client_secret, acceptable_client_ids = :acceptable_client_ids, scopes = :scopes,
@@ -68,7 +69,7 @@ UPDATE identity_providers
        custom_claims_allowlist = :custom_claims_allowlist,
        enabled = :enabled AND organization_id IS NULL, is_on = :enabled AND organization_id IS NOT NULL,
        disabled_at = CASE WHEN organization_id IS NULL THEN :disabled_at ELSE coalesce(:disabled_at, to_timestamp(0)) END,
-       tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at
+       is_blocked = :is_blocked, tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at
  WHERE id = :id;
 
 -- name: remove_domains_of_provider(id uuid, domains text[])

@@ -162,8 +162,12 @@ VALUES (:user_id, :organization_id, :role, 'invitation', :acted_at, :acted_at)
 ON CONFLICT DO NOTHING
 RETURNING role;
 
--- name: remove_membership(user_id uuid, organization_id uuid)
-DELETE FROM memberships WHERE user_id = :user_id AND organization_id = :organization_id;
+-- name: remove_membership(user_id uuid, organization_id uuid, provider_id uuid) -> row?
+-- Only one that a provider added, if there is a provider: a user who was removed may have joined again.
+DELETE FROM memberships
+ WHERE user_id = :user_id AND organization_id = :organization_id
+   AND (:provider_id IS NULL OR provider_id = :provider_id)
+RETURNING role;
 
 -- name: write_invitation(id uuid, organization_id uuid, email text, role text, invited_by uuid, lifetime integer,
 --                        acted_at timestamptz) -> row

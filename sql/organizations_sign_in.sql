@@ -71,9 +71,10 @@ SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = 
  ORDER BY m.user_id
  LIMIT :most;
 
--- name: keep_membership(user_id uuid, organization_id uuid)
+-- name: keep_membership(user_id uuid, organization_id uuid, provider_id uuid)
 -- Of the last owner, when the provider that added it is deleted.
-UPDATE memberships SET provider_id = NULL WHERE user_id = :user_id AND organization_id = :organization_id;
+UPDATE memberships SET provider_id = NULL
+ WHERE user_id = :user_id AND organization_id = :organization_id AND provider_id = :provider_id;
 
 -- For the janitor.
 

@@ -899,6 +899,7 @@ class SelectIdentityProvider(NamedTuple):
     enabled: bool
     domains: list[str]
     organization_id: str | None
+    is_blocked: bool
     tried_at: datetime | None
     member_role: str | None
     version: str
@@ -922,6 +923,7 @@ class SelectProviderFacts(NamedTuple):
     version: str
     domains: list[str]
     organization_id: str | None
+    is_blocked: bool
     tried_at: datetime | None
     ended_before: datetime
     has_identities: bool
@@ -931,13 +933,14 @@ def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFac
 
 class SelectProviderOfIssuer(NamedTuple):
     enabled: bool
+    is_blocked: bool
     domains: list[str]
     organization_id: str | None
     member_role: str | None
 
 def select_provider_of_issuer(on: Runner, /, *, id: str | None, issuer: str | None) -> SelectProviderOfIssuer | None: ...
 
-def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None, tried_at: datetime | str | None, member_role: str | None) -> int: ...
+def update_identity_provider(on: Runner, /, *, id: str | None, name: str | None, issuer: str | None, discovery_url: str | None, client_id: str | None, client_secret: bytes | memoryview | None, acceptable_client_ids: Sequence[str | None] | None, scopes: Sequence[str | None] | None, authorization_params: Any | None, attribute_mapping: Any | None, custom_claims_allowlist: Sequence[str | None] | None, enabled: bool | None, disabled_at: datetime | str | None, is_blocked: bool | None, tried_at: datetime | str | None, member_role: str | None) -> int: ...
 
 def remove_domains_of_provider(on: Runner, /, *, id: str | None, domains: Sequence[str | None] | None) -> int: ...
 
@@ -1945,7 +1948,10 @@ class JoinOrganization(NamedTuple):
 
 def join_organization(on: Runner, /, *, user_id: str | None, organization_id: str | None, role: str | None) -> JoinOrganization | None: ...
 
-def remove_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+class RemoveMembership(NamedTuple):
+    role: str
+
+def remove_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> RemoveMembership | None: ...
 
 class WriteInvitation(NamedTuple):
     id: str
@@ -2082,7 +2088,7 @@ class ListMembersOfProvider(NamedTuple):
 
 def list_members_of_provider(on: Runner, /, *, provider_id: str | None, most: int | None) -> list[ListMembersOfProvider]: ...
 
-def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None) -> int: ...
+def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> int: ...
 
 class ListDomainsToLookUp(NamedTuple):
     organization_id: str

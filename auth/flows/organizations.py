@@ -111,17 +111,20 @@ def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = 
 
 def remove_member(act: Act, known: Facts, user_id: str) -> None:
     """Remove a locked user from a locked organisation, with what ends then. `known` is about this user."""
-    _end_membership(act, user_id, known.id)
-    _record_removed(act, known, user_id)
+    if _end_membership(act, user_id, known.id):
+        _record_removed(act, known, user_id)
 
 
-def _end_membership(act: Act, user_id: str, organization_id: str) -> None:
-    """End the invitations that the user sent there, too, and the sessions of applications that need the
-    membership (rule 49).
+def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: str | None = None) -> bool:
+    """End a membership, the invitations that the user sent there, and the sessions of applications that need
+    it (rule 49). Return False, and end nothing, without one that the provider added, if there is a provider.
     """
-    queries.remove_membership(act, user_id=user_id, organization_id=organization_id)
-    queries.withdraw_invitations_by(act, user_id=user_id, organization_id=organization_id)
+    ids = {"user_id": user_id, "organization_id": organization_id}
+    if queries.remove_membership(act, **ids, provider_id=provider_id) is None:
+        return False
+    queries.withdraw_invitations_by(act, **ids)
     ends.end_refused_sessions(act, user_id)
+    return True
 
 
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
@@ -136,11 +139,9 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
             act.lock_organizations([id])
             known = facts(act, id, user_id)
             if known and organizations.is_last_owner(known.role, known.other_owners):
-                queries.keep_membership(act, user_id=user_id, organization_id=id)
-            elif known and known.role:
-                remove_member(act, known, user_id)
-            else:
-                _end_membership(act, user_id, id)
+                queries.keep_membership(act, user_id=user_id, organization_id=id, provider_id=provider_id)
+            elif _end_membership(act, user_id, id, provider_id) and known:
+                _record_removed(act, known, user_id)
     return len(members) == _BATCH
 
 

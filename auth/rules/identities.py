@@ -18,6 +18,8 @@ class CustomersProvider(Protocol):
     @property
     def enabled(self) -> bool: ...
     @property
+    def is_blocked(self) -> bool: ...
+    @property
     def domains(self) -> Collection[str]: ...
 
 
@@ -26,9 +28,9 @@ def refusal_of_customer(
 ) -> Refusal | None:
     """Refuse what a customer's provider says about an address of others. None has another issuer now.
 
-    One that is off signs in the owner who tries it (`is_tried`).
+    One that is off signs in the owner who tries it (`is_tried`), unless an operator has disabled it.
     """
-    if provider is None or not (provider.enabled or is_tried):
+    if provider is None or not (provider.enabled or (is_tried and not provider.is_blocked)):
         return "sso_provider_disabled"
     return None if domain_of(email) in provider.domains else "customer.email_address_not_authorized"
 

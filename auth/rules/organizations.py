@@ -48,6 +48,15 @@ class Held(Protocol):
     def now(self) -> datetime: ...
 
 
+class OwnProvider(Protocol):
+    """A row with an organisation's provider."""
+
+    @property
+    def is_blocked(self) -> bool: ...
+    @property
+    def tried_at(self) -> datetime | None: ...
+
+
 class Invitation(Protocol):
     """A row with an invitation of an address, and of its organisation."""
 
@@ -182,9 +191,17 @@ def what_missing_record_does(
     return "lose" if now - missing_since >= _KEPT_WITHOUT_RECORD else "keep"
 
 
-def refusal_of_enabling(provider: str, opened_by: Collection[str], *, is_tried: bool) -> Refusal | None:
-    """An owner turns a provider on in a session that it opened, as it is set up now."""
-    return None if is_tried and provider in opened_by else "provider_not_tried"
+def refusal_of_owners_change(
+    provider: OwnProvider, *, turns_on: bool, is_own_session: bool
+) -> Refusal | None:
+    """An owner leaves a provider alone that an operator has disabled, and turns one on in a session that it
+    opened (`is_own_session`), as it is set up now.
+    """
+    if provider.is_blocked:
+        return "owner.sso_provider_disabled"
+    if turns_on and not (is_own_session and provider.tried_at):
+        return "provider_not_tried"
+    return None
 
 
 def is_taken_back(held: Held) -> bool:

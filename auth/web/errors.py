@@ -109,6 +109,7 @@ ERRORS = {
     "sso_provider_not_found": (404, "No SSO provider assigned for this domain"),
     "id.sso_provider_not_found": (404, "No such SSO provider"),
     "sso_provider_disabled": (404, "This SSO provider is disabled"),
+    "owner.sso_provider_disabled": (403, "The operator of this service has disabled this provider"),
     "user_sso_conflict": (
         422,
         "A user with this address signs in another way. Ask an administrator to move the account",

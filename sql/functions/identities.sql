@@ -76,6 +76,7 @@ AS $$
     'email_optional', false,
     'domains', domains_of(p),
     'enabled', is_enabled(p),
+    'is_blocked', nullif(p.is_blocked, false),
     'organization_id', p.organization_id,
     'member_role', p.member_role,
     'tried_at', iso_8601(p.tried_at),

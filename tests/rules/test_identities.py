@@ -12,6 +12,7 @@ from tests.rules.facts import HOUR, NOW, Person
 class Provider:
     enabled: bool
     domains: frozenset[str]
+    is_blocked: bool = False
 
 
 EXAMPLE = Provider(enabled=True, domains=frozenset({"example.com"}))
@@ -32,6 +33,13 @@ OF_OTHERS = "customer.email_address_not_authorized"
 )
 def test_customers_provider_speaks_of_its_domains_while_it_is_enabled(provider, email, refusal):
     assert refusal_of_customer(provider, email) == refusal
+
+
+def test_owner_tries_a_provider_that_is_off_unless_the_operator_has_disabled_it():
+    off = replace(EXAMPLE, enabled=False)
+    for is_blocked, refusal in ((False, None), (True, "sso_provider_disabled")):
+        provider = replace(off, is_blocked=is_blocked)
+        assert refusal_of_customer(provider, "alice@example.com", is_tried=True) == refusal
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,15 @@ FEDERATED = Membership(id="federated", role="member", providers=["sso:1"])
 PROVED = replace(ALICE, email_proved=True)
 
 
+@dataclass(frozen=True)
+class OwnProvider:
+    tried_at: datetime | None
+    is_blocked: bool = False
+
+
+TRIED = OwnProvider(tried_at=NOW)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Invitation:
     email: str = "alice@example.com"
@@ -206,13 +215,18 @@ def test_missing_record_gives_a_domain_up(sentence, missing_since, does):
 
 
 @cases(
-    ("opened_by", "is_tried", "refusal"),
+    ("provider", "turns_on", "is_own_session", "refusal"),
     [
-        (["sso:1"], True, None),
-        (["sso:1"], False, "provider_not_tried"),
-        (["sso:2"], True, "provider_not_tried"),
-        ([], True, "provider_not_tried"),
+        (TRIED, True, True, None),
+        (TRIED, True, False, "provider_not_tried"),
+        (replace(TRIED, tried_at=None), True, True, "provider_not_tried"),
+        (replace(TRIED, tried_at=None), False, False, None),
+        (replace(TRIED, is_blocked=True), True, True, "owner.sso_provider_disabled"),
+        (replace(TRIED, is_blocked=True), False, False, "owner.sso_provider_disabled"),
     ],
 )
-def test_provider_is_turned_on(opened_by, is_tried, refusal):
-    assert organizations.refusal_of_enabling("sso:1", opened_by, is_tried=is_tried) == refusal
+def test_provider_is_changed_by_its_owners(provider, turns_on, is_own_session, refusal):
+    decided = organizations.refusal_of_owners_change(
+        provider, turns_on=turns_on, is_own_session=is_own_session
+    )
+    assert decided == refusal

@@ -17,6 +17,7 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
 from sql import queries
+from sql.acts import Act
 
 # Of the routes of pages.
 _RESERVED = {"new", "join", "invitations"}
@@ -71,11 +72,21 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     slug, metadata = body.get("slug"), body.get("app_metadata")
     if slug and _is_reserved(slug):
         raise ApiError("slug_exists")
+
+    def keep_providers(act: Act) -> None:
+        # One that is on stays on until the requirement is committed.
+        if own_provider:
+            lock_providers(act, seen.id)
+
     try:
-        with access.locked(asked, seen, body=body if required else None) as (act, known, caller):
+        given = body if required else None
+        with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, caller):
             access.demand(asked, known, OWNER)
             if own_provider and not access.is_operator(asked):
                 access.admit_session(asked, known.id, OWNER, known.requires | {"providers": known.providers})
+            if own_provider and not known.providers:
+                # Only an operator could lift it.
+                raise ApiError("validation_failed", "requires.own_provider: needs a provider that is on")
             columns = {"slug": slug, "name": body.get("name"), "level": level}
             columns |= {"needs_own_provider": own_provider}
             queries.update_organization(

@@ -59,7 +59,7 @@ def of_member(asked: Asked, name: str, provider: str) -> "queries.SelectIdentity
 def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFacts], None]) -> None:
     """Let a provider sign in the member who presses, after a fresh proof; `begin` writes the flow.
 
-    An owner also tries one that is off.
+    An owner also tries one that is off, unless an operator has disabled it.
     """
     seen, row = access.see_own(asked, name), of_member(asked, name, provider)
     with acts.begin(asked.db) as act:
@@ -70,6 +70,8 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
         role = queries.select_membership_role(act, organization_id=seen.id, user_id=caller.id)
         if role is None or (role.role != OWNER and not held.enabled):
             raise ApiError("organization.insufficient_permissions")
+        if held.is_blocked:
+            raise ApiError("owner.sso_provider_disabled")
         domain = identities.domain_of(caller.email if caller.email_proved else None)
         if refusal := identities.refusal_of_adoption(caller, domain, held.domains):
             raise ApiError(refusal)
@@ -99,13 +101,13 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Do
             here = queries.list_providers_of_organization(act, organization_id=seen.id)
             if len(here) >= organizations.MOST_PROVIDERS:
                 raise ApiError("too_many_providers")
-        elif provider.enabled and not known.enabled and not is_operator:
-            is_tried = known.tried_at is not None
-            opened_by = asked.caller.providers
-            if refusal := organizations.refusal_of_enabling(f"{PREFIX}{id}", opened_by, is_tried=is_tried):
-                raise ApiError(refusal)
+        elif not is_operator:
+            turns_on = provider.enabled and not known.enabled
+            is_own = f"{PREFIX}{id}" in asked.caller.providers
+            if why := organizations.refusal_of_owners_change(known, turns_on=turns_on, is_own_session=is_own):
+                raise ApiError(why)
 
-    return Door(begin, seen.id, check)
+    return Door(begin, seen.id, is_owners=not is_operator, check=check)
 
 
 def _tell(asked: Asked, act: Act, known: Facts, caller: "PersonFacts | None", done: str) -> None:

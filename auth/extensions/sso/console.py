@@ -50,12 +50,12 @@ def show_providers() -> Response:
 @administrator
 def show_provider(provider_id: str) -> Response:
     subject = _found(provider_id)
-    state = "disable" if subject.row.enabled else "enable"
+    states = {"disable": subject.row.can_be_disabled, "enable": not subject.row.enabled}
     return console_page(
         "provider.html",
         provider=subject.row,
         acts=_ACTS,
-        possible=["change", "adopt", state, "delete"],
+        possible=["change", "adopt", *(act for act, can in states.items() if can), "delete"],
         notice=told(_MAKING | _ACTS),
     )
 
@@ -65,6 +65,8 @@ def _found(provider_id: str) -> Subject:
     row = providers.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
     known = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
+    # Also one that its owners have turned off, so that they leave it off.
+    known.can_be_disabled = row.enabled or (row.organization_id is not None and not row.is_blocked)
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
 

@@ -72,6 +72,8 @@ class Door:
     # audit log, `provider_added` and so on, after it is written.
     begin: Callable[[Callable[[Act], object]], AbstractContextManager[tuple[Act, Callable[[str], None]]]]
     organization_id: str | None = None
+    # What an operator disables, no owner of the organisation turns on again.
+    is_owners: bool = False
     # Runs in the act, before it writes: refuses what the provider, None for a new one, is changed to.
     check: Callable[[Act, "queries.SelectProviderFacts | None", KnownProvider, str], None] = lambda *_: None
 
@@ -150,9 +152,13 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
     if moves or provider.discovery_url != row.discovery_url:
         _fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
+    is_blocked = row.is_blocked
+    if row.organization_id and "enabled" in body and not door.is_owners:
+        is_blocked = not provider.enabled
+    is_newly_blocked = is_blocked and not row.is_blocked
     is_same = not moves and "client_secret" not in body and provider.client_id == row.client_id
     done = ["provider_changed"] if body.keys() - {"enabled"} else []
-    if provider.enabled != row.enabled:
+    if provider.enabled != row.enabled or is_newly_blocked:
         done += ["provider_enabled" if provider.enabled else "provider_disabled"]
     try:
         with door.begin(lambda act: act.lock_provider(row.id)) as (act, tell):
@@ -166,13 +172,13 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
             disabled_at = identities.disabled_at(
-                was_enabled=known.enabled,
+                was_enabled=known.enabled or is_newly_blocked,
                 is_enabled=provider.enabled,
                 ended_before=known.ended_before,
                 now=known.now,
             )
             columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
-            columns |= {"tried_at": known.tried_at}
+            columns |= {"is_blocked": is_blocked, "tried_at": known.tried_at}
             queries.update_identity_provider(act, id=row.id, **columns)
             queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)

@@ -60,6 +60,7 @@ _BY_KEY = {
     "cookie.insufficient_permissions": "no_cookie",
     "organization.insufficient_permissions": "role_insufficient",
     "founder.insufficient_permissions": "role_insufficient",
+    "owner.sso_provider_disabled": "own_provider_disabled",
     "invited.over_email_send_rate_limit": "invitation_rate_limit",
     "invitations.over_email_send_rate_limit": "invitation_rate_limit",
 }

@@ -6,9 +6,13 @@ import threading
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
-from tests.support.own_providers import DOMAIN, SignIn
+from tests.support.armed_console import act_at as act_at
+from tests.support.armed_console import armed as armed
+from tests.support.armed_console import codes as codes
+from tests.support.own_providers import DOMAIN, PATH, SignIn
 from tests.support.pages import words
 from tests.support.server import at_once
+from tests.support.users import PASSWORD
 
 
 def test_provider_is_connected_off_changed_and_deleted(
@@ -108,6 +112,83 @@ def test_provider_adds_nobody_who_manages(sign_in, provider, role):
 def test_owner_does_not_turn_on_what_nobody_has_tried(sign_in, provider, database):
     assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
     assert database.value("SELECT is_on FROM identity_providers") is False
+
+
+class TestDisabledByTheOperator:
+    """It stays off until the operator enables it, whatever its owners do."""
+
+    @pytest.fixture(params=["while on", "while off", "of its organization"])
+    def disabled(self, on, provider, acme, client, service_role, database, request) -> str:
+        """The path at which the operator administers it."""
+        if request.param == "while off":
+            database.run("UPDATE identity_providers SET is_on = false")
+        is_of_acme = request.param == "of its organization"
+        path = f"{acme}/providers/{provider}" if is_of_acme else f"/admin/custom-providers/{provider}"
+        answer = client.put(path, json={"enabled": False}, headers=service_role).json
+        assert (answer["enabled"], answer["is_blocked"]) == (False, True)
+        assert database.count("audit_log", "action = 'provider_disabled'") == 1
+        return path
+
+    @pytest.fixture
+    def session(self, disabled, alice, client, provider, database):
+        """A new session of Alice, as if the provider had opened it."""
+        session = alice.open_session(client)
+        database.run(
+            "UPDATE sessions SET amr = jsonb_build_array(jsonb_build_object('method', 'oauth', 'timestamp', 1,"
+            " 'provider', 'sso:' || %(id)s::text))",
+            id=provider,
+        )
+        return session.refreshed()
+
+    def test_owner_changes_nothing(self, sign_in, provider, acme, database, session):
+        before = database.everything("identity_providers", "identity_provider_domains")
+        for response in (
+            sign_in.change(provider, session, enabled=True),
+            sign_in.change(provider, session, name="Evil"),
+            session.delete(f"{acme}/providers/{provider}", json={"current_password": PASSWORD}),
+        ):
+            assert_error(response, 403, "sso_provider_disabled")
+        assert session.get(f"{acme}/providers/{provider}").json["is_blocked"] is True
+        assert database.everything("identity_providers", "identity_provider_domains") == before
+
+    def test_page_says_so_and_nobody_tries_it(self, disabled, press, browse, alice, provider, database):
+        visitor = browse(alice)
+        page = visitor.visit(f"{PATH}/sign-in")
+        assert "Turned off by the operator of this service" in words(page)
+        assert f"providers/{provider}" not in page.text
+        for act in ("try", "on", "delete"):
+            refused = press(alice, act, visitor).page
+            assert (refused.status, "turned this provider off" in words(refused)) == (403, True), act
+        assert database.count("oauth_flows") == 0
+        assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
+
+    def test_it_ends_what_its_users_have(self, disabled, database):
+        opened = (
+            "EXISTS (SELECT FROM jsonb_array_elements(amr) AS each WHERE each ->> 'provider' LIKE 'sso:%%')"
+        )
+        assert database.count("sessions", f"ended_at IS NULL AND {opened}") == 0
+
+    def test_operator_enables_it(self, disabled, sign_in, client, service_role, provider, session):
+        for name in ("Acme Inc.", "Acme"):
+            answer = client.put(disabled, json={"name": name}, headers=service_role).json
+            assert (answer["enabled"], answer["is_blocked"]) == (False, True)
+        answer = client.put(disabled, json={"enabled": True}, headers=service_role).json
+        assert (answer["enabled"], "is_blocked" in answer) == (True, False)
+        answer = sign_in.change(provider, session, enabled=False).json
+        assert (answer["enabled"], "is_blocked" in answer) == (False, False)
+
+
+def test_owner_who_returns_from_a_trial_is_refused_once_the_operator_has_disabled_the_provider(
+    browse, alice, provider, service, database
+):
+    visitor = browse(alice)
+    visitor.visit(f"{PATH}/sign-in/providers/{provider}/try")
+    page = visitor.submit(stop=service.is_callback)
+    # Disabling deletes the flow, but not one that is running.
+    database.run("UPDATE identity_providers SET is_blocked = true")
+    assert "error_code=sso_provider_disabled" in visitor.visit(page.url).url
+    assert database.count("identities", "provider LIKE 'sso:%%'") == 0
+    assert database.value("SELECT tried_at FROM identity_providers") is None
 
 
 def test_provider_that_is_off_signs_in_nobody(sign_in, provider, service, customers, database):
@@ -240,3 +321,20 @@ def test_off_it_signs_in_nobody_and_a_change_keeps_it_on(
     # A change keeps it on, for when the setting is on again.
     path = f"/admin/custom-providers/{provider}"
     assert client.put(path, json={"name": "Acme Inc."}, headers=service_role).json["enabled"] is True
+
+
+class TestConsole:
+    @pytest.fixture
+    def app(self, service):
+        return service.app
+
+    def test_operator_disables_a_provider_that_its_owners_have_turned_off(
+        self, provider, armed, act_at, database
+    ):
+        path = "/console/providers"
+        assert "Provider disabled" in words(act_at(path, f"{provider}/disable"))
+        assert database.value("SELECT is_blocked FROM identity_providers")
+        page = armed.visit(f"{path}/{provider}")
+        assert ("/disable" in page.text, "/enable" in page.text) == (False, True)
+        assert "Provider enabled" in words(act_at(path, f"{provider}/enable"))
+        assert database.value("SELECT is_on AND NOT is_blocked FROM identity_providers")

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import ANYTHING, assert_error
+from tests.support.commands import run_command
 from tests.support.fake_provider import Answer
 from tests.support.links import SITE
 from tests.support.oauth import assert_failed
@@ -271,6 +272,41 @@ class TestRequirement:
         path = f"/admin/custom-providers/{provider}"
         assert client.put(path, json={"enabled": False}, headers=service_role).json["enabled"] is False
         assert database.count("memberships") == 1
+
+    @pytest.mark.parametrize("door", ["key", "service role", "command"])
+    def test_operator_cannot_require_it_while_no_provider_is_on(
+        self, provider, acme, owner, service, service_role, database, door
+    ):
+        body, details = (
+            {"requires": {"own_provider": True}},
+            "requires.own_provider: needs a provider that is on",
+        )
+        if door == "command":
+            result = run_command(service.app, "organizations", "require", "acme", "own-sign-in")
+            assert (result.exit_code, details in result.output) == (2, True)
+        else:
+            key = make_admin_key(service.parts, "organizations:write").headers
+            refused = service.client.put(acme, json=body, headers=key if door == "key" else service_role)
+            assert_error(refused, 400, "validation_failed", details=details)
+        assert_error(owner.put(acme, json=body), 403, "organization_sign_in_needed", providers=[])
+        assert database.value("SELECT needs_own_provider FROM organizations") is False
+        assert owner.get(acme).status_code == 200
+        database.run("UPDATE identity_providers SET is_on = true")
+        assert service.client.put(acme, json=body, headers=service_role).status_code == 200
+
+    def test_page_says_that_without_the_last_provider_nobody_has_access(self, on, provider, database):
+        for is_required in (False, True):
+            database.run("UPDATE organizations SET needs_own_provider = %(is)s", **{"is": is_required})
+            for act in ("off", "delete"):
+                page = on.visit(f"{PATH}/sign-in/providers/{provider}/{act}")
+                assert ("nobody has access, not even you" in words(page)) is is_required
+        # Others may still be on.
+        database.run(
+            "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, organization_id,"
+            " enabled, disabled_at, is_on) SELECT gen_random_uuid(), 'custom:b', name, 'https://b.example', 'b',"
+            " client_secret, organization_id, false, disabled_at, true FROM identity_providers"
+        )
+        assert "nobody has access" not in words(on.visit(f"{PATH}/sign-in/providers/{provider}/delete"))
 
     def test_disabled_provider_counts_for_nobody_where_it_is_required(self, on, acme, owner, database):
         database.run("UPDATE organizations SET needs_own_provider = true")

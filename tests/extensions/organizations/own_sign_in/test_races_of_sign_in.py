@@ -93,3 +93,62 @@ def test_domain_that_is_given_up_while_a_provider_gets_it_is_nobodys(
     changed, removed = at_once(2, lambda number: acts[number]())
     assert (changed in (200, 422), removed) == (True, 204)
     assert database.count("identity_provider_domains", "domain = 'acme.example'") == 0
+
+
+def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_goes_meanwhile(
+    provider, acme, owner, join, bob, client, service_role, database
+):
+    session = join(bob, acme)
+    database.run(
+        "UPDATE memberships SET added_by = 'provider', provider_id = %(id)s WHERE role = 'member'",
+        id=provider,
+    )
+    invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "admin"}).json
+    path = f"{acme}/providers/{provider}"
+    with database.locked("users", bob.id) as lock:
+        left = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
+        joined = lock.start(lambda: session.post(f"/user/invitations/{invited['id']}").status_code)
+        # It has listed Bob, whom its provider added.
+        deleted = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
+    assert (left.result(), joined.result(), deleted.result()) == (204, 200, 204)
+    held = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")
+    assert held == [("admin", "invitation", None)]
+    assert database.count("identity_providers") == 0
+    assert database.count("audit_log", "action = 'membership_removed'") == 1
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_own_sign_in_is_not_required_of_a_provider_that_goes_meanwhile(
+    provider, acme, client, service_role, database, is_lost
+):
+    body = {"requires": {"own_provider": True}}
+    disable = "UPDATE identity_providers SET is_on = %s, disabled_at = now()"
+    with database.locked("identity_providers", not is_lost, disable) as lock:
+        required = lock.start(lambda: client.put(acme, json=body, headers=service_role).status_code)
+    assert required.result() == (400 if is_lost else 200)
+    assert database.value("SELECT needs_own_provider FROM organizations") is not is_lost
+
+
+def test_owner_does_not_turn_on_what_the_operator_disables_meanwhile(
+    tried, sign_in, provider, alice, client, service_role, database
+):
+    session = alice.open_session(client)
+    database.run("UPDATE identity_providers SET is_on = false")
+    database.run(
+        "UPDATE sessions SET amr = (SELECT amr FROM sessions WHERE amr::text LIKE '%%sso:%%' LIMIT 1)"
+    )
+    session = session.refreshed()
+    path = f"/admin/custom-providers/{provider}"
+
+    def act(number):
+        if number == 1:
+            return client.put(path, json={"enabled": False}, headers=service_role).status_code
+        return sign_in.change(provider, session, enabled=True).status_code
+
+    answers = at_once(4, act)
+    # The operator is told if an owner's change came in between, and disables it again.
+    assert answers[1] in (200, 409)
+    if answers[1] == 409:
+        assert act(1) == 200
+    assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
+    assert act(0) in (401, 403)
