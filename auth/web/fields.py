@@ -207,7 +207,7 @@ ClientName = _field(functools.partial(_name, most=1024, may_be_empty=True))
 # RFC 6749, section 3.3.
 _SCOPE = r"[!#-\[\]-~]{1,64}"
 Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item), "scopes")
-# The formats of `ApiKeys`.
+# The form of `ApiKeyMacs.macs`.
 KeyMac = _matching(r"[0-9a-f]{72}", "must be 72 hexadecimal digits")
 # Up to twenty words, with a meaning for applications.
 KeyScopes = _checked(
