@@ -22,6 +22,7 @@ from auth.web.asked import current_asked
 from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.destinations import destination, form_page
+from auth.web.html.forms import is_from_own_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
 from auth.web.html.problems import Problem, form, problem_of, told
@@ -152,8 +153,7 @@ def _tells_old_page(view: View) -> View:
         try:
             return view(**kwargs)
         except ApiError as error:
-            is_own = request.headers.get("Sec-Fetch-Site") == "same-origin"
-            if not is_own or error.key != "form.insufficient_permissions":
+            if error.key != "form.insufficient_permissions" or not is_from_own_page():
                 raise
         return jsonify(is_used=False, is_old=True)
 
