@@ -288,11 +288,17 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
 
 -- name: list_exported(after_slug text, most integer) -> rows
--- Organisations with their members, by short name, for a file.
+-- Organisations with their domains, providers and members, by short name, for a file. No secrets.
 SELECT o.slug,
        jsonb_build_object(
-         'id', o.id, 'slug', o.slug, 'name', o.name, 'requires', jsonb_build_object('aal', o.level),
-         'app_metadata', o.app_metadata::jsonb,
+         'id', o.id, 'slug', o.slug, 'name', o.name, 'app_metadata', o.app_metadata::jsonb,
+         'requires', jsonb_build_object('aal', o.level, 'own_provider', o.needs_own_provider),
+         'domains', (SELECT coalesce(jsonb_agg(domain_object(d) ORDER BY d.domain), '[]')
+                       FROM organization_domains AS d
+                      WHERE d.organization_id = o.id),
+         'providers', (SELECT coalesce(jsonb_agg(provider_object(p) ORDER BY p.created_at, p.id), '[]')
+                         FROM identity_providers AS p
+                        WHERE p.organization_id = o.id),
          'members', (SELECT coalesce(jsonb_agg(jsonb_build_object('user_id', m.user_id, 'email', u.email,
                                                                   'role', m.role)
                                                ORDER BY m.created_at, m.user_id), '[]')

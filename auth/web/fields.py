@@ -207,7 +207,7 @@ ClientName = _field(functools.partial(_name, most=1024, may_be_empty=True))
 # RFC 6749, section 3.3.
 _SCOPE = r"[!#-\[\]-~]{1,64}"
 Scopes = _list_of(lambda item: re.fullmatch(_SCOPE, item), "scopes")
-# The formats of `ApiKeys`.
+# The form of `ApiKeyMacs.macs`.
 KeyMac = _matching(r"[0-9a-f]{72}", "must be 72 hexadecimal digits")
 # Up to twenty words, with a meaning for applications.
 KeyScopes = _checked(
@@ -297,14 +297,32 @@ def Choices(*choices: str, **kwargs: object) -> Function:
     return _field(load)(**kwargs)
 
 
-def PageNumber(default: int, most: int, most_in_dialect: int | None = None) -> Function:
-    """A positive integer of a query, at most `most`. Empty means `default`."""
+def PageNumber() -> Function:
+    """The number of a page, of a query. Empty means the first."""
+    # The offset of the last page must fit into a bigint.
+    most = 2**31 - 1
 
     def load(value: str) -> int:
-        # int() would also accept other scripts' digits, signs, spaces and underscores.
-        if value and not (re.fullmatch(r"[0-9]{1,20}", value) and int(value) >= 1):
+        number = _positive(value or "1")
+        if number is None or number > most:
+            raise ValidationError(f"must be a whole number from 1 to {most}")
+        return number
+
+    return Function(deserialize=load, load_default=1)
+
+
+def PageSize(default: int, most: int, most_in_dialect: int) -> Function:
+    """The size of a page, of a query. Empty means `default`; more than `most` means `most`."""
+
+    def load(value: str) -> int:
+        size = _positive(value or str(default))
+        if size is None:
             raise ValidationError("must be a whole number of at least 1")
-        limit = most_in_dialect if most_in_dialect and g.in_dialect else most
-        return min(int(value or default), limit)
+        return min(size, most_in_dialect if g.in_dialect else most)
 
     return Function(deserialize=load, load_default=default)
+
+
+def _positive(text: str) -> int | None:
+    # int() would also accept other scripts' digits, signs, spaces and underscores.
+    return int(text) if re.fullmatch(r"[0-9]{1,20}", text) and int(text) >= 1 else None

@@ -64,9 +64,8 @@ class Reauthentication(Input):
 
 
 class PageQuery(Input):
-    # The offset of the last page must fit into a bigint.
-    page = fields.PageNumber(1, most=2**31)
-    per_page = fields.PageNumber(20, most=100, most_in_dialect=1000)
+    page = fields.PageNumber()
+    per_page = fields.PageSize(20, most=100, most_in_dialect=1000)
 
 
 class AdminPageQuery(PageQuery):

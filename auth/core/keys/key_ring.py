@@ -10,7 +10,7 @@ import structlog
 from auth.core.settings import Settings, kept_secrets
 from auth.core.tokens import derived_keys
 from auth.core.tokens.access_tokens import AccessTokens
-from auth.core.tokens.api_keys import ApiKeys
+from auth.core.tokens.api_keys import ApiKeyMacs
 from auth.core.tokens.one_time import Codes, RecoveryCodes, SignUpSalts, UserCodes
 from auth.core.tokens.refresh_tokens import ClientRefreshTokens, OrganizationRefreshTokens, RefreshTokens
 from auth.core.tokens.service_role import ServiceRoleKeys
@@ -32,7 +32,7 @@ class KeyRing:
         self.recovery_codes = RecoveryCodes(settings.secret_key)
         self.user_codes = UserCodes(settings.secret_key)
         self.sign_up_salts = SignUpSalts(settings.secret_key)
-        self.api_keys = ApiKeys(settings.secret_key)
+        self.api_keys = ApiKeyMacs(settings.secret_key)
         self.sealer = derived_keys.Sealer(settings.secret_key)
         self.service_role_keys = ServiceRoleKeys(settings.service_role_key)
         self._derived = [each for each in vars(self).values() if isinstance(each, derived_keys.Derived)]

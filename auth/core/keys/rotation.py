@@ -13,7 +13,7 @@ from auth.core import files, promises
 from auth.core.keys import fingerprints, openid_keys, resealing
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys, signing_keys
-from auth.core.tokens.api_keys import ApiKeys
+from auth.core.tokens.api_keys import ApiKeyMacs
 from sql import Database, acts, queries
 
 OPENID = "openid"
@@ -172,7 +172,7 @@ def needs_of(db: Database, settings: Settings, key: KnownKey) -> list[str]:
     # When another key took over, if that is recorded.
     until = min((moment + _SLACK for moment in later if moment > key.active_from), default=None)
     if isinstance(key.entry, str):
-        purposes = (derived_keys.Sealer.purpose, ApiKeys.purpose)
+        purposes = (derived_keys.Sealer.purpose, ApiKeyMacs.purpose)
         rows = queries.count_needs_of_secret(
             db,
             key_ids=[derived_keys.key_id(derived_keys.derive((key.entry,), each)[0]) for each in purposes],

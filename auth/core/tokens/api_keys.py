@@ -45,7 +45,7 @@ def _checksum(body: str) -> str:
     return digits
 
 
-class ApiKeys(derived_keys.Derived):
+class ApiKeyMacs(derived_keys.Derived):
     """Computes the MACs. Each follows the id of its key, which is derived from `AUTH_SECRET_KEY`."""
 
     purpose = "API key"

@@ -6,6 +6,7 @@ name, and `organizations` for the roles in all.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from auth.core.json_bodies import JsonObject
@@ -19,6 +20,13 @@ ONE, ALL = "organization", "organizations"
 _NAMED = re.compile(f"{ONE}:[a-z0-9-]{{1,63}}")
 _Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession | queries.SelectClientCaller"
+
+
+@dataclass(frozen=True)
+class _Requested:
+    """The organisation that an application asks for, by its short name. None lets the user choose."""
+
+    slug: str | None
 
 
 def scopes(settings: Settings) -> tuple[str, ...]:
@@ -41,20 +49,23 @@ def kinds(granted: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(scope.partition(":")[0] for scope in granted))
 
 
-def asked(granted: Collection[str]) -> str | None:
-    """Return the short name of the organisation that scopes ask for, "" for any, or None."""
-    return max((scope.partition(":")[2] for scope in granted if scope.split(":")[0] == ONE), default=None)
+def _requested(granted: Collection[str]) -> _Requested | None:
+    """Return the organisation that scopes ask for, if any. One that is named goes before a choice."""
+    slugs = [scope.partition(":")[2] for scope in granted if scope.partition(":")[0] == ONE]
+    return _Requested(max(slugs) or None) if slugs else None
 
 
 def offered(
     row: _Request, client: "queries.SelectClient", person: "queries.SelectPerson | None"
 ) -> list[JsonObject]:
     """Return the memberships that a request may be for, as the user's session sees them."""
-    name = asked(row.scopes)
+    requested = _requested(row.scopes)
+    if requested is None:
+        return []
     return [
         _as_seen(each, person)
         for each in organizations.listed(row.memberships)
-        if name in ("", each["slug"]) and client.organization_id in (None, each["id"])
+        if requested.slug in (None, each["slug"]) and client.organization_id in (None, each["id"])
     ]
 
 
@@ -65,7 +76,7 @@ def offer_of(
     chosen: str | None = None,
 ) -> Offer | None:
     """Return the same for the rules, or None for a request that asks for no organisation."""
-    if asked(row.scopes) is None:
+    if _requested(row.scopes) is None:
         return None
     return Offer({each["id"]: "role" in each for each in offered(row, client, person)}, chosen)
 
@@ -82,7 +93,7 @@ def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
         if "role" in each
     }
     claims: dict[str, Any] = {}
-    if asked(granted) is not None and row.for_organization_id in counting:
+    if _requested(granted) and row.for_organization_id in counting:
         claims[ONE] = counting[row.for_organization_id]
     if ALL in granted and counting:
         claims[ALL] = {id: each["role"] for id, each in counting.items()}

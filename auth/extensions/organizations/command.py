@@ -193,7 +193,9 @@ def end(organization: str) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def export(file: Path) -> None:
-    """Write all organizations with their members to FILE, as JSON lines. Replaces an existing FILE.
+    """Write all organizations to FILE, as JSON lines. Replaces an existing FILE.
+
+    FILE has their members, domains and sign-in providers, without the client secrets.
 
     \b
     Example: latchkey organizations export organizations.jsonl
@@ -216,16 +218,18 @@ def export(file: Path) -> None:
 @click.argument("file", type=INPUT_FILE)
 @json_option
 def import_(file: Path) -> None:
-    """Create the organizations in FILE, from `export`, and add their members.
+    """Create the organizations in FILE, from `export`, and add their members, domains and sign-in providers.
 
     Adds a member only if a user has the ID and has proved the address of FILE, so import the users first.
+    Looks up the records of domains. Leaves providers off until an owner has tried them; for each, add a
+    `client_secret` to FILE, or let the owner set it.
     Never changes existing organizations and members, so you can run it again. Sends no messages. Exits with 3
     if something was refused.
 
     \b
     Example: latchkey organizations import organizations.jsonl
     """
-    counts = {"created": 0, "added": 0, "exists": 0, "refused": 0}
+    counts = dict.fromkeys(("created", "added", "named", "connected", "exists", "refused"), 0)
     with acting() as asked:
         try:
             for outcome in transfer.take(asked, file):
@@ -236,6 +240,7 @@ def import_(file: Path) -> None:
     show(
         counts,
         f"Organizations created: {counts['created']:,}. Members added: {counts['added']:,}."
+        f" Domains named: {counts['named']:,}. Providers connected: {counts['connected']:,}."
         f" Already existed: {counts['exists']:,}. Refused: {counts['refused']:,}.",
     )
     if counts["refused"]:
@@ -244,7 +249,8 @@ def import_(file: Path) -> None:
 
 def _show_outcome(outcome: transfer.Imported) -> None:
     """Print what was done or refused; of what existed, only as JSON."""
-    who = f"{outcome.email or outcome.user_id} in {outcome.slug}" if outcome.user_id else outcome.slug
+    part = outcome.email or outcome.user_id or outcome.domain or outcome.provider
+    who = f"{part} in {outcome.slug}" if part else outcome.slug
     lines = [] if outcome.status == "exists" else [f"{who}: {outcome.reason or outcome.status}"]
     show(outcome._asdict(), *map(printable, lines))
 

@@ -29,7 +29,7 @@ blueprint = Blueprint("organizations", __name__)
 
 _PATH = "console/organizations"
 _MEMBER = "member"
-_ListQuery = Input.of(search=fields.TypedText(load_default=""), page=fields.PageNumber(1, most=2**31))
+_ListQuery = Input.of(search=fields.TypedText(load_default=""), page=fields.PageNumber())
 _NewForm = Input.of(
     name=fields.TypedText(load_default=""),
     slug=fields.TypedText(load_default=""),

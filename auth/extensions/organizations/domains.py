@@ -19,8 +19,11 @@ from sql import queries
 _TOKEN_BYTES = 16  # 32 hexadecimal characters
 
 
-def name_domain(asked: Asked, name: str, domain: str) -> str:
-    """Name a domain, and return its object with the record that proves it. A domain keeps its record."""
+def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = None) -> str:
+    """Name a domain, and return its object with the record that proves it. A domain keeps its record.
+
+    `token` is that of an imported one.
+    """
     seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain)
     with access.locked(asked, seen) as (act, known, _):
         access.demand(asked, known, OWNER)
@@ -28,7 +31,7 @@ def name_domain(asked: Asked, name: str, domain: str) -> str:
         if queries.select_domain(act, **here) is None:
             if queries.count_domains(act, organization_id=known.id).total >= organizations.MOST_DOMAINS:
                 raise ApiError("too_many_domains")
-            queries.insert_domain(act, **here, token=secrets.token_hex(_TOKEN_BYTES))
+            queries.insert_domain(act, **here, token=token or secrets.token_hex(_TOKEN_BYTES))
     return _object(asked, seen.id, domain)
 
 

@@ -46,7 +46,7 @@ _NameForm = Input.of(name=fields.OrganizationName(required=True))
 _RoleForm = Input.of(role=fields.MemberRole(required=True))
 _InvitationForm = _RoleForm.of(email=fields.TypedEmail(required=True))
 _RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
-_PageQuery = Input.of(page=fields.PageNumber(1, most=2**31))
+_PageQuery = Input.of(page=fields.PageNumber())
 
 
 def or_not_found(view: View) -> View:

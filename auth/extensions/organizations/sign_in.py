@@ -40,6 +40,12 @@ def connect(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     return providers.create(asked, {**body, "enabled": False}, _door(asked, seen, body))
 
 
+def restore(asked: Asked, name: str, id: str, body: Mapping[str, Any]) -> None:
+    """Connect an imported provider by its id, which its redirect URI has. Tells nobody."""
+    door = _door(asked, access.see(asked, name, OWNER), tells=False)
+    providers.create(asked, {**body, "enabled": False}, door, id=id)
+
+
 def change(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> dict[str, Any]:
     seen = access.see(asked, name, OWNER)
     return providers.change(asked, provider, body, _door(asked, seen, body))
@@ -79,7 +85,7 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
         begin(act, caller)
 
 
-def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Door:
+def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, tells: bool = True) -> Door:
     """Return the door to the providers of an organisation. With a `body`, owners need a fresh proof."""
     is_operator = access.is_operator(asked)
     given = None if body is None or is_operator else give_proof(asked, dict(body), access.CHANGE)
@@ -89,7 +95,7 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Do
         sent = dict(body or {})
         with access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller):
             access.demand(asked, known, OWNER)
-            yield act, partial(_tell, asked, act, known, caller)
+            yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
 
     def check(
         act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str

@@ -1,11 +1,19 @@
-"""Organisations as a file of JSON lines, one an organisation, with the ids and addresses of its members."""
+"""Organisations as a file of JSON lines, one an organisation, with its members, domains and providers.
+
+A file has no client secrets. An operator may add them.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from auth.extensions.organizations import acts, members
+from marshmallow import EXCLUDE
+from marshmallow.validate import Regexp
+
+from auth.extensions.organizations import acts, domains, members, sign_in
+from auth.extensions.organizations.sign_in_routes import OwnProviderChange
+from auth.flows.admin import providers
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -26,6 +34,21 @@ _Member = Input.of(
     email=fields.Text(load_default=None),
     role=fields.MemberRole(required=True),
 )
+_RECORD = "latchkey="
+_Domain = Input.of(
+    domain=fields.NonEmptyText(required=True),
+    value=fields.Text(required=True, validate=Regexp(rf"{_RECORD}[0-9a-f]{{32}}\Z")),
+    proved_at=fields.Text(load_default=None),
+)
+
+
+class _Provider(OwnProviderChange):
+    class Meta:
+        unknown = EXCLUDE
+
+    id = fields.Uuid(required=True)
+    issuer = fields.NonEmptyText(required=True)
+    client_secret = fields.ClientSecret(load_default="")
 
 
 class UnreadableLine(Exception):
@@ -33,13 +56,25 @@ class UnreadableLine(Exception):
 
 
 class Imported(NamedTuple):
-    """What an import did with an organisation, or with a member (`user_id`)."""
+    """What an import did with an organisation, or with its member (`user_id`), domain or provider (an id)."""
 
     slug: str
-    status: Literal["created", "added", "exists", "refused"]
+    status: Literal["created", "added", "named", "connected", "exists", "refused"]
     user_id: str | None = None
     email: str | None = None
     reason: str | None = None
+    domain: str | None = None
+    provider: str | None = None
+
+
+class _Read(NamedTuple):
+    """The parts of a line."""
+
+    organization: dict[str, Any]
+    requires: dict[str, Any]
+    members: list[dict[str, Any]]
+    domains: list[dict[str, Any]]
+    providers: list[dict[str, Any]]
 
 
 def lines(asked: Asked) -> Iterator[str]:
@@ -51,47 +86,63 @@ def lines(asked: Asked) -> Iterator[str]:
 
 
 def take(asked: Asked, file: Path) -> Iterator[Imported]:
-    """Create the organisations of a file, and add their members. Raises `UnreadableLine`."""
+    """Create the organisations of a file, and add what belongs to them. Raises `UnreadableLine`."""
     with file.open(encoding="utf-8") as source:
         for number, line in enumerate(source, 1):
             if line.strip():
-                yield from _take(asked, *_read(number, line))
+                yield from _take(asked, _read(number, line))
 
 
-def _read(number: int, line: str) -> tuple[dict[str, Any], str, list[dict[str, Any]]]:
-    """Return an organisation, its level, and its members."""
+def _read(number: int, line: str) -> _Read:
     try:
         read = json.loads(line)
         members = [
             check(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
             for each in read.get("members", [])
         ]
-        level = read.get("requires", {}).get("aal", "aal1")
         known = {key: read[key] for key in ("id", "slug", "name", "app_metadata") if key in read}
-        return check(_Line, known), level, members
+        return _Read(
+            check(_Line, known),
+            {"aal": "aal1", "own_provider": False} | read.get("requires", {}),
+            members,
+            [check(_Domain, each) for each in read.get("domains", [])],
+            [check(_Provider, each) for each in read.get("providers", [])],
+        )
     except (ValueError, AttributeError, TypeError) as error:
         raise UnreadableLine(f"{number}: not an organization ({error})") from None
     except ApiError as error:
         raise UnreadableLine(f"{number}: {error.details or error.msg}") from None
 
 
-def _take(
-    asked: Asked, line: dict[str, Any], level: str, members: list[dict[str, Any]]
-) -> Iterator[Imported]:
-    id, slug = line.pop("id"), line["slug"]
-    if queries.select_organization(asked.db, id=id, slug=None):
-        yield Imported(slug, "exists")
-    else:
-        try:
-            acts.create(asked, line, id=id)
-        except ApiError as error:
-            yield Imported(slug, "refused", reason=f"refused: {error.msg}")
-            return
-        if level == "aal2":
-            acts.change(asked, id, {"requires": {"aal": level}})
-        yield Imported(slug, "created")
-    for member in members:
+def _take(asked: Asked, read: _Read) -> Iterator[Imported]:
+    organization = _create(asked, read.organization, read.requires)
+    yield organization
+    if organization.status == "refused":
+        return
+    id, slug = read.organization["id"], organization.slug
+    for member in read.members:
         yield _add(asked, id, slug, member)
+    for domain in read.domains:
+        yield _name(asked, id, slug, domain)
+    for provider in read.providers:
+        yield _connect(asked, id, slug, provider)
+
+
+def _create(asked: Asked, line: Mapping[str, Any], requires: Mapping[str, Any]) -> Imported:
+    id, slug = line["id"], line["slug"]
+    if queries.select_organization(asked.db, id=id, slug=None):
+        return Imported(slug, "exists")
+    try:
+        acts.create(asked, {key: value for key, value in line.items() if key != "id"}, id=id)
+    except ApiError as error:
+        return Imported(slug, "refused", reason=f"refused: {error.msg}")
+    if requires["aal"] == "aal2":
+        acts.change(asked, id, {"requires": {"aal": "aal2"}})
+    if requires["own_provider"]:
+        # Its providers are off, so that nobody could meet the requirement.
+        again = f"latchkey organizations require {slug} own-sign-in"
+        return Imported(slug, "created", reason=f"created; once its provider is on, run `{again}`")
+    return Imported(slug, "created")
 
 
 def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Imported:
@@ -107,3 +158,41 @@ def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Importe
     except ApiError as error:
         return Imported(slug, "refused", user_id, email, f"refused: {error.msg}")
     return Imported(slug, "added", user_id, email)
+
+
+def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
+    """Name a domain with its record of before, and look that up if it was proved."""
+    domain, token = line["domain"], line["value"].removeprefix(_RECORD)
+    if queries.select_domain(asked.db, organization_id=id, domain=domain):
+        return Imported(slug, "exists", domain=domain)
+    try:
+        domains.name_domain(asked, id, domain, token=token)
+    except ApiError as error:
+        return Imported(slug, "refused", domain=domain, reason=f"refused: {error.details or error.msg}")
+    try:
+        if line["proved_at"]:
+            domains.prove(asked, id, domain)
+    except ApiError as error:
+        return Imported(slug, "named", domain=domain, reason=f"named, not proved: {error.msg}")
+    return Imported(slug, "named", domain=domain)
+
+
+def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
+    """Connect a provider, off, for those of its domains that are proved here."""
+    provider, secret = line["id"], line["client_secret"]
+    known = providers.select(asked.db, provider)
+    if known and known.organization_id == id:
+        return Imported(slug, "exists", provider=provider)
+    proved = queries.list_proved_domains(asked.db, organization_id=id).domains
+    try:
+        sign_in.restore(
+            asked, id, provider, {**line, "domains": [each for each in line["domains"] if each in proved]}
+        )
+    except ApiError as error:
+        return Imported(slug, "refused", provider=provider, reason=f"refused: {error.details or error.msg}")
+    left_out = ", ".join(each for each in line["domains"] if each not in proved)
+    reason = "connected" + (f" without {left_out}, not proved" if left_out else "")
+    needed = "" if secret else "has set its client secret and "
+    return Imported(
+        slug, "connected", provider=provider, reason=f"{reason}; off until an owner {needed}has tried it"
+    )

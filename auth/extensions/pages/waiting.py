@@ -3,10 +3,12 @@
 Forms redirect to them. The URL contains the id of the address, so that the browser can return to the page.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
+from flask.typing import ResponseReturnValue
 
 from auth.core.addresses import is_email, kind_of
 from auth.core.net.redirects import with_query
@@ -15,11 +17,12 @@ from auth.flows.links.spending import ToPage, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
-from auth.web import audited, cookies
+from auth.web import View, audited, cookies
 from auth.web.asked import current_asked
-from auth.web.errors import found
+from auth.web.errors import ApiError, found
 from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.destinations import destination, form_page
+from auth.web.html.forms import is_from_own_page
 from auth.web.html.page import address as shown_address
 from auth.web.html.page import next_code, redirect_to_own, text
 from auth.web.html.problems import Problem, form, problem_of, told
@@ -142,7 +145,23 @@ def submit_code(path: str) -> Response:
     return redirect_with_cookie(to.own_url(page_after), session, way=way, done=done)
 
 
+def _tells_old_page(view: View) -> View:
+    """Answer a page of ours whose form is old: another tab has signed in since. Its script loads it again."""
+
+    @functools.wraps(view)
+    def answered(**kwargs: object) -> ResponseReturnValue:
+        try:
+            return view(**kwargs)
+        except ApiError as error:
+            if error.key != "form.insufficient_permissions" or not is_from_own_page():
+                raise
+        return jsonify(is_used=False, is_old=True)
+
+    return answered
+
+
 @blueprint.post("/waiting/state")
+@_tells_old_page
 @form("poll_link")
 def show_waiting() -> Response:
     """Return to the browser that requested a link whether it was used."""

@@ -117,9 +117,12 @@ def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
     return queries.list_identity_providers(asked.db, **FIRST, most=_MOST_LISTED)
 
 
-def create(asked: Asked, body: Mapping[str, Any], door: Door | None = None) -> dict[str, Any]:
+def create(
+    asked: Asked, body: Mapping[str, Any], door: Door | None = None, *, id: str | None = None
+) -> dict[str, Any]:
+    """Add a provider, and return its object. `id` is that of an imported one."""
     door = door or of_operator(asked)
-    id, secret = str(uuid.uuid4()), body["client_secret"]
+    id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
     provider = _checked(asked, KnownProvider(**_chosen(body)))
     _fetch(asked, id, provider, secret, door.organization_id)

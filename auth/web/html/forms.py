@@ -102,13 +102,18 @@ def own_form_or_json(view: View) -> View:
     return accepts_forms(checked)
 
 
+def is_from_own_page() -> bool:
+    """Whether the browser says that a page of ours sent the request. Older browsers do not."""
+    return request.headers.get("Sec-Fetch-Site") == "same-origin"
+
+
 def _refuse_foreign() -> None:
     # The form itself is parsed after a limit has counted it.
     sent = _TOKEN.search(whole_body())
     # A browser without either cookie gets a new secret here. No form has its token.
     if hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode()):
         return
-    if request.headers.get("Sec-Fetch-Site") != "same-origin":
+    if not is_from_own_page():
         # Show the page again with a valid token, but without the values of another site.
         request.form = ImmutableMultiDict()
     has_cookie = cookies.sent(SESSION) or cookies.sent(VISIT)

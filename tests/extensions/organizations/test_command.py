@@ -123,7 +123,9 @@ class TestTransfer:
             "id": id,
             "slug": "acme",
             "name": "Acme",
-            "requires": {"aal": "aal2"},
+            "requires": {"aal": "aal2", "own_provider": False},
+            "domains": [],
+            "providers": [],
             "app_metadata": {},
         }
         assert {"user_id": bob.id, "email": bob.email, "role": "billing"} in members
@@ -134,7 +136,8 @@ class TestTransfer:
         sent = database.count("outbox", "channel <> 'webhook'")
         database.run("DELETE FROM organizations")
         assert run("import", file)[-1] == (
-            "Organizations created: 1. Members added: 3. Already existed: 0. Refused: 0."
+            "Organizations created: 1. Members added: 3. Domains named: 0. Providers connected: 0."
+            " Already existed: 0. Refused: 0."
         )
         after = database.all("SELECT user_id, organization_id, role FROM memberships ORDER BY user_id")
         assert after == before
@@ -145,7 +148,7 @@ class TestTransfer:
         run("add", "acme", bob.email, "--role", "admin")
         before = database.everything("organizations", "memberships")
         totals = run("import", file, "--json")[-1]
-        assert totals == {"created": 0, "added": 0, "exists": 4, "refused": 0}
+        assert totals == {"created": 0, "added": 0, "named": 0, "connected": 0, "exists": 4, "refused": 0}
         assert database.everything("organizations", "memberships") == before
 
     @pytest.mark.parametrize(
@@ -160,7 +163,7 @@ class TestTransfer:
         database.run("DELETE FROM organizations")
         database.run(spoil, id=bob.id)
         *outcomes, totals = run("import", file, "--json", status=3)
-        assert totals == {"created": 1, "added": 2, "exists": 0, "refused": 1}
+        assert totals == {"created": 1, "added": 2, "named": 0, "connected": 0, "exists": 0, "refused": 1}
         (refused,) = [each for each in outcomes if each["status"] == "refused"]
         assert (refused["user_id"], refused["email"]) == (bob.id, bob.email)
         assert "no user has this ID and has proved this address" in refused["reason"]
@@ -170,7 +173,7 @@ class TestTransfer:
         database.run("DELETE FROM organizations")
         database.run("INSERT INTO organizations (id, slug, name) VALUES (%(id)s, 'acme', 'Acme')", id=UNKNOWN)
         *outcomes, totals = run("import", file, "--json", status=3)
-        assert totals == {"created": 0, "added": 0, "exists": 0, "refused": 1}
+        assert totals == {"created": 0, "added": 0, "named": 0, "connected": 0, "exists": 0, "refused": 1}
         assert "short name" in outcomes[0]["reason"]
 
     @pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"id": 1}', '{"slug": "acme", "members": 5}'])

@@ -156,16 +156,19 @@ def test_page_of_a_user_says_the_memberships(armed, acme, join, bob):
     assert "Organizations Acme billing by an invitation" in shown
 
 
+APPLICATIONS = "/console/applications"
+WIKI = {
+    "client_name": "Wiki",
+    "token_endpoint_auth_method": "none",
+    "redirect_uris": "https://wiki.example.com/",
+    "authorization_code": "yes",
+    "require_pkce": "yes",
+    "id_token_signed_response_alg": "RS256",
+}
+
+
 def test_application_admits_the_members_of_an_organisation_and_shows_it(act_at, armed, id, database):
-    new = {
-        "client_name": "Wiki",
-        "token_endpoint_auth_method": "none",
-        "redirect_uris": "https://wiki.example.com/",
-        "authorization_code": "yes",
-        "require_pkce": "yes",
-        "id_token_signed_response_alg": "RS256",
-    }
-    path = "/console/applications"
+    new, path = WIKI, APPLICATIONS
     refused = act_at(path, "new", **new, organization_id="nobody")
     assert "There’s no such organization" in words(refused)
     said = words(act_at(path, "new", **new, organization_id="acme"))
@@ -180,3 +183,52 @@ def test_application_admits_the_members_of_an_organisation_and_shows_it(act_at, 
         False,
         False,
     )
+
+
+class TestOff:
+    """The console of a service whose organisations are off, with an application from before."""
+
+    ADMISSION = "SELECT organization_id::text, is_blocked, admits_members FROM oauth_clients"
+
+    @pytest.fixture
+    def app(self, make_app):
+        return make_app(AUTH_CONSOLE="true")
+
+    @pytest.fixture
+    def members_only(self, make_app, database, service_role):
+        """The path of an application that admits the members of Acme alone."""
+        client = make_app(AUTH_ORGANIZATIONS="users").test_client()
+        made = client.post("/organizations", json={"name": "Acme", "slug": "acme"}, headers=service_role)
+        body = {
+            "client_name": "Wiki",
+            "client_type": "public",
+            "redirect_uris": ["https://wiki.example.com/"],
+            "organization_id": made.json["id"],
+        }
+        client_id = client.post("/admin/oauth/clients", json=body, headers=service_role).json["client_id"]
+        return f"{client_id}/change"
+
+    @pytest.mark.parametrize("sent", [{}, {"organization_id": ""}])
+    def test_form_saves_its_fields_and_still_admits_the_members_alone(
+        self, act_at, armed, members_only, database, sent
+    ):
+        before = database.one(self.ADMISSION)
+        form = armed.visit(f"{APPLICATIONS}/{members_only}")
+        assert "The members of one organization alone. This stays while AUTH_ORGANIZATIONS is off." in words(
+            form
+        )
+        assert 'name="organization_id"' not in form.text
+        changed = WIKI | {"client_name": "Handbook", "allowed_roles": "staff"} | sent
+        said = words(act_at(APPLICATIONS, members_only, **changed))
+        assert "Application changed." in said
+        assert "its members alone" in said
+        assert database.one("SELECT name, allowed_roles FROM oauth_clients") == ("Handbook", ["staff"])
+        assert database.one(self.ADMISSION) == before
+        assert before[0]
+
+    def test_organisation_typed_before_it_was_off_is_refused(self, act_at, armed, members_only, database):
+        before = database.everything("oauth_clients")
+        for path in ("new", members_only):
+            refused = act_at(APPLICATIONS, path, **WIKI, organization_id="acme")
+            assert "There’s no such organization" in words(refused), path
+        assert database.everything("oauth_clients") == before

@@ -188,6 +188,41 @@ class TestSignInAndRecovery:
         assert database.count("authorization_codes") == 0
 
 
+class TestSignInInAnotherTab:
+    """The form of a page that waits is old once another tab of its browser has signed in."""
+
+    @pytest.fixture
+    def waiting(self, desktop, alice, ask) -> tuple[Any, dict[str, str]]:
+        """The page that waits, and what its script sends."""
+        ask(desktop, "sign-in", alice.email)
+        waiting = desktop.page
+        fields = {"typed": desktop.typed(alice.email), "page": "sign-in"}
+        desktop.visit("/sign-in")
+        desktop.submit(email=alice.email, password=PASSWORD)
+        assert desktop.session_cookie
+        return waiting, fields
+
+    def test_waiting_page_is_told_so_and_nothing_else(self, desktop, waiting):
+        desktop.page, fields = waiting
+        before = statements_run()
+        answer = desktop.send("/waiting/state", **fields)
+        assert (answer.status, json.loads(answer.text)) == (200, {"is_used": False, "is_old": True})
+        assert statements_run() == before
+
+    def test_another_site_and_a_browser_that_says_no_origin_are_refused(self, app, desktop, waiting):
+        desktop.page, fields = waiting
+        sent = {"form_token": desktop.page.forms[0].fields["form_token"], **fields}
+        desktop.be_at("https://evil.example/")
+        assert desktop.post(f"{SITE}/waiting/state", sent).status == 403
+        older = Visitor(app, fetch_metadata=False)
+        older.cookies, (older.page, _) = desktop.cookies, waiting
+        assert older.send("/waiting/state", **fields).status == 403
+
+    def test_other_forms_of_the_page_are_refused(self, desktop, waiting):
+        desktop.page, fields = waiting
+        assert desktop.send("/sign-in/verify", **fields, code="000000").status == 403
+
+
 class TestSignUp:
     def test_browser_that_opens_the_link_is_signed_in_alone(
         self, client, desktop, phone, ask, outbox, database

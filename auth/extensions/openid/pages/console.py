@@ -21,6 +21,7 @@ from auth.extensions.openid.pages.console_clients import (
     find,
     making,
 )
+from auth.flows import organizations
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.context import latchkey
@@ -103,6 +104,9 @@ def _checked(shape: Shape, form: Mapping[str, Any]) -> dict[str, Any]:
         body["grant_types"] = ["client_credentials"]
     elif method:
         body["token_endpoint_auth_method"] = method
+    if not organizations.is_on(latchkey.settings) and not form["organization_id"]:
+        # The form has no such field. An empty one would open the application to everybody.
+        del body["organization_id"]
     check(shape, body)
     return body
 

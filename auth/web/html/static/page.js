@@ -49,12 +49,12 @@ for (const form of document.querySelectorAll("[data-waiting]")) {
     if (document.hidden) return document.addEventListener("visibilitychange", ask, { once: true });
     const body = new URLSearchParams(new FormData(form));
     const response = await fetch(form.dataset.waiting, { method: "POST", body }).catch(() => null);
-    const isUsed = response?.ok && (await response.json()).is_used;
-    // Another window signed in, so this form is stale.
-    const isOld = response?.status === 403 && wasAnswered;
+    const { is_used: isUsed, is_old: isToldOld } = response?.ok ? await response.json() : {};
+    // Another window signed in, so this form is stale. Browsers without Sec-Fetch-Site get a 403.
+    const isOld = isToldOld || response?.status === 403;
     if (isLeft) return;
-    if (isUsed || isOld) return location.reload();
-    if (response?.status === 401 || response?.status === 403) return;
+    if (isUsed || (isOld && wasAnswered)) return location.reload();
+    if (isOld || response?.status === 401) return;
     wasAnswered ||= response?.ok;
     pause = response?.ok ? Math.min(pause * 1.1, 20000) : 20000;
     // A link works for an hour.

@@ -218,3 +218,24 @@ def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(conso
     console.run("history.back()")
     console.wait_for("1 of 20 done.")
     assert console.run("document.querySelector('form button.danger').innerText") == "Continue"
+
+
+@pytest.mark.parametrize("width", [320, 375, 890, 910, 1280])
+def test_long_host_is_shortened_and_pushes_nothing_to_another_line(page, console, width):
+    page.resize(width, 700, mobile=width < 900)
+    places = """(() => {
+      const [brand, badge, menu, search] = [".brand", "header .badge", ".sections", ".search"]
+        .map((each) => document.querySelector(`.console ${each}`).getBoundingClientRect());
+      const middle = (box) => Math.round(box.top + box.height / 2);
+      const beside = innerWidth < 900 ? menu : search;
+      return [brand, badge, beside].map(middle).concat(beside.right <= innerWidth, badge.width);
+    })()"""
+    page.run("document.querySelector('header .badge').textContent = 'id.example'")
+    brand, badge, beside, fits, short = page.run(places)
+    page.run(
+        "document.querySelector('header .badge').textContent = 'login.staging.a-long-name.example.com:8443'"
+    )
+    brand, badge, beside, fits, long = page.run(places)
+    assert (badge, beside, fits) == (brand, brand, True)
+    assert long > 30
+    assert width < 400 or long > short

@@ -125,6 +125,7 @@ def test_waiting_tab_notices_the_link_in_another_tab_of_its_browser(page, site, 
         }})()"""
     )
     page.wait_for(f"Continue as {alice.email}")
+    assert page.complaints() == []
     page.click(f"Continue as {alice.email}")
     assert traded(site, page, application)["user"]["email"] == alice.email
 

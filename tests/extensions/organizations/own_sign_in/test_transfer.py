@@ -1,0 +1,178 @@
+"""A file of organisations has their domains and providers, but no secret, and an import restores them."""
+
+import json
+
+import pytest
+
+from tests.support.commands import run_command
+from tests.support.own_providers import DOMAIN
+
+TABLES = ("organizations", "organization_domains", "identity_providers", "identity_provider_domains")
+LOSS = """
+DELETE FROM memberships; DELETE FROM identity_provider_domains; DELETE FROM identities WHERE provider LIKE 'sso:%%';
+DELETE FROM identity_providers; DELETE FROM organizations
+"""
+
+
+@pytest.fixture
+def run(client):
+    def run(*arguments, status=0):
+        result = run_command(client.application, "organizations", *map(str, arguments), "--json")
+        assert result.exit_code == status, result.output
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def file(run, on, sign_in, database, tmp_path):
+    """A file with Acme, which requires its provider. That is on, for a domain that is proved."""
+    sign_in.name("acme.example")
+    run("require", "acme", "own-sign-in")
+    path = tmp_path / "organizations.jsonl"
+    run("export", path)
+    return path
+
+
+@pytest.fixture
+def exported(file):
+    (line,) = map(json.loads, file.read_text().splitlines())
+    return line
+
+
+@pytest.fixture
+def read(client, service_role):
+    """Return an object as the operator reads it."""
+    return lambda path: client.get(path, headers=service_role).json
+
+
+def by_kind(outcomes):
+    """Return the outcomes that are no member's, by what they are of, and the totals."""
+    kinds = {each["domain"] or each["provider"] or "": each for each in outcomes[:-1] if not each["user_id"]}
+    return kinds, outcomes[-1]
+
+
+def test_line_has_domains_with_their_state_and_providers_without_their_secrets(
+    file, exported, read, acme, customers
+):
+    listed = read(f"{acme}/domains")["domains"]
+    assert exported["domains"] == listed
+    assert ["proved_at" in each for each in listed] == [False, True]
+    (provider,) = exported["providers"]
+    shown = read(f"{acme}/providers/{provider['id']}")
+    assert provider == {name: value for name, value in shown.items() if name != "redirect_uri"}
+    assert provider["enabled"] is True
+    assert exported["requires"] == {"aal": "aal1", "own_provider": True}
+    assert customers.acme.provider.client_secret not in file.read_text()
+    assert "secret" not in file.read_text()
+
+
+def test_import_restores_domains_and_leaves_a_provider_without_its_secret_off(
+    run, file, exported, read, acme, provider, database
+):
+    sent = database.count("outbox", "channel <> 'webhook'")
+    database.run(LOSS)
+    outcomes, totals = by_kind(run("import", file))
+    assert totals | {"exists": 0, "refused": 0} == totals
+    assert (totals["named"], totals["connected"], totals["added"]) == (2, 1, 1)
+    assert "latchkey organizations require acme own-sign-in" in outcomes[""]["reason"]
+    assert "off until" in outcomes[provider]["reason"]
+    assert "client secret" in outcomes[provider]["reason"]
+    assert database.count("outbox", "channel <> 'webhook'") == sent
+
+    domains = read(f"{acme}/domains")["domains"]
+    assert [(each["domain"], each["value"], "proved_at" in each) for each in domains] == [
+        (each["domain"], each["value"], "proved_at" in each) for each in exported["domains"]
+    ]
+    kept = exported["providers"][0]
+    changed = {"enabled": False, "redirect_uri": f"http://localhost/providers/{provider}/callback"}
+    shown = read(f"{acme}/providers/{provider}")
+    assert shown.keys() == (kept.keys() | {"redirect_uri"}) - {"tried_at"}
+    times = {"created_at", "updated_at"}
+    compared = shown.keys() - times - {"redirect_uri"}
+    assert {name: shown[name] for name in compared} == {name: (kept | changed)[name] for name in compared}
+    # Owners are not locked out by a requirement that nobody can meet.
+    assert read(acme)["requires"] == {"aal": "aal1"}
+
+    before = database.everything(*TABLES)
+    assert run("import", file)[-1] == totals | {
+        **{"created": 0, "added": 0, "named": 0, "connected": 0, "exists": 5, "refused": 0},
+    }
+    assert database.everything(*TABLES) == before
+
+
+def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
+    run, file, exported, provider, database, press, alice, customers
+):
+    exported["providers"][0]["client_secret"] = customers.acme.provider.client_secret
+    file.write_text(json.dumps(exported))
+    database.run(LOSS)
+    outcomes, _ = by_kind(run("import", file))
+    assert "client secret" not in outcomes[provider]["reason"]
+    assert database.value("SELECT is_on FROM identity_providers") is False
+    press(alice, "on", press(alice))  # in the session of *Try it*
+    assert database.value("SELECT is_on FROM identity_providers") is True
+
+
+def test_domain_whose_record_is_gone_is_not_proved_and_its_provider_has_none(
+    run, file, provider, names, database
+):
+    database.run(LOSS)
+    names.texts.clear()
+    outcomes, totals = by_kind(run("import", file))
+    assert (totals["named"], totals["connected"], totals["refused"]) == (2, 1, 0)
+    assert "not proved" in outcomes[DOMAIN]["reason"]
+    assert f"without {DOMAIN}" in outcomes[provider]["reason"]
+    assert database.count("organization_domains", "proved_at IS NOT NULL") == 0
+    assert database.count("identity_provider_domains") == 0
+
+
+def test_domain_of_another_customer_is_not_taken(run, file, provider, database, client, service_role):
+    database.run(LOSS)
+    other = client.post("/organizations", json={"name": "Other"}, headers=service_role).json["id"]
+    database.run(
+        "INSERT INTO organization_domains (organization_id, domain, token, proved_at)"
+        " VALUES (%(id)s, 'example.com', 'x', now())",
+        id=other,
+    )
+    outcomes, _ = by_kind(run("import", file))
+    assert "not proved" in outcomes[DOMAIN]["reason"]
+    proved = database.all(
+        "SELECT organization_id::text FROM organization_domains WHERE proved_at IS NOT NULL"
+    )
+    assert proved == [(other,)]
+    assert database.count("identity_provider_domains") == 0
+
+
+def test_provider_that_cannot_be_reached_is_refused_and_connected_by_the_next_import(
+    run, file, exported, provider, database
+):
+    database.run(LOSS)
+    issuer = exported["providers"][0]["issuer"]
+    exported["providers"][0]["issuer"] = "https://127.0.0.1:9"
+    file.write_text(json.dumps(exported))
+    outcomes, totals = by_kind(run("import", file, status=3))
+    assert (outcomes[provider]["status"], totals["refused"], totals["added"]) == ("refused", 1, 1)
+    assert database.count("identity_providers") == 0
+    exported["providers"][0]["issuer"] = issuer
+    file.write_text(json.dumps(exported))
+    assert run("import", file)[-1]["connected"] == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("domains", [{"domain": DOMAIN, "value": "latchkey=short"}]),
+        ("domains", [5]),
+        ("providers", [{"id": "x"}]),
+    ],
+)
+def test_malformed_domain_or_provider_is_named_by_its_line(
+    client, run, file, exported, database, part, value
+):
+    file.write_text(json.dumps(exported | {part: value}))
+    database.run(LOSS)
+    result = run_command(client.application, "organizations", "import", str(file))
+    assert result.exit_code == 2, result.output
+    assert f"{file}, line 1: " in result.output
+    assert database.count("organizations") == 0
