@@ -82,7 +82,9 @@ SITUATIONS = [
 def rows() -> list[list[set[str]]]:
     """Return the rows of the table: the sets of sessions, levels, proofs, factors, acts and answers."""
     page = (OPENAPI.parent / "docs" / "security.md").read_text()
-    table = page.partition("| Session | Level | Proof |")[2].partition("\n\n")[0].splitlines()[2:]
+    additions = " ".join(page.partition("- An **addition**: ")[2].partition(".")[0].split())
+    text = page.partition("| Session | Level | Proof |")[2].partition("\n\n")[0]
+    table = text.replace("addition", additions).splitlines()[2:]
     return [[{word.strip() for word in cell.split(",")} for cell in line.split("|")[1:7]] for line in table]
 
 
