@@ -82,7 +82,10 @@ SITUATIONS = [
 def rows() -> list[list[set[str]]]:
     """Return the rows of the table: the sets of sessions, levels, proofs, factors, acts and answers."""
     page = (OPENAPI.parent / "docs" / "security.md").read_text()
-    table = page.partition("| Session | Level | Proof |")[2].partition("\n\n")[0].splitlines()[2:]
+    defined = re.findall(r"An? \*\*(addition|removal)\*\*: ([^.]+)\.", page)
+    meant = {name: " ".join(acts.split()) for name, acts in defined}
+    text = page.partition("| Session | Level | Proof |")[2].partition("\n\n")[0]
+    table = re.sub("addition|removal", lambda name: meant[name[0]], text).splitlines()[2:]
     return [[{word.strip() for word in cell.split(",")} for cell in line.split("|")[1:7]] for line in table]
 
 
