@@ -1493,6 +1493,11 @@ def delete_requests_to_other_uris(on: Runner, /, *, client_id: str | None, redir
 
 class HasLostAccess(NamedTuple):
     is_so: bool
+class HasGrants(NamedTuple):
+    is_so: bool
+
+def has_grants(on: Runner, /, *, client_id: str | None) -> HasGrants: ...
+
 
 def has_lost_access(on: Runner, /, *, client_id: str | None) -> HasLostAccess: ...
 
