@@ -95,10 +95,12 @@ class DeleteAdminKey(NamedTuple):
 
 def delete_admin_key(on: Runner, /, *, id: str | None) -> DeleteAdminKey | None: ...
 
-class SelectLastPassword(NamedTuple):
-    is_of_key: bool
+class SelectSetByKey(NamedTuple):
+    password: bool
+    email: bool
+    phone: bool
 
-def select_last_password(on: Runner, /, *, user_id: str | None) -> SelectLastPassword | None: ...
+def select_set_by_key(on: Runner, /, *, user_id: str | None) -> SelectSetByKey: ...
 
 class SelectApiKeys(NamedTuple):
     role: str
@@ -1490,6 +1492,11 @@ class ListClients(NamedTuple):
 def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> list[ListClients]: ...
 
 def delete_requests_to_other_uris(on: Runner, /, *, client_id: str | None, redirect_uris: Sequence[str | None] | None) -> int: ...
+
+class HasGrants(NamedTuple):
+    is_so: bool
+
+def has_grants(on: Runner, /, *, client_id: str | None) -> HasGrants: ...
 
 class HasLostAccess(NamedTuple):
     is_so: bool
