@@ -41,8 +41,8 @@ def refusal_of_customers_user(
     """Refuse an administrator, and a user who is not the customer's.
 
     A customer's provider signs in users whom it created (`is_linked`), whose addresses nobody has proved, or
-    whom an administrator moved to it (`is_adopted`). The data of a user with another proved address may be a
-    stranger's.
+    who moved to it, or were moved by an administrator (`is_adopted`). The data of a user with another proved
+    address may be a stranger's.
     """
     if person.role == "admin":
         return "admin.user_sso_conflict"

@@ -187,7 +187,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
-            if moves:
+            if moves or (known.enabled and not provider.enabled):
                 # Those users were moved to the issuer from before.
                 queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
