@@ -7,10 +7,13 @@ from tests.support.answers import assert_error
 from tests.support.commands import run_command
 from tests.support.oauth import assert_failed
 from tests.support.own_providers import ALICE, PATH
+from tests.support.pages import words
 from tests.support.users import PASSWORD
 
 OF_PROVIDERS = "provider LIKE 'sso:%%'"
 NEW_PASSWORD = {"password": "Another-Horse-2", "current_password": PASSWORD}
+
+API_KEY = "INSERT INTO api_keys (id, user_id, name, key_mac, scopes) VALUES (gen_random_uuid(), %(id)s, 'CI', '', '{}')"
 
 
 @pytest.fixture
@@ -126,3 +129,69 @@ def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tried(
     assert database.value("SELECT issuer FROM identity_providers") == customers.acme.provider.url
     assert sign_in.change(provider, **moved, enabled=False).status_code == 200
     assert database.value("SELECT tried_at FROM identity_providers") is None
+
+
+class TestWhoHasLeft:
+    """Whoever has moved, and then leaves, removes the identity."""
+
+    @pytest.fixture
+    def moved(self, member, press, bob):
+        press(bob, "move")
+        return member
+
+    @pytest.fixture
+    def left(self, moved, acme, bob):
+        assert moved.delete(f"{acme}/members/{bob.id}").status_code == 204
+        return moved
+
+    @pytest.fixture
+    def id(self, moved, bob, database):
+        return database.value(
+            f"SELECT id FROM identities WHERE {OF_PROVIDERS} AND user_id = %(id)s", id=bob.id
+        )
+
+    def test_is_rid_of_the_issuer(self, left, id, acme, bob, provider, service, database):
+        of_issuer = service.signed_in(f"custom:{provider}")
+        database.run(API_KEY, id=bob.id)
+        # The sign-in has added him again.
+        assert left.delete(f"{acme}/members/{bob.id}").status_code == 204
+        removed = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert removed.status_code == 200, removed.text
+        assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
+        assert of_issuer.refresh().status_code == 400
+        assert database.count("api_keys") == 0
+        assert left.get("/user").status_code == 200
+        assert database.count("audit_log", "action = 'identity_unlinked'") == 1
+
+    def test_removes_it_on_the_account_page(self, left, id, browse, bob, database):
+        visitor = browse(bob)
+        visitor.visit("/account")
+        page = visitor.visit(visitor.link_to(f"account/remove?kind=identity&id={id}"))
+        assert "Your API keys will stop working." in words(page)
+        visitor.press("account/remove")
+        assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 0
+
+    def test_keeps_it_in_a_session_that_the_issuer_opened(
+        self, left, id, acme, provider, service, bob, database
+    ):
+        of_issuer = service.signed_in(f"custom:{provider}")
+        # The sign-in has added him again.
+        assert left.delete(f"{acme}/members/{bob.id}").status_code == 204
+        for response in (
+            of_issuer.open(f"/user/identities/{id}", "DELETE", json={}),
+            of_issuer.put("/user", json={"remove": [id]}),
+        ):
+            assert_error(response, 404, "manual_linking_disabled")
+        assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 1
+
+    def test_keeps_the_last_way_to_sign_in(self, left, id, bob, database):
+        database.run(
+            "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s", id=bob.id
+        )
+        refused = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert_error(refused, 422, "single_identity_not_deletable")
+
+    def test_member_keeps_it(self, moved, id, browse, bob):
+        refused = moved.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert_error(refused, 404, "manual_linking_disabled")
+        assert str(id) not in browse(bob).visit("/account").text
