@@ -191,9 +191,6 @@ RETURNING email, role;
 -- name: withdraw_invitations_by(user_id uuid, organization_id uuid)
 DELETE FROM organization_invitations WHERE invited_by = :user_id AND organization_id = :organization_id;
 
--- name: withdraw_all_invitations_by(user_id uuid)
-DELETE FROM organization_invitations WHERE invited_by = :user_id;
-
 -- name: record_organization_act(user_id uuid, email text, entry text, event text, organization jsonb, role text,
 --                               details jsonb, origin jsonb, acted_at timestamptz)
 -- The entry of the audit log, and the event, which says the organisation and the role besides the user.

@@ -184,13 +184,12 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
     """Take a locked user out of the organisations that a thief may have joined by invitation in the last
-    seven days, and withdraw the invitations that the user sent. Return the short names.
+    seven days. Return the short names.
 
     The last owner stays (rule 48). What the user gave to others stays, too.
     """
     if not is_on(asked.settings):
         return []
-    queries.withdraw_all_invitations_by(act, user_id=user_id)
     held = queries.list_memberships(act, user_id=user_id)
     recent = [row.id for row in held if organizations.is_taken_back(row)]
     if recent:
