@@ -171,12 +171,15 @@ RETURNING role;
 
 -- name: write_invitation(id uuid, organization_id uuid, email text, role text, invited_by uuid, lifetime integer,
 --                        acted_at timestamptz) -> row
--- An open invitation gets the role and another seven days; who invited first stays.
+-- An open invitation gets another seven days. With another role, it is the invitation of who gave that.
 INSERT INTO organization_invitations AS i (id, organization_id, email, role, invited_by, created_at, expires_at)
 VALUES (:id, :organization_id, :email, :role, :invited_by, :acted_at, :acted_at + make_interval(secs => :lifetime))
 ON CONFLICT (organization_id, email) DO UPDATE
    SET role = excluded.role, expires_at = excluded.expires_at,
-       invited_by = CASE WHEN i.expires_at > :acted_at THEN i.invited_by ELSE excluded.invited_by END
+       invited_by = CASE WHEN i.expires_at > :acted_at AND i.role = excluded.role
+                         THEN i.invited_by ELSE excluded.invited_by END,
+       created_at = CASE WHEN i.expires_at > :acted_at AND i.role = excluded.role
+                         THEN i.created_at ELSE excluded.created_at END
 RETURNING i.id, invitation_object(i)::text AS invitation_object;
 
 -- name: take_invitation(id uuid, acted_at timestamptz) -> row?
