@@ -237,3 +237,35 @@ def test_fifty_memberships_are_the_limit_also_at_once(owner, acme, bob, client, 
     answers = at_once(2, lambda number: session.post(paths[number]).status_code)
     assert sorted(answers) == [200, 422]
     assert len(session.refreshed().claims["organizations"]) == 50
+
+
+class TestWindows:
+    @pytest.fixture
+    def client(self, make_app, database):
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_INVITE": "5/hour"}
+        return make_app(AUTH_ORGANIZATIONS="users", **limits).test_client()
+
+    def test_invitations_of_one_organisation_keep_no_other_and_no_operator_waiting(
+        self, client, owner, acme, bob, service_role
+    ):
+        def send(session, path, email, **options):
+            body = {"email": email, "role": "member"}
+            return session.post(f"{path}/invitations", json=body, **options)
+
+        session = bob.open_session(client)
+        other = f"/organizations/{session.post('/organizations', json={'name': 'Other'}).json['id']}"
+        sent = [send(owner, acme, f"x@foreign{number}.example") for number in range(6)]
+        assert [each.status_code for each in sent] == [201] * 5 + [429]
+        assert_error(sent[5], 429, "over_request_rate_limit")
+        assert send(session, other, "y@example.net").status_code == 201
+        assert send(client, acme, "w@example.net", headers=service_role).status_code == 201
+        invited = client.post("/admin/invite", json={"email": "z@example.net"}, headers=service_role)
+        assert invited.status_code == 200
+
+    def test_operators_invitations_share_a_window(self, client, acme, service_role):
+        ways = [("/admin/invite", {}), (f"{acme}/invitations", {"role": "member"})] * 3
+        sent = [
+            client.post(path, json={"email": f"x@foreign{number}.example", **role}, headers=service_role)
+            for number, (path, role) in enumerate(ways)
+        ]
+        assert [each.status_code for each in sent] == [200, 201, 200, 201, 200, 429]
