@@ -176,10 +176,19 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
         if done == "refuse" and asked.actor != "service_role":
             raise ApiError("last_owner")
         if known and done == "end":
+            refuse_key(asked, known)
             queries.end_organization(act, id=id)
             record(act, "organization_ended", known, event="organization.deleted")
         elif known:
             _record_removed(act, known, user_id)
+
+
+def refuse_key(asked: Asked, known: Facts) -> None:
+    """Refuse an administrative key that would leave the users of an organisation's providers without a way
+    to sign in.
+    """
+    if asked.actor == "admin_key" and known.providers:
+        raise ApiError("insufficient_permissions", "providers: must be off")
 
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
