@@ -69,8 +69,12 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
 -- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint) -> row
+-- Owners read that an operator acted, but not which one.
 SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
+                                  || jsonb_build_object(
+                                       'actor_id', CASE WHEN a.actor = 'user' THEN a.actor_id END,
+                                       'details', a.details - ARRAY['administrator', 'system_user'])
                                   ORDER BY a.at DESC, a.id DESC), '[]')::text
           FROM (SELECT *
                   FROM audit_log AS listed
@@ -171,12 +175,15 @@ RETURNING role;
 
 -- name: write_invitation(id uuid, organization_id uuid, email text, role text, invited_by uuid, lifetime integer,
 --                        acted_at timestamptz) -> row
--- An open invitation gets the role and another seven days; who invited first stays.
+-- An open invitation gets another seven days. With another role, it is the invitation of who gave that.
 INSERT INTO organization_invitations AS i (id, organization_id, email, role, invited_by, created_at, expires_at)
 VALUES (:id, :organization_id, :email, :role, :invited_by, :acted_at, :acted_at + make_interval(secs => :lifetime))
 ON CONFLICT (organization_id, email) DO UPDATE
    SET role = excluded.role, expires_at = excluded.expires_at,
-       invited_by = CASE WHEN i.expires_at > :acted_at THEN i.invited_by ELSE excluded.invited_by END
+       invited_by = CASE WHEN i.expires_at > :acted_at AND i.role = excluded.role
+                         THEN i.invited_by ELSE excluded.invited_by END,
+       created_at = CASE WHEN i.expires_at > :acted_at AND i.role = excluded.role
+                         THEN i.created_at ELSE excluded.created_at END
 RETURNING i.id, invitation_object(i)::text AS invitation_object;
 
 -- name: take_invitation(id uuid, acted_at timestamptz) -> row?
@@ -190,9 +197,6 @@ RETURNING email, role;
 
 -- name: withdraw_invitations_by(user_id uuid, organization_id uuid)
 DELETE FROM organization_invitations WHERE invited_by = :user_id AND organization_id = :organization_id;
-
--- name: withdraw_all_invitations_by(user_id uuid)
-DELETE FROM organization_invitations WHERE invited_by = :user_id;
 
 -- name: record_organization_act(user_id uuid, email text, entry text, event text, organization jsonb, role text,
 --                               details jsonb, origin jsonb, acted_at timestamptz)

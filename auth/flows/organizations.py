@@ -176,21 +176,29 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
         if done == "refuse" and asked.actor != "service_role":
             raise ApiError("last_owner")
         if known and done == "end":
+            refuse_key(asked, known)
             queries.end_organization(act, id=id)
             record(act, "organization_ended", known, event="organization.deleted")
         elif known:
             _record_removed(act, known, user_id)
 
 
+def refuse_key(asked: Asked, known: Facts) -> None:
+    """Refuse an administrative key that would leave the users of an organisation's providers without a way
+    to sign in.
+    """
+    if asked.actor == "admin_key" and known.providers:
+        raise ApiError("insufficient_permissions", "providers: must be off")
+
+
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
     """Take a locked user out of the organisations that a thief may have joined by invitation in the last
-    seven days, and withdraw the invitations that the user sent. Return the short names.
+    seven days. Return the short names.
 
     The last owner stays (rule 48). What the user gave to others stays, too.
     """
     if not is_on(asked.settings):
         return []
-    queries.withdraw_all_invitations_by(act, user_id=user_id)
     held = queries.list_memberships(act, user_id=user_id)
     recent = [row.id for row in held if organizations.is_taken_back(row)]
     if recent:

@@ -50,7 +50,8 @@ class End:
     sessions that have not begun; `all` spares only the session of the act, if it has one.
 
     `keys_up_to` is the highest level of the API keys that end, None for no key. `with_grants` if what
-    applications were allowed ends, and a move to a customer's provider that has not been completed.
+    applications were allowed ends, a move to a customer's provider that has not been completed, and the
+    open invitations that the user sent.
     """
 
     reason: Reason

@@ -7,6 +7,7 @@ AS $$
       OR EXISTS (SELECT FROM api_keys WHERE user_id = owner AND created_at < moment)
       OR EXISTS (SELECT FROM oauth_grants WHERE user_id = owner AND granted_at < moment)
       OR EXISTS (SELECT FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < moment)
+      OR EXISTS (SELECT FROM organization_invitations WHERE invited_by = owner AND created_at < moment)
       OR EXISTS (SELECT FROM authorization_codes
                   WHERE user_id = owner AND session_id IS NULL AND created_at < moment)
       OR EXISTS (SELECT FROM oauth_requests
@@ -44,6 +45,7 @@ BEGIN
   DELETE FROM api_keys WHERE user_id = owner AND aal <= keys_up_to;
   DELETE FROM oauth_grants WHERE user_id = owner AND with_grants;
   DELETE FROM identity_provider_adoptions WHERE user_id = owner AND with_grants;
+  DELETE FROM organization_invitations WHERE invited_by = owner AND with_grants;
   UPDATE sessions SET ended_at = moment, end_reason = end_holdings.reason
    WHERE user_id = owner AND ended_at IS NULL AND (id = ANY (own)) = is_own;
   RETURN FOUND;
@@ -62,6 +64,7 @@ AS $$
   DELETE FROM api_keys WHERE user_id = owner AND created_at < earlier;
   DELETE FROM oauth_grants WHERE user_id = owner AND granted_at < earlier;
   DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
+  DELETE FROM organization_invitations WHERE invited_by = owner AND created_at < earlier;
   UPDATE sessions SET ended_at = moment, end_reason = end_everything_before.reason
    WHERE user_id = owner AND ended_at IS NULL AND created_at < earlier;
   UPDATE users

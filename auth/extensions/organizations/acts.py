@@ -10,7 +10,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.flows.admin import providers
-from auth.flows.organizations import facts, lock_providers, record
+from auth.flows.organizations import facts, lock_providers, record, refuse_key
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -113,9 +113,7 @@ def end(asked: Asked, name: str, body: JsonObject) -> None:
     with access.locked(asked, seen, body=body, before=lambda act: lock_providers(act, seen.id)) as locked:
         act, known, _ = locked
         access.demand(asked, known, OWNER)
-        if asked.actor == "admin_key" and known.providers:
-            # It would leave their users without a way to sign in.
-            raise ApiError("insufficient_permissions", "providers: must be off")
+        refuse_key(asked, known)
         queries.end_organization(act, id=known.id)
         queries.disable_providers_of_organization(act, organization_id=known.id)
         record(act, "organization_ended", known, event="organization.deleted")

@@ -25,10 +25,9 @@ def invite(asked: Asked, name: str, email: str, role: str) -> str:
     seen, settings = access.see(asked, name, OWNER, ADMIN), asked.settings
     if seen.role and not organizations.may_manage(seen.role, None, role):
         raise ApiError("organization.insufficient_permissions")
-    windows = [
-        outgoing.window("invite", settings.rate_limit_invite_per_address, email),
-        outgoing.window("invite", settings.rate_limit_invite),
-    ]
+    windows = [outgoing.window("invite", settings.rate_limit_invite_per_address, email)]
+    if access.is_operator(asked):
+        windows.append(outgoing.window("invite", settings.rate_limit_invite))
     quota = outgoing.take_quota(asked, email, windows)
     with access.locked(asked, seen) as (act, known, caller):
         again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)

@@ -15,6 +15,16 @@ def invite(session, acme, email, role="member"):
     return f"/user/invitations/{response.json['id']}"
 
 
+def dismiss(act, owner, session, person, acme):
+    own = f"{acme}/members/{person.id}"
+    done = {
+        "remove": lambda: owner.delete(own),
+        "lower": lambda: owner.put(own, json={"role": "member"}),
+        "leave": lambda: session.delete(own),
+    }[act]()
+    assert done.status_code in (200, 204)
+
+
 def test_invited_address_gets_a_mail_without_a_secret_and_joins_by_a_press(owner, acme, bob, client, outbox):
     path, session = invite(owner, acme, bob.email), bob.open_session(client)
     sent = outbox.last(to=bob.email)
@@ -90,14 +100,77 @@ def test_admin_cannot_replace_the_invitation_of_an_owner(owner, acme, join, bob,
 def test_invitations_go_with_the_membership_of_who_sent_them(owner, acme, join, bob, mallory, client, act):
     session = join(bob, acme, "admin")
     path = invite(session, acme, mallory.email)
-    own = f"{acme}/members/{bob.id}"
-    done = {
-        "remove": lambda: owner.delete(own),
-        "lower": lambda: owner.put(own, json={"role": "member"}),
-        "leave": lambda: session.delete(own),
-    }[act]()
-    assert done.status_code in (200, 204)
+    dismiss(act, owner, session, bob, acme)
     assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
+
+
+@pytest.mark.parametrize("act", ["remove", "lower", "leave"])
+@pytest.mark.parametrize("first", ["owner", "operator"])
+def test_invitation_with_another_role_goes_with_the_membership_of_who_gave_it(
+    owner, acme, join, bob, mallory, client, service_role, first, act
+):
+    body = {"email": mallory.email, "role": "member"}
+    by = {"json": body} if first == "owner" else {"json": body, "headers": service_role}
+    sent = (owner if first == "owner" else client).post(f"{acme}/invitations", **by)
+    assert sent.status_code == 201
+    session = join(bob, acme, "owner")
+    path = invite(session, acme, mallory.email, "owner")
+    assert path.endswith(sent.json["id"])
+    dismiss(act, owner, session, bob, acme)
+    assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
+
+
+@pytest.mark.parametrize("role", ["admin", "member"], ids=["with another role", "as it was"])
+def test_invitation_that_the_operator_sends_again_is_the_operators_if_the_role_is_another(
+    owner, acme, join, bob, mallory, client, service_role, role
+):
+    session = join(bob, acme, "owner")
+    path = invite(session, acme, mallory.email, "member")
+    body = {"email": mallory.email, "role": role}
+    assert client.post(f"{acme}/invitations", json=body, headers=service_role).status_code == 201
+    dismiss("remove", owner, session, bob, acme)
+    joined = mallory.open_session(client).post(path)
+    assert joined.status_code == (200 if role == "admin" else 404)
+
+
+def test_invitation_that_another_owner_only_sends_again_stays_with_the_first(
+    owner, acme, join, bob, mallory, client
+):
+    session, path = join(bob, acme, "owner"), invite(owner, acme, mallory.email, "owner")
+    assert invite(session, acme, mallory.email, "owner") == path
+    dismiss("remove", owner, session, bob, acme)
+    assert mallory.open_session(client).post(path).json["role"] == "owner"
+
+
+@pytest.mark.parametrize("end", ["ban", "reset", "recovery"])
+def test_invitations_end_with_everything_of_who_sent_them(
+    owner, acme, alice, mallory, client, service_role, outbox, end
+):
+    """A thief with Alice's session invites an own address; then the account is taken back, or away (rule 19)."""
+    path = invite(owner, acme, mallory.email, "owner")
+    if end == "recovery":
+        assert client.post("/recover", json={"email": alice.email}).status_code == 200
+        code = outbox.last(to=alice.email).code
+        verified = client.post("/verify", json={"type": "recovery", "email": alice.email, "token": code})
+        recovered = {"Authorization": f"Bearer {verified.json['access_token']}"}
+        body = {"password": "Another-Horse-2"}
+        assert client.put("/user", json=body, headers=recovered).status_code == 200
+    else:
+        body = {"ban": {"ban_duration": "permanent"}, "reset": {"password": "Another-Horse-2"}}[end]
+        assert client.put(f"/admin/users/{alice.id}", json=body, headers=service_role).status_code == 200
+    assert owner.get(f"{acme}/invitations").status_code in (401, 403)
+    assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
+
+
+def test_repeated_end_withdraws_no_invitation_that_is_younger_than_its_act(
+    owner, acme, alice, mallory, bob, database
+):
+    invite(owner, acme, mallory.email)
+    database.run("UPDATE organization_invitations SET created_at = created_at - interval '1 day'")
+    invite(owner, acme, bob.email)
+    end = "SELECT end_everything_before(now() - interval '1 hour', %(id)s, 'provider_disabled', now())"
+    database.run(end, id=alice.id)
+    assert database.all("SELECT email FROM organization_invitations") == [(bob.email,)]
 
 
 def test_member_who_joins_again_keeps_the_role(owner, acme, join, bob):
@@ -164,3 +237,35 @@ def test_fifty_memberships_are_the_limit_also_at_once(owner, acme, bob, client, 
     answers = at_once(2, lambda number: session.post(paths[number]).status_code)
     assert sorted(answers) == [200, 422]
     assert len(session.refreshed().claims["organizations"]) == 50
+
+
+class TestWindows:
+    @pytest.fixture
+    def client(self, make_app, database):
+        limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_INVITE": "5/hour"}
+        return make_app(AUTH_ORGANIZATIONS="users", **limits).test_client()
+
+    def test_invitations_of_one_organisation_keep_no_other_and_no_operator_waiting(
+        self, client, owner, acme, bob, service_role
+    ):
+        def send(session, path, email, **options):
+            body = {"email": email, "role": "member"}
+            return session.post(f"{path}/invitations", json=body, **options)
+
+        session = bob.open_session(client)
+        other = f"/organizations/{session.post('/organizations', json={'name': 'Other'}).json['id']}"
+        sent = [send(owner, acme, f"x@foreign{number}.example") for number in range(6)]
+        assert [each.status_code for each in sent] == [201] * 5 + [429]
+        assert_error(sent[5], 429, "over_request_rate_limit")
+        assert send(session, other, "y@example.net").status_code == 201
+        assert send(client, acme, "w@example.net", headers=service_role).status_code == 201
+        invited = client.post("/admin/invite", json={"email": "z@example.net"}, headers=service_role)
+        assert invited.status_code == 200
+
+    def test_operators_invitations_share_a_window(self, client, acme, service_role):
+        ways = [("/admin/invite", {}), (f"{acme}/invitations", {"role": "member"})] * 3
+        sent = [
+            client.post(path, json={"email": f"x@foreign{number}.example", **role}, headers=service_role)
+            for number, (path, role) in enumerate(ways)
+        ]
+        assert [each.status_code for each in sent] == [200, 201, 200, 201, 200, 429]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
 from tests.support.factors import set_up
 
@@ -196,3 +197,24 @@ def test_bad_body_names_its_field_and_changes_nothing(owner, database, body, fie
 @pytest.mark.parametrize("slug", ["new", "3f0c5bd4-0a55-4d8e-9d92-5ddf13ed0a01"])
 def test_short_name_is_no_route_and_no_id(owner, slug):
     assert_error(owner.post("/organizations", json={"name": "Acme", "slug": slug}), 409, "slug_exists")
+
+
+def test_owner_reads_in_the_log_that_an_operator_acted_but_not_which_one(
+    owner, acme, client, parts, database, service_role
+):
+    key = make_admin_key(parts, "organizations:write", name="billing-job")
+    assert client.put(acme, json={"name": "Acme 2"}, headers=key.headers).status_code == 200
+    database.run(
+        "UPDATE audit_log SET details = details || '{\"system_user\": \"root\"}' WHERE actor <> 'user'"
+    )
+    listed = owner.get(f"{acme}/audit")
+    assert "billing-job" not in listed.text
+    assert "root" not in listed.text
+    by_operator, *_ = listed.json["data"]
+    assert (by_operator["actor"], by_operator["actor_id"]) == ("service_role", None)
+    assert by_operator["details"]["organization"]["slug"] == "acme"
+    assert {each["actor_id"] for each in listed.json["data"][1:]} == {owner.user["id"]}
+    kept = database.value(
+        "SELECT details ->> 'administrator' FROM audit_log WHERE action = 'organization_changed'"
+    )
+    assert kept == "key billing-job"

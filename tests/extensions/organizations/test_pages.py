@@ -248,10 +248,9 @@ class TestManaging:
         "limits",
         [
             {"AUTH_RATE_LIMIT_INVITE_PER_ADDRESS": "1 per hour"},
-            {"AUTH_RATE_LIMIT_INVITE": "1 per hour"},
             {"AUTH_RATE_LIMIT_MAIL_TOTAL": "10 per hour"},
         ],
-        ids=["address", "invitations", "tenth"],
+        ids=["address", "tenth"],
     )
     def test_refusal_beyond_a_limit_speaks_of_invitations(self, make_app, acme, alice, database, limits):
         app = make_app(AUTH_ORGANIZATIONS="users", AUTH_RATE_LIMITS_ENABLED="true", **limits)

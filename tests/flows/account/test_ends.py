@@ -245,10 +245,19 @@ def test_restored_backup_ends_what_an_end_of_everything_ends(held, alice, bob, d
         "  FROM users AS u CROSS JOIN identity_providers AS p WHERE u.email IN (%(one)s, %(other)s)"
     )
     database.run(move, one=alice.email, other=bob.email)
+    database.run("INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'acme', 'Acme')")
+    database.run(
+        "INSERT INTO organization_invitations (id, organization_id, email, role, invited_by, expires_at)"
+        " SELECT gen_random_uuid(), o.id, u.email, 'owner', u.id, now() + interval '7 days'"
+        "   FROM users AS u CROSS JOIN organizations AS o WHERE u.email IN (%(one)s, %(other)s)",
+        one=alice.email,
+        other=bob.email,
+    )
     queries.end_all_access(parts.db, **ends.of("restored"))
     # The links go with those of all users, and so do the codes if the operator keeps the sessions.
     assert held.working() == {"link"}
     assert database.count("identity_provider_adoptions") == 0
+    assert database.count("organization_invitations") == 0
 
 
 def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, database, outbox):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from auth.delivery import janitor
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.commands import run_command
@@ -344,3 +345,21 @@ def test_deleted_provider_takes_the_memberships_that_it_added_but_the_last_owner
     )
     assert rows == [(ALICE, "member"), ("dave@example.com", "owner")]
     assert database.count("memberships", "provider_id IS NOT NULL") == 0
+
+
+def test_key_that_may_delete_users_deletes_no_only_owner_whose_provider_signs_in_others(
+    on, provider, service, customers, alice, database, sign_in
+):
+    sign_in.change(provider, member_role=None)
+    customers.acme.be("7", "eve@example.com")
+    service.sign_in(f"custom:{provider}")
+    assert database.count("memberships") == 1
+    key = make_admin_key(service.parts, "users:write")
+    path = f"/admin/users/{alice.id}"
+    refused = service.client.delete(path, headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions", details="providers: must be off")
+    janitor.keep_house(service.parts.db, service.parts.sealer)
+    assert database.count("users", "id = %(id)s", id=alice.id) == 1
+    assert database.count("identities", "provider LIKE 'sso:%%'") == 2
+    assert sign_in.change(provider, enabled=False).status_code == 200
+    assert service.client.delete(path, headers=key.headers).status_code == 200
