@@ -327,6 +327,24 @@ def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
     assert database.count("organizations", "ended_at IS NULL") == 1
 
 
+def test_key_for_providers_takes_no_domain_from_one_that_is_on(
+    on, provider, service, customers, service_role, database
+):
+    customers.acme.be("7", "eve@example.com")
+    key = make_admin_key(service.parts, "providers").headers
+    path = f"/admin/custom-providers/custom:{provider}"
+    for domains in ([], ["other.example"]):
+        refused = service.client.put(path, json={"domains": domains}, headers=key)
+        details = "domains: an enabled provider keeps them"
+        assert_error(refused, 403, "insufficient_permissions", details=details)
+    assert "access_token" in service.sign_in(f"custom:{provider}").url
+    # It adds domains, and takes those of one that is off.
+    more = service.client.put(path, json={"domains": [DOMAIN, "other.example"]}, headers=key)
+    assert (more.status_code, more.json["domains"]) == (200, [DOMAIN, "other.example"])
+    service.client.put(path, json={"enabled": False}, headers=service_role)
+    assert service.client.put(path, json={"domains": []}, headers=key).json["domains"] == []
+
+
 def test_deleted_provider_takes_the_memberships_that_it_added_but_the_last_owners(
     on, provider, service, customers, owner, acme, database, service_role
 ):
