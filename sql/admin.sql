@@ -5,20 +5,21 @@ SELECT ARRAY(SELECT id::text FROM users WHERE email = ANY (:addresses) OR phone 
 -- name: create_user(id uuid, email text, phone text, password_hash text, role text,
 --                   user_metadata jsonb, app_metadata jsonb,
 --                   email_confirmed_at timestamptz, phone_confirmed_at timestamptz,
---                   banned_until timestamptz, is_vouched boolean, acted_at timestamptz) -> row
+--                   banned_until timestamptz, is_vouched boolean, origin jsonb, acted_at timestamptz) -> row
 -- An administrator proves the addresses that it confirms.
 WITH created AS (
   INSERT INTO users (
     id, email, email_confirmed_at, email_proved, phone, phone_confirmed_at, phone_proved,
     password_hash, role, admin_since, user_metadata, app_metadata, made_by, banned_until,
-    password_vouched, created_at, updated_at
+    password_vouched, password_by_key, email_by_key, phone_by_key, created_at, updated_at
   )
   VALUES (
     coalesce(:id, gen_random_uuid()), :email, :email_confirmed_at, :email_confirmed_at IS NOT NULL,
     :phone, :phone_confirmed_at, :phone_confirmed_at IS NOT NULL,
     :password_hash, :role, CASE WHEN :role = 'admin' THEN :acted_at END,
     merge_metadata('{}', :user_metadata::user_metadata), merge_metadata('{}', :app_metadata::app_metadata), 'administrator',
-    :banned_until, :is_vouched, :acted_at, :acted_at
+    :banned_until, :is_vouched, is_of_key(:origin), address_by_key(:origin, :email, NULL),
+    address_by_key(:origin, :phone, NULL), :acted_at, :acted_at
   )
   RETURNING users
 ), identified AS (

@@ -109,17 +109,9 @@ DELETE FROM identities AS i
 DELETE FROM identity_providers WHERE id = :id;
 
 -- name: adopt_user(user_id uuid, provider_id uuid, acted_at timestamptz)
--- Replaces another identity of this provider: its subject may be that of a deleted account.
-WITH replaced AS (
-  DELETE FROM identities AS i USING identity_providers AS p
-   WHERE p.id = :provider_id AND i.user_id = :user_id AND i.provider = provider_name(p)
-)
 INSERT INTO identity_provider_adoptions AS a (user_id, provider_id, adopted_at)
 VALUES (:user_id, :provider_id, :acted_at)
 ON CONFLICT (user_id) DO UPDATE SET provider_id = excluded.provider_id, adopted_at = excluded.adopted_at;
-
--- name: select_adoption(user_id uuid, provider_id uuid) -> row?
-SELECT adopted_at FROM identity_provider_adoptions WHERE user_id = :user_id AND provider_id = :provider_id;
 
 -- name: spend_adoption(user_id uuid, provider_id uuid)
 DELETE FROM identity_provider_adoptions WHERE user_id = :user_id AND provider_id = :provider_id;

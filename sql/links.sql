@@ -1,14 +1,15 @@
 -- name: insert_addressed_user(new_id uuid, email text, phone text, password_hash text,
 --                             user_metadata jsonb, app_metadata jsonb, made_by text,
---                             is_invited boolean) -> row?
+--                             is_invited boolean, origin jsonb) -> row?
 -- Inserts no user without an id, or if the address is taken. It is the first statement of an act, whose time
 -- is BEGIN.
 WITH created AS (
   INSERT INTO users (id, email, phone, password_hash, user_metadata, app_metadata,
-                     made_by, invited_at, confirmation_sent_at, password_vouched)
+                     made_by, invited_at, confirmation_sent_at, password_vouched, password_by_key)
   SELECT :new_id, :email, :phone, :password_hash,
          merge_metadata('{}', :user_metadata::user_metadata), merge_metadata('{}', :app_metadata::app_metadata),
-         :made_by, CASE WHEN :is_invited THEN now() END, now(), :password_hash IS NOT NULL
+         :made_by, CASE WHEN :is_invited THEN now() END, now(), :password_hash IS NOT NULL,
+         is_of_key(:origin)
    WHERE :new_id IS NOT NULL
   ON CONFLICT DO NOTHING
   RETURNING users

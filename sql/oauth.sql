@@ -68,6 +68,9 @@ INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_
 VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, :acted_at, :acted_at)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
+-- name: remove_identity(user_id uuid, provider text)
+DELETE FROM identities WHERE user_id = :user_id AND provider = :provider;
+
 -- name: create_user_by_identity(user_id uuid, email text, is_proved boolean, user_metadata jsonb,
 --                               provider text, subject text, identity_data jsonb, acted_at timestamptz)
 -- A taken email violates its constraint.

@@ -120,7 +120,7 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: set_address(user_id uuid, provider text, address text, is_confirmed boolean, is_proved boolean,
---                   acted_at timestamptz)
+--                   origin jsonb, acted_at timestamptz)
 -- An address is as old as the last change of its identity. An operator vouches for a password at the addresses
 -- that the user has then.
 WITH own AS (
@@ -136,6 +136,7 @@ WITH own AS (
          phone_confirmed_at = CASE WHEN :is_confirmed THEN coalesce(
            CASE WHEN phone = :address THEN phone_confirmed_at END, :acted_at) END,
          password_vouched = CASE WHEN :address <> phone THEN NULL ELSE password_vouched END,
+         phone_by_key = address_by_key(:origin, :address, phone_by_key),
          updated_at = :acted_at
    WHERE id = :user_id AND :provider = 'phone'
 )
@@ -144,13 +145,15 @@ UPDATE users
        email_confirmed_at = CASE WHEN :is_confirmed THEN coalesce(
          CASE WHEN email = :address THEN email_confirmed_at END, :acted_at) END,
        password_vouched = CASE WHEN :address <> email THEN NULL ELSE password_vouched END,
+       email_by_key = address_by_key(:origin, :address, email_by_key),
        updated_at = :acted_at
  WHERE id = :user_id AND :provider = 'email';
 
--- name: set_password(user_id uuid, password_hash text, acted_at timestamptz)
--- The only writer of a password. `sign_in` stores another hash of the same one.
+-- name: set_password(user_id uuid, password_hash text, origin jsonb, acted_at timestamptz)
+-- The only writer of a password. `sign_in` stores another hash of the same one; a first proof may keep it.
 UPDATE users
    SET password_hash = :password_hash, sign_up_hash = NULL, password_leaked_at = NULL,
+       password_by_key = CASE WHEN password_hash = :password_hash THEN password_by_key ELSE is_of_key(:origin) END,
        password_vouched = NULL, updated_at = :acted_at
  WHERE id = :user_id;
 

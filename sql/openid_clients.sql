@@ -118,6 +118,9 @@ SELECT c.id, c.name, c.uri, c.logo_uri, c.policy_uri, c.tos_uri, c.secret_hash,
 DELETE FROM oauth_requests AS r
  WHERE r.client_id = :client_id AND r.redirect_uri <> ALL (:redirect_uris) AND r.opened_session_id IS NULL;
 
+-- name: has_grants(client_id uuid) -> row
+SELECT EXISTS (SELECT FROM oauth_grants WHERE client_id = :client_id) AS is_so;
+
 -- name: has_lost_access(client_id uuid) -> row
 SELECT EXISTS (SELECT
                  FROM oauth_grants AS g

@@ -95,10 +95,12 @@ class DeleteAdminKey(NamedTuple):
 
 def delete_admin_key(on: Runner, /, *, id: str | None) -> DeleteAdminKey | None: ...
 
-class SelectLastPassword(NamedTuple):
-    is_of_key: bool
+class SelectSetByKey(NamedTuple):
+    password: bool
+    email: bool
+    phone: bool
 
-def select_last_password(on: Runner, /, *, user_id: str | None) -> SelectLastPassword | None: ...
+def select_set_by_key(on: Runner, /, *, user_id: str | None) -> SelectSetByKey: ...
 
 class SelectApiKeys(NamedTuple):
     role: str
@@ -956,11 +958,6 @@ def delete_identity_provider(on: Runner, /, *, id: str | None) -> int: ...
 
 def adopt_user(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> int: ...
 
-class SelectAdoption(NamedTuple):
-    adopted_at: datetime
-
-def select_adoption(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> SelectAdoption | None: ...
-
 def spend_adoption(on: Runner, /, *, user_id: str | None, provider_id: str | None) -> int: ...
 
 class ListSealedProviders(NamedTuple):
@@ -1300,6 +1297,8 @@ def use_identity(on: Runner, /, *, user_id: str | None, provider: str | None, su
 
 def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, last_sign_in_at: datetime | str | None) -> int: ...
 
+def remove_identity(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
+
 def create_user_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_proved: bool | None, user_metadata: Any | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
 
 def convert_by_identity(on: Runner, /, *, user_id: str | None, email: str | None, is_proved: bool | None) -> int: ...
@@ -1490,6 +1489,11 @@ class ListClients(NamedTuple):
 def list_clients(on: Runner, /, *, page_size: int | None, page_offset: int | None) -> list[ListClients]: ...
 
 def delete_requests_to_other_uris(on: Runner, /, *, client_id: str | None, redirect_uris: Sequence[str | None] | None) -> int: ...
+
+class HasGrants(NamedTuple):
+    is_so: bool
+
+def has_grants(on: Runner, /, *, client_id: str | None) -> HasGrants: ...
 
 class HasLostAccess(NamedTuple):
     is_so: bool

@@ -41,8 +41,8 @@ def refusal_of_customers_user(
     """Refuse an administrator, and a user who is not the customer's.
 
     A customer's provider signs in users whom it created (`is_linked`), whose addresses nobody has proved, or
-    whom an administrator moved to it (`is_adopted`). The data of a user with another proved address may be a
-    stranger's.
+    who moved to it, or were moved by an administrator (`is_adopted`). The data of a user with another proved
+    address may be a stranger's.
     """
     if person.role == "admin":
         return "admin.user_sso_conflict"
@@ -59,6 +59,13 @@ def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Re
     if user.role == "admin":
         return "admin.user_sso_conflict"
     return None if domain in domains else "customer.email_address_not_authorized"
+
+
+def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | None:
+    """A user removes the identity of an organisation's provider after leaving (`has_left`), but not in a
+    session that it opened, which turning it off would not end any more.
+    """
+    return None if has_left and not is_own_session else "customer.manual_linking_disabled"
 
 
 def disabled_at(

@@ -12,6 +12,7 @@ Refusal = Literal[
     "code.reauthentication_needed",
     "country.validation_failed",
     "customer.email_address_not_authorized",
+    "customer.manual_linking_disabled",
     "email_address_not_authorized",
     "email_exists",
     "email_not_confirmed",

@@ -9,6 +9,7 @@ CREATE TABLE admin_keys (
   expires_at    timestamptz,
   last_used_on  date
 );
+ALTER TABLE users ADD COLUMN password_by_key boolean, ADD COLUMN email_by_key text, ADD COLUMN phone_by_key text;
 ALTER DOMAIN session_end_reason DROP CONSTRAINT session_end_reason_check;
 ALTER DOMAIN session_end_reason ADD CONSTRAINT session_end_reason_check CHECK (
   VALUE IN ('logout', 'ended_by_user', 'ended_by_admin', 'refresh_token_reused', 'password_changed',

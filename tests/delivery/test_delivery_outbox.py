@@ -9,6 +9,7 @@ from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
+from sql import queries
 from tests.support.answers import DAY
 from tests.support.environment import secret
 from tests.support.outbox import CODE, TOKEN, Outbox, Recorder
@@ -250,3 +251,14 @@ def test_message_is_left_to_processes_that_have_the_key_of_its_secret(make_app, 
         Deliverer(parts.settings, parts.db, parts.sealer, {"email": mail}).deliver_due()
         assert database.one("SELECT outcome, last_error FROM outbox") == (outcome, error)
     assert mail.recipients == [DAVE["email"]]
+
+
+def test_notices_that_wait_for_others_are_not_measured_as_late(outbox, parts, database):
+    outbox.write()
+    outbox.sms()
+    database.run("UPDATE outbox SET is_notice = true, next_attempt_at = now() + interval '1 minute'")
+    assert queries.measure_outbox(parts.db, most=10) == []
+    database.run("UPDATE outbox SET next_attempt_at = now() - interval '1 minute' WHERE channel = 'email'")
+    (mail,) = queries.measure_outbox(parts.db, most=10)
+    assert (mail.channel, mail.waiting) == ("email", 1)
+    assert mail.overdue_seconds >= 60

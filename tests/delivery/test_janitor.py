@@ -231,3 +231,12 @@ class TestAnonymousUsers:
         database.run(f"UPDATE users SET {change} WHERE id = '{visitors[0]}'")
         janitor.clean(parts.db)
         assert database.count("users") == 2
+
+    def test_one_with_a_passkey_is_kept(self, parts, visitors, database):
+        database.run(
+            "INSERT INTO factors (id, user_id, factor_type, verified_at, credential_id, public_key, sign_count)"
+            " VALUES (gen_random_uuid(), %(id)s, 'passkey', now(), 'id', 'key', 0)",
+            id=visitors[0],
+        )
+        janitor.clean(parts.db)
+        assert database.count("users") == 2

@@ -9,9 +9,9 @@ OTHERS = {
     "sessions": """auth_time code_given_at counted_until counter created_at echoes end_reason factor_proved_at
         first_passkey_at grant_id ip method opened_by organization_id reauthenticated_at refreshed_at refreshes
         resource scopes successor_counter used_counter user_agent""",
-    "users": """admin_since confirmation_sent_at email_change_sent_at email_proved first_factor_at invited_at
-        last_sign_in_at new_email new_phone password_hash password_leaked_at password_vouched phone_change_sent_at
-        phone_proved sign_up_hash signup_user_agent updated_at user_metadata""",
+    "users": """admin_since confirmation_sent_at email_by_key email_change_sent_at email_proved first_factor_at invited_at
+        last_sign_in_at new_email new_phone password_by_key password_hash password_leaked_at password_vouched
+        phone_by_key phone_change_sent_at phone_proved sign_up_hash signup_user_agent updated_at user_metadata""",
 }
 
 

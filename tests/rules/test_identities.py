@@ -4,7 +4,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from auth.rules.identities import disabled_at, refusal_of_customer, refusal_of_customers_user
+from auth.rules.identities import (
+    disabled_at,
+    refusal_of_customer,
+    refusal_of_customers_user,
+    refusal_of_unlinking,
+)
 from tests.rules.facts import HOUR, NOW, Person
 
 
@@ -67,3 +72,14 @@ def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refu
 def test_provider_that_is_disabled_again_ends_nothing_more(was_enabled, is_enabled, moment):
     facts = {"was_enabled": was_enabled, "is_enabled": is_enabled}
     assert disabled_at(**facts, ended_before=NOW - HOUR, now=NOW) == moment
+
+
+@pytest.mark.parametrize(
+    ("has_left", "is_own_session", "is_refused"),
+    [(True, False, False), (True, True, True), (False, False, True), (False, True, True)],
+)
+def test_user_unlinks_a_customer_after_leaving_in_a_session_that_it_did_not_open(
+    has_left, is_own_session, is_refused
+):
+    refusal = refusal_of_unlinking(has_left=has_left, is_own_session=is_own_session)
+    assert refusal == ("customer.manual_linking_disabled" if is_refused else None)

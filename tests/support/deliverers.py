@@ -29,6 +29,10 @@ class RunningDeliverer:
     def stop(self) -> None:
         self._deliverer.end()
         self._thread.join()
+        # Longer than a short `grace`: it would hold the janitor's lock in the next test.
+        for thread in threading.enumerate():
+            if thread.name == "delivery housekeeping":
+                thread.join(30)
 
     def __enter__(self) -> Self:
         return self

@@ -32,6 +32,10 @@ _BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # A change that excludes some users, or all users of a resource, ends their sessions.
 _ADMITTING = ("allowed_roles", "is_blocked", "organization_id", "resources")
+# What decides which codes a client gets without a question: of users who have allowed it, and of all if it
+# skips the consent.
+_OF_GRANTS = ("redirect_uris", "resources")
+_UNASKED = (*_OF_GRANTS, "scopes", "allowed_roles", "organization_id")
 # Members that a dynamic client may set.
 _DYNAMIC = {
     "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
@@ -197,6 +201,7 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
             raise _refusal(problem, "token_endpoint_auth_method")
         check_members(asked, client)
         _check_trust(asked, client._asdict(), before)
+        _check_unasked(asked, act, client, before)
         kept_uris = [] if client.is_blocked else client.redirect_uris
         if kept_uris != before.redirect_uris:
             queries.delete_requests_to_other_uris(act, client_id=before.id, redirect_uris=kept_uris)
@@ -208,14 +213,28 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
 def _check_trust(
     asked: Asked, client: Mapping[str, Any], before: "queries.SelectClient | None" = None
 ) -> None:
-    """Refuse an administrative key that trusts a client more, or sends users to it who are not asked."""
+    """Refuse an administrative key that trusts a client more."""
     if asked.actor != "admin_key":
         return
     for name in ("skip_consent", "introspects_sessions"):
         if client[name] and not (before and getattr(before, name)):
             raise ApiError("insufficient_permissions", f"{name}: must be false")
-    if before and client["skip_consent"] and not {*client["redirect_uris"]} <= {*before.redirect_uris}:
-        raise ApiError("insufficient_permissions", "redirect_uris: must be those of before")
+
+
+def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queries.SelectClient") -> None:
+    """Refuse an administrative key that gives a client more of users who are not asked.
+
+    A client with `skip_consent` asks nobody. Users who have allowed another one are not asked again for a new
+    redirect URI or resource.
+    """
+    if asked.actor != "admin_key":
+        return
+    has_grants = queries.has_grants(act, client_id=before.id).is_so
+    for name in _UNASKED if client.skip_consent else _OF_GRANTS if has_grants else ():
+        new, old = getattr(client, name), getattr(before, name)
+        is_less = name in _OF_GRANTS and {*new} <= {*old}
+        if new != old and not is_less:
+            raise ApiError("insufficient_permissions", f"{name}: must be as before")
 
 
 def _end_lost_access(asked: Asked, client_id: str) -> None:

@@ -81,7 +81,6 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
         domain = identities.domain_of(caller.email if caller.email_proved else None)
         if refusal := identities.refusal_of_adoption(caller, domain, held.domains):
             raise ApiError(refusal)
-        queries.adopt_user(act, user_id=caller.id, provider_id=row.id)
         begin(act, caller)
 
 
@@ -109,7 +108,8 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, te
             if len(here) >= organizations.MOST_PROVIDERS:
                 raise ApiError("too_many_providers")
         elif not is_operator:
-            turns_on = provider.enabled and not known.enabled
+            # Another issuer is another provider, which nobody has tried.
+            turns_on = provider.enabled and (not known.enabled or provider.issuer != known.issuer)
             is_own = f"{PREFIX}{id}" in asked.caller.providers
             if why := organizations.refusal_of_owners_change(known, turns_on=turns_on, is_own_session=is_own):
                 raise ApiError(why)

@@ -7,6 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth.core.text import names, user_agents
+from auth.core.text.names import PREFIX
 from auth.extensions.pages.confirm import require_proof
 from auth.extensions.pages.factors import own_steps
 from auth.extensions.pages.passkeys import own_passkeys
@@ -69,7 +70,7 @@ def show_account() -> Response:
         has_password=known.password_hash is not None,
         password_leaked=known.password_leaked_at is not None,
         sessions=_devices(),
-        providers=[_provider(name, user) for name in latchkey.providers],
+        providers=[_provider(name, user) for name in [*latchkey.providers, *_left_providers(user)]],
         tabs={
             name: shown
             for each in latchkey.extensions
@@ -237,6 +238,17 @@ def _devices() -> list[dict[str, Any]]:
         is_phone = user_agents.browser_and_system(session["user_agent"])[1] in ("iOS", "Android")
         session["mark"] = f"marks/{'phone' if is_phone else 'computer'}.svg"
     return sorted(sessions, key=lambda session: (session["place"], session["is_opened"]))
+
+
+def _left_providers(user: dict[str, Any]) -> list[str]:
+    """Return the providers of organisations that the user has left, whose identities the user may remove."""
+    names, caller = [each["provider"] for each in user["identities"]], current_asked().caller
+    return [
+        name
+        for name in names
+        if name.startswith(PREFIX)
+        and not removal.refusal_of_customer(latchkey.db, caller.user_id, name, caller.providers)
+    ]
 
 
 def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:

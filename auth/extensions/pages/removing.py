@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Response, request
 from markupsafe import Markup
 
+from auth.core.text.names import PREFIX
 from auth.extensions.pages.account import name_of, shown_change
 from auth.extensions.pages.factors import own_steps
 from auth.extensions.pages.profile import own_user
@@ -70,10 +71,17 @@ def _step(asked: Asked, id: str) -> _Removal:
 def _identity(asked: Asked, id: str) -> _Removal:
     identities.require_manual_linking(asked)
     ways = queries.list_ways_to_sign_in(latchkey.db, user_id=guard.caller_id(), ids=[id])
-    name = provider(found(next(iter(ways), None), "not_found").provider)["title"]
-    run = partial(identities.unlink, asked, id)
-    follows = sentences(text("removal", "identity", provider=name), text("removal", "change"))
+    way = found(next(iter(ways), None), "not_found").provider
+    name, run = provider(way)["title"], partial(identities.unlink, asked, id)
+    follows = sentences(text("removal", "identity", provider=name), _what_ends(way))
     return _Removal(name, follows, remove("identity", id), run, "account#connected", "disconnected")
+
+
+def _what_ends(provider: str) -> Markup:
+    """Say what removing an identity ends: of a customer's provider, as much as disabling it."""
+    if provider.startswith(PREFIX):
+        return sentences(text("two_step", "ends"), text("two_step", "ends_keys"))
+    return text("removal", "change")
 
 
 def _application(asked: Asked, id: str) -> _Removal:
@@ -112,7 +120,8 @@ def _change(asked: Asked, id: str) -> _Removal:
     parts = (shown["title"], shown["label"]) if is_of_provider else (shown["label"] or shown["title"],)
     name = Markup(" ").join(filter(None, parts))
     done = f"{kind}_removed" if kind else "removed"
-    follows = text("removal", kind or "change", application=name)
+    ends = _what_ends(change["label"] if is_of_provider else "")
+    follows = text("removal", kind, application=name) if kind else ends
     back, run = destination().path("account/changes"), partial(change_user, asked, {"remove": [id]})
     return _Removal(name, follows, remove(None, id), run, back, done)
 

@@ -5,6 +5,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.core.providers.client import ExternalIdentity, Provider
 from auth.core.text.moments import iso_8601
+from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
 from auth.flows import admission, ends
@@ -36,6 +37,12 @@ def require_manual_linking(asked: Asked) -> None:
         raise ApiError("manual_linking_disabled")
 
 
+def require_of_settings(provider: str) -> None:
+    """Refuse a customer's provider, whose identities users cannot add."""
+    if provider.startswith(PREFIX):
+        raise ApiError("customer.manual_linking_disabled")
+
+
 def begin(
     asked: Asked,
     provider: Provider,
@@ -46,7 +53,7 @@ def begin(
     given: Proof | None,
 ) -> str:
     """Begin a flow for the caller, and return its state."""
-    removal.require_of_settings(provider.name)
+    require_of_settings(provider.name)
     state = one_time.new_token()
     with acts.on(asked.db, asked.caller.user_id) as act:
         # Not the password, because logs keep the URL.
@@ -115,7 +122,7 @@ def link_by_id_token(asked: Asked, body: JsonObject) -> IssuedSession:
 
 
 def _ask(asked: Asked, identity: ExternalIdentity, user_id: str) -> None:
-    removal.require_of_settings(identity.provider)
+    require_of_settings(identity.provider)
     admission.ask_hook(asked, user_id, identity.email, None, provider=identity.provider)
 
 

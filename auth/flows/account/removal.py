@@ -1,17 +1,21 @@
 """Removing addresses, identities, recent additions, and pending addresses."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
+from auth.core.tokens.access_tokens import providers_in
 from auth.flows import ends, facts
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.rules import proofs
+from auth.rules.ends import Reason
+from auth.rules.identities import refusal_of_unlinking
 from auth.rules.proofs import is_recent
+from auth.rules.refusals import Refusal
 from auth.rules.remaining import can_sign_in
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import audit
@@ -33,10 +37,15 @@ def list_recent(on: Runner, user_id: str) -> list[JsonObject]:
     ]
 
 
-def require_of_settings(provider: str) -> None:
-    """Refuse a customer's provider: users cannot add or remove its identities."""
-    if provider.startswith(PREFIX):
-        raise ApiError("customer.manual_linking_disabled")
+def refusal_of_customer(
+    on: Runner, user_id: str, provider: str, opened_by: Collection[str]
+) -> Refusal | None:
+    """Say why a user cannot remove the identity of a customer's provider in a session of these providers."""
+    known = queries.select_provider_facts(on, id=provider.removeprefix(PREFIX))
+    organization_id = known and known.organization_id
+    held = queries.select_membership_role(on, organization_id=organization_id, user_id=user_id)
+    has_left = organization_id is not None and held is None
+    return refusal_of_unlinking(has_left=has_left, is_own_session=provider in opened_by)
 
 
 def removed(
@@ -64,7 +73,10 @@ def take_away(
     providers, factor_ids = removed(act, caller.id, providers, ids)
     email = None if "email" in providers else caller.email
     for provider in providers:
-        require_of_settings(provider)
+        if provider.startswith(PREFIX) and (
+            refusal := refusal_of_customer(act, caller.id, provider, providers_in(caller.amr))
+        ):
+            raise ApiError(refusal)
         if provider not in ADDRESS_KINDS and not asked.settings.manual_linking:
             raise ApiError("manual_linking_disabled")
         if provider in ADDRESS_KINDS:
@@ -82,7 +94,9 @@ def take_away(
         queries.remove_ways_to_sign_in(act, user_id=caller.id, ids=[], providers=providers)
         check_remaining(asked, act, caller.id)
         # An attacker who added the removed credential may have signed in with it.
-        ends.end_and_void(act, caller.id, asked.caller.session_id, "way_to_sign_in_removed")
+        is_customers = any(each.startswith(PREFIX) for each in providers)
+        reason: Reason = "provider_disabled" if is_customers else "way_to_sign_in_removed"
+        ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
     return email
 
 

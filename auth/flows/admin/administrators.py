@@ -8,9 +8,12 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.flows import ends, organizations
 from auth.flows.account import removal
+from auth.flows.links.proving import prove_address
 from auth.flows.messages.outgoing import Message
+from auth.rules.users import ADDRESS_KINDS
 from auth.web import audit
 from auth.web.asked import Asked
+from auth.web.errors import ApiError
 from sql import acts, queries
 from sql.acts import Act
 
@@ -25,11 +28,15 @@ def begin_anew(act: Act, user_id: str) -> list[JsonObject]:
     """End what a new administrator has from before (rule 20). Return what was added to the user recently.
 
     A thief or a program may have begun it, with less to gain then. So a password that an administrative key
-    has set ends, too: its holder would be an administrator.
+    has set ends, too, and an address that one has set is refused: its holder would be an administrator.
     """
+    by_key = queries.select_set_by_key(act, user_id=user_id)
+    for kind in ADDRESS_KINDS:
+        if getattr(by_key, kind):
+            remedy = f"send it again with {kind}_confirm, or null"
+            raise ApiError("validation_failed", f"{kind}: an administrative key has set it; {remedy}")
     ends.end_and_void(act, user_id, None, "promoted")
-    password = queries.select_last_password(act, user_id=user_id)
-    if password and password.is_of_key:
+    if by_key.password:
         queries.set_password(act, user_id=user_id, password_hash=None)
     return removal.list_recent(act, user_id)
 
@@ -83,6 +90,8 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
             queries.update_any_user(
                 act, id=known.id, role="admin", user_metadata={}, app_metadata={}, vouches_password=False
             )
+            # The operator who names the address vouches for it.
+            prove_address(act, known, "email", email, "administrator")
             recent = begin_anew(act, known.id)
             audit.record(
                 act, known.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"

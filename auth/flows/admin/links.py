@@ -32,6 +32,9 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash, new_id = None, None
+    if asked.actor == "admin_key" and "password" in body and purpose == "recovery":
+        # It would become the user's without the user, whoever spends the link.
+        raise ApiError("insufficient_permissions", "password: must be absent")
     if "password" in body and purpose in ("signup", "recovery"):
         check_strength(settings, body["password"], [email], asked.parts.leaked_passwords)
         password_hash = asked.parts.passwords.hash(body["password"])

@@ -28,7 +28,7 @@ from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from sql import Database, queries
+from sql import Database, acts, queries
 from sql.acts import Act
 
 # The start of a list of providers.
@@ -190,7 +190,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
-            if moves:
+            if moves or (known.enabled and not provider.enabled):
                 # Those users were moved to the issuer from before.
                 queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
@@ -212,6 +212,8 @@ def end_users_of_disabled(asked: Asked) -> None:
 def delete(asked: Asked, name: str, door: Door | None = None) -> None:
     """Disable a provider, end everything of its users and the memberships that it added, and delete it with
     their identities.
+
+    The first act admits the caller, whose session ends then if the provider opened it.
     """
     door = door or of_operator(asked)
     row = found_provider(asked, name, door)
@@ -220,14 +222,14 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
         pass
     while organizations.end_memberships_of_provider(asked, row.id):
         pass
-    with door.begin(lambda act: act.lock_provider(row.id)) as (act, tell):
+    with acts.begin(asked.db) as act:
+        act.lock_provider(row.id)
         known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
         if known.enabled or known.has_identities:
             # Another administrator has enabled it again.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains, row.organization_id)
-        tell("provider_deleted")
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:

@@ -15,17 +15,19 @@ from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
 from auth.extensions import TokenHook
-from auth.flows import admission, organizations
+from auth.flows import admission, facts, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, sign_in_user, write_code
-from auth.flows.sign_in.oauth import find_provider
+from auth.flows.sign_in.oauth import Press, find_provider
 from auth.flows.sign_up import first_address
 from auth.rules import identities
 from auth.rules.admission import is_listed
 from auth.rules.organizations import OWNER
+from auth.rules.refusals import Refusal
+from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
 from auth.web import audit
 from auth.web.asked import Asked
@@ -88,13 +90,13 @@ def sign_in(
     *,
     code_challenge: str | None = None,
     id_token: IdToken | None = None,
-    pressed_by: str | None = None,
+    press: Press | None = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
     new user.
 
-    With a code challenge, return an authorization code instead of a session. The flow of a member who tries
-    the organisation's provider, or moves to it, signs in nobody else: `pressed_by`.
+    With a code challenge, return an authorization code instead of a session. A `press` signs in nobody but
+    the member who pressed.
     """
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
     # A code is exchanged later.
@@ -103,8 +105,8 @@ def sign_in(
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not pressed_by else None
-                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, pressed_by)
+                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not press else None
+                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, press)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
@@ -139,14 +141,14 @@ def _try_sign_in(
     id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
-    pressed_by: str | None,
+    press: Press | None,
 ) -> Outcome | ApiError:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
-    with _with_owner(asked, identity, is_pressed=pressed_by is not None) as (act, owner):
+    with _with_owner(asked, identity, is_pressed=press is not None) as (act, owner):
         if id_token and not queries.spend_id_token(act, **id_token):
             return invalid_id_token()
-        user = _user_of(asked, act, identity, owner, user_id, pressed_by)
+        user = _user_of(asked, act, identity, owner, user_id, press)
         if isinstance(user, ApiError):
             return user
         person, moment = user.person, identity.auth_time
@@ -196,7 +198,7 @@ def _user_of(
     identity: ExternalIdentity,
     owner: str | None,
     new_user_id: str | None,
-    pressed_by: str | None = None,
+    press: Press | None = None,
 ) -> "_IdentityOwner | ApiError":
     """Return the user of an identity, which is linked or created if it is new, or the refusal.
 
@@ -207,14 +209,18 @@ def _user_of(
     # Its issuer may have changed meanwhile.
     own = {"id": identity.customer, "issuer": identity.issuer}
     customer = queries.select_provider_of_issuer(act, **own)
-    if pressed_by and owner != pressed_by:
-        return ApiError("pressed.user_sso_conflict")
-    here = {"organization_id": customer and customer.organization_id, "user_id": owner}
-    held = queries.select_membership_role(act, **here) if pressed_by else None
-    is_tried = held is not None and held.role == OWNER
+    role = None
+    if press:
+        if owner != press.user_id:
+            return ApiError("pressed.user_sso_conflict")
+        if refusal := _refusal_of_press(asked, act, press):
+            return ApiError(refusal)
+        here = {"organization_id": customer and customer.organization_id, "user_id": owner}
+        role = found(queries.select_membership_role(act, **here), "organization_not_found").role
+    is_tried = role == OWNER
     if refusal := identities.refusal_of_customer(customer, identity.email, is_tried=is_tried):
         return ApiError(refusal)
-    user = _found_or_created(asked, act, identity, owner, new_user_id, customer)
+    user = _found_or_created(asked, act, identity, owner, new_user_id, customer, is_pressed=press is not None)
     if isinstance(user, ApiError) or customer is None or customer.organization_id is None:
         return user
     if is_tried:
@@ -225,6 +231,12 @@ def _user_of(
     return user
 
 
+def _refusal_of_press(asked: Asked, act: acts.Act, press: Press) -> Refusal | None:
+    """Refuse what a session began that has ended since, such as a thief's by a new password."""
+    person = found(queries.select_person(act, **press._asdict()), "session_not_found")
+    return end_of_session(person, facts.own_session_of(person), asked.policy)
+
+
 def _found_or_created(
     asked: Asked,
     act: acts.Act,
@@ -232,6 +244,8 @@ def _found_or_created(
     owner: str | None,
     new_user_id: str | None,
     customer: "queries.SelectProviderOfIssuer | None",
+    *,
+    is_pressed: bool = False,
 ) -> "_IdentityOwner | ApiError":
     asked.noted.note(user_id=owner, provider=identity.provider)
     person = act.read(queries.select_person, user_id=owner, session_id=None)
@@ -242,15 +256,17 @@ def _found_or_created(
     known = {"user_id": person.id, "provider": identity.provider}
     is_linked = queries.select_identity_of(act, **known, subject=identity.row["subject"]) is not None
     if customer:
-        adopted = {"user_id": person.id, "provider_id": identity.customer}
-        is_adopted = not is_linked and queries.select_adoption(act, **adopted) is not None
+        # The next sign-in spends an administrator's move, whatever its subject.
+        moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customer)
+        is_adopted = is_pressed or moved > 0
         refusal = identities.refusal_of_customers_user(
             person, customer, is_linked=is_linked, is_adopted=is_adopted
         )
         if refusal:
             return ApiError(refusal)
-        if is_adopted:
-            queries.spend_adoption(act, **adopted)
+        if is_adopted and not is_linked and queries.remove_identity(act, **known):
+            # Its subject may be that of a deleted account.
+            audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
     if not is_linked:
         return _link_identity(asked, act, person, identity)
     if not queries.use_identity(act, user_id=person.id, **identity.row):

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from auth.core import promises
 from auth.core.json_bodies import JsonObject
@@ -16,6 +17,13 @@ from auth.web.errors import ApiError
 from sql import Database, Transaction, queries
 
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
+
+
+class Press(NamedTuple):
+    """A member tries the organisation's provider, or moves to it, in a session."""
+
+    user_id: str
+    session_id: str | None
 
 
 class ProviderRefusal(ApiError):
@@ -41,9 +49,9 @@ def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provid
     return provider
 
 
-def is_pressed(flow: "queries.SpendOauthFlow") -> bool:
-    """Whether a member began the flow, to try the organisation's provider or to move to it."""
-    return flow.user_id is not None and flow.provider.startswith(PREFIX)
+def press_of(flow: "queries.SpendOauthFlow") -> Press | None:
+    is_of_customer = flow.provider.startswith(PREFIX)
+    return Press(flow.user_id, flow.session_id) if is_of_customer and flow.user_id else None
 
 
 def new_secrets(scopes: str | None) -> JsonObject:
@@ -84,7 +92,7 @@ def identify(
     asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: Mapping[str, str]
 ) -> ExternalIdentity:
     """Return the identity that a callback is about."""
-    provider = provider_named(asked, flow.provider, is_tried=is_pressed(flow))
+    provider = provider_named(asked, flow.provider, is_tried=press_of(flow) is not None)
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
         provider.log_failure("the browser returned to another provider's redirect URI")

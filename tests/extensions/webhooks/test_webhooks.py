@@ -180,6 +180,15 @@ class TestRedelivering:
         assert hooks.deliver() == 1
         assert [one["status"] for one in hooks.deliveries(made)] == ["sent"]
 
+    def test_pause_of_another_webhook_goes_on(self, hooks, target, database):
+        made, other = (hooks.register(target) for _ in range(2))
+        target.status = 503
+        hooks.emit()
+        hooks.deliver()
+        assert redeliver(hooks, made, hooks.deliveries(made)[0]["id"]).status_code == 200
+        paused = database.all("SELECT id::text FROM webhooks WHERE retry_at IS NOT NULL")
+        assert [row.id for row in paused] == [other["id"]]
+
     def test_mail_or_delivery_of_another_webhook_is_404(self, hooks, target, database):
         made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.emit()

@@ -89,7 +89,10 @@ ATTACKS = [
     # What the service role key alone may.
     Attack("create_client", {"client_name": "x", "redirect_uris": [FOREIGN], "skip_consent": True}, ROLE),
     Attack("update_client", {"skip_consent": True}, ROLE, "client"),
-    Attack("update_client", {"redirect_uris": [FOREIGN]}, ROLE, "trusted"),
+    *(
+        Attack("update_client", body, ROLE, "trusted")
+        for body in ({"redirect_uris": [FOREIGN]}, {"resources": [FOREIGN]}, {"allowed_roles": ["x"]})
+    ),
     Attack("update_client", {"introspects_sessions": True}, ROLE, "client"),
     Attack("regenerate_secret", {}, ROLE, "trusted"),
     Attack("update_provider", {"enabled": False}, ROLE),

@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from auth.delivery import janitor
 from tests.support.admin_keys import make_admin_key
-from tests.support.answers import A_TIMESTAMP
+from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
 from tests.support.api_keys import make_key
 from tests.support.commands import run_command
+from tests.support.links import ON_ITS_WAY, PHONE, type_in
 from tests.support.passkeys import register as register_passkey
 from tests.support.users import NEW_PASSWORD, Person
 
@@ -91,8 +93,121 @@ def test_user_whom_a_key_created_begins_without_its_password(client, service_rol
     made = client.post("/admin/users", json=body, headers=key.headers).json
     dave = Person(client, made["id"], made["email"])
     assert dave.try_to_sign_in(PLANTED).status_code == 200
+    confirmed = {"email": dave.email, "email_confirm": True}
+    assert promote(client, service_role, dave, role="admin", **confirmed).status_code == 200
+    assert dave.try_to_sign_in(PLANTED).status_code == 401
+
+
+def test_password_of_a_key_is_not_forgotten_with_the_audit_log(client, service_role, alice, parts, database):
+    key = make_admin_key(parts, "users:write")
+    client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
+    database.run("UPDATE audit_log SET at = at - interval '401 days'")
+    for _ in range(2):
+        janitor.keep_house(parts.db, parts.sealer)
+    assert database.count("audit_log", "action = 'password_changed'") == 0
+    # The hash of another length is no other password.
+    database.run("UPDATE users SET password_hash = %(hash)s", hash=parts.passwords.hash(PLANTED))
+    assert promote(client, service_role, alice, role="admin").status_code == 200
+    assert alice.try_to_sign_in(PLANTED, client).status_code == 401
+
+
+def test_password_that_a_key_gave_a_sign_up_ends_though_the_link_is_used(client, service_role, parts):
+    key = make_admin_key(parts, "links")
+    body = {"type": "signup", "email": "dave@example.com", "password": PLANTED}
+    made = client.post("/admin/generate_link", json=body, headers=key.headers).json
+    used = client.post("/verify", json={"type": "signup", "token_hash": made["hashed_token"]})
+    dave = Person(client, made["id"], made["email"])
+    assert (used.status_code, dave.try_to_sign_in(PLANTED).status_code) == (200, 200)
     assert promote(client, service_role, dave, role="admin").status_code == 200
     assert dave.try_to_sign_in(PLANTED).status_code == 401
+
+
+def test_link_of_a_key_sets_no_password(client, service_role, alice, parts, database):
+    key = make_admin_key(parts, "links")
+    body = {"type": "recovery", "email": alice.email, "password": PLANTED}
+    refused = client.post("/admin/generate_link", json=body, headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions", details="password: must be absent")
+    assert database.count("one_time_tokens") == 0
+    assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
+
+
+class TestAddressOfAKey:
+    """An address that a key has set may be that of its holder, who proves it, too."""
+
+    @pytest.fixture
+    def change(self, client, alice, parts, database):
+        """Change Alice with a key, weeks ago."""
+        key = make_admin_key(parts, "users:write")
+
+        def change(**body):
+            changed = client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers)
+            database.run("UPDATE identities SET created_at = '2025-01-01', updated_at = '2025-01-01'")
+            return changed.status_code
+
+        return change
+
+    def sign_in_by(self, client, outbox, phone):
+        assert_ok(client.post("/otp", json={"phone": phone}), ON_ITS_WAY)
+        return type_in(client, "sms", phone, outbox.last(kind="sms").code)
+
+    def assert_refused(self, answer, kind):
+        details = f"{kind}: an administrative key has set it; send it again with {kind}_confirm, or null"
+        assert_error(answer, 400, "validation_failed", details=details)
+
+    @pytest.mark.parametrize("is_used", [True, False])
+    def test_phone_that_a_key_has_confirmed_does_not_become_an_administrators(
+        self, client, service_role, alice, change, outbox, database, is_used
+    ):
+        assert change(phone=PHONE, phone_confirm=True) == 200
+        if is_used:
+            assert self.sign_in_by(client, outbox, PHONE).status_code == 200
+        self.assert_refused(promote(client, service_role, alice, role="admin"), "phone")
+        command = run_command(client.application, "create-admin", alice.email)
+        assert (command.exit_code, "phone: an administrative key has set it" in command.output) == (2, True)
+        assert database.count("users", "role = 'admin'") == 0
+        assert self.sign_in_by(client, outbox, PHONE).json["user"]["role"] == "authenticated"
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"phone": PHONE},
+            {"phone": PHONE, "phone_confirmed_at": "2025-01-01T00:00:00Z"},
+            {"email": "mallory@example.com", "email_confirm": True, "phone": None},
+        ],
+    )
+    def test_address_is_refused_however_the_key_has_set_it(self, client, service_role, alice, change, body):
+        assert change(**body) == 200
+        kind = "email" if "email" in body else "phone"
+        self.assert_refused(promote(client, service_role, alice, role="admin"), kind)
+
+    @pytest.mark.parametrize("phone", [{"phone": None}, {"phone": PHONE, "phone_confirm": True}])
+    def test_operator_removes_or_confirms_it_with_the_role(self, client, service_role, alice, change, phone):
+        assert change(phone=PHONE, phone_confirm=True) == 200
+        promoted = promote(client, service_role, alice, role="admin", **phone)
+        assert (promoted.status_code, promoted.json["phone"]) == (200, phone["phone"])
+
+    def test_command_confirms_the_address_that_it_is_given(self, client, alice, change):
+        assert change(email="alice@new.example.com", email_confirm=True) == 200
+        assert run_command(client.application, "create-admin", "alice@new.example.com").exit_code == 0
+
+    def test_users_own_address_is_no_keys(self, client, service_role, alice, change, outbox):
+        assert change(phone=PHONE, phone_confirm=True) == 200
+        own = "+4915100000077"
+        assert alice.open_session(client).put("/user", json={"phone": own}).status_code == 200
+        changed = type_in(client, "phone_change", own, outbox.last(to=own).code)
+        assert changed.status_code == 200, changed.text
+        assert promote(client, service_role, alice, role="admin").status_code == 200
+
+    def test_address_of_a_user_whom_a_key_created_is_a_keys(self, client, service_role, parts):
+        key = make_admin_key(parts, "users:write")
+        body = {"email": "dave@example.com", "phone": PHONE, "email_confirm": True, "phone_confirm": True}
+        made = client.post("/admin/users", json=body, headers=key.headers).json
+        dave = Person(client, made["id"], made["email"])
+        self.assert_refused(promote(client, service_role, dave, role="admin"), "email")
+        confirmed = {"email": dave.email, "email_confirm": True}
+        self.assert_refused(promote(client, service_role, dave, role="admin", **confirmed), "phone")
+        command = run_command(client.application, "create-admin", dave.email)
+        assert (command.exit_code, "phone: an administrative key has set it" in command.output) == (2, True)
 
 
 def test_nothing_is_returned_with_another_role(client, service_role, alice, additions):

@@ -102,3 +102,15 @@ def test_organisation_that_ends_with_its_last_user_disables_its_provider(
     assert database.count("users") == 0
     keep_house()
     assert database.count("identity_providers") + database.count("organizations") == 0
+
+
+def test_organisation_that_ends_with_its_last_user_ends_what_its_provider_opened(
+    provider, owner, database, keep_house, service, customers
+):
+    database.run("UPDATE identity_providers SET member_role = NULL")
+    customers.acme.be("2", "dave@example.com")
+    session = service.signed_in(f"custom:{provider}")
+    assert owner.delete("/user", json={}).status_code == 200
+    keep_house()
+    assert_error(session.refresh(), 400, "refresh_token_not_found")
+    assert database.count("identities", "provider LIKE 'sso:%%'") == 0

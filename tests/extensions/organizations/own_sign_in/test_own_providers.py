@@ -116,6 +116,26 @@ def test_owner_does_not_turn_on_what_nobody_has_tried(sign_in, provider, databas
     assert database.value("SELECT is_on FROM identity_providers") is False
 
 
+def test_owner_who_has_signed_in_with_a_provider_deletes_it(
+    on, provider, sign_in, service, customers, database
+):
+    path = f"{sign_in.path}/providers/{provider}"
+    of_provider = service.signed_in(f"custom:{provider}")
+    assert of_provider.delete(path, json={}).status_code == 204
+    assert (database.count("identity_providers"), database.count("identities", "provider LIKE 'sso:%%'")) == (
+        0,
+        0,
+    )
+    for session in (sign_in.owner, of_provider):
+        assert session.refresh().status_code == 400
+    assert database.count("audit_log", "action = 'provider_deleted' AND actor_id IS NOT NULL") == 1
+
+
+def test_owner_deletes_a_provider_on_its_page(on, press, alice, provider, database):
+    press(alice, "delete", on)
+    assert database.count("identity_providers") == 0
+
+
 class TestDisabledByTheOperator:
     """It stays off until the operator enables it, whatever its owners do."""
 

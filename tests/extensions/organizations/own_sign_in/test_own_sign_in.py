@@ -62,7 +62,7 @@ class TestTryIt:
         )
         visitor.press(path)
         assert "/authorize" not in customers.acme.provider.paths()
-        assert database.count("identity_provider_adoptions") == 0
+        assert database.count("oauth_flows") == 0
 
     def test_member_who_is_no_owner_tries_nothing(
         self, acme, join, bob, browse, provider, customers, database
@@ -73,7 +73,7 @@ class TestTryIt:
             if visitor.visit(f"/{path}").status == 200:
                 visitor.press(path)
             assert "/authorize" not in visitor.page.url
-        assert database.count("identity_provider_adoptions") == 0
+        assert database.count("oauth_flows") == 0
 
     def test_administrator_of_the_service_leaves_it_to_another_owner(
         self, press, alice, provider, database, customers
@@ -81,12 +81,12 @@ class TestTryIt:
         database.run("UPDATE users SET role = 'admin'")
         press(alice)
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
-        assert database.count("identity_provider_adoptions") == 0
+        assert database.count("oauth_flows") == 0
 
     def test_owner_with_an_address_of_another_domain_is_refused(self, press, alice, provider, database):
         database.run("UPDATE users SET email = 'alice@other.example'")
         press(alice)
-        assert database.count("identity_provider_adoptions") == 0
+        assert database.count("oauth_flows") == 0
 
     @pytest.mark.parametrize("changes", [{"client_id": "x"}, {"client_secret": "y"}])
     def test_other_client_or_secret_is_tried_again(
@@ -138,14 +138,14 @@ class TestTryIt:
     ):
         visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
         visitor.visit(f"/{path}")
-        visitor.submit(stop=service.is_callback)
-        assert database.count("identity_provider_adoptions") == 1
+        page = visitor.submit(stop=service.is_callback)
         other = customers.globex
         known = {"issuer": other.provider.url, "client_id": other.provider.client_id}
         changed = sign_in.change(provider, **known, client_secret=other.body()["client_secret"])
         assert changed.status_code == 200
         database.run("UPDATE identity_providers SET is_on = true")
         other.be("9", ALICE)
+        assert "error_code=bad_oauth_state" in visitor.visit(page.url).url
         assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
 

@@ -1,0 +1,93 @@
+"""A key with the scope `clients` gets nothing of users who are not asked: those who have allowed an application, and all
+users of one that skips the consent.
+"""
+
+import pytest
+
+from auth.web.context import EXTENSION
+from tests.support.admin_keys import make_admin_key
+from tests.support.answers import assert_error
+from tests.support.openid_flow import Application, make_application
+from tests.support.pages import Visitor
+
+FOREIGN = "https://evil.example/callback"
+PAYMENTS = "https://payments.example"
+
+
+@pytest.fixture
+def change(client, parts):
+    """Change an application with a key."""
+    key = make_admin_key(parts, "clients")
+
+    def change(application, **body):
+        path = f"/admin/oauth/clients/{application.client.id}"
+        return client.put(path, json=body, headers=key.headers)
+
+    return change
+
+
+def assert_kept(answer, name):
+    assert_error(answer, 403, "insufficient_permissions", details=f"{name}: must be as before")
+
+
+@pytest.mark.parametrize("who", ["alice", "carol"])
+def test_key_gets_no_silent_code_of_who_has_allowed_the_application(client, database, change, request, who):
+    application = make_application(client, database, name="Wiki")
+    visitor = Visitor(client.application).with_session_of(request.getfixturevalue(who))
+    application.tokens(visitor, scope="openid email")
+    assert_kept(change(application, redirect_uris=[application.redirect_uri, FOREIGN]), "redirect_uris")
+    assert_kept(change(application, redirect_uris=[FOREIGN], skip_consent=False), "redirect_uris")
+    page = Application(client, application.client, FOREIGN).begin(
+        visitor, scope="openid email", prompt="none"
+    )
+    assert "code=" not in page.url
+
+
+@pytest.mark.parametrize("skip_consent", [True, False])
+def test_key_gives_an_application_that_does_not_ask_no_further_resource(
+    client, database, change, alice, skip_consent
+):
+    application = make_application(client, database, name="Wiki", skip_consent=skip_consent)
+    visitor = Visitor(client.application).with_session_of(alice)
+    application.tokens(visitor, scope="openid")
+    assert_kept(change(application, resources=[PAYMENTS]), "resources")
+    page = application.begin(visitor, scope="openid", prompt="none", resource=PAYMENTS)
+    assert "code=" not in page.url
+
+
+def test_key_opens_no_application_that_skips_the_consent_to_others(client, database, change, alice):
+    application = make_application(
+        client, database, name="Wiki", skip_consent=True, allowed_roles=["staff"], scopes=["openid"]
+    )
+    assert_kept(change(application, allowed_roles=[]), "allowed_roles")
+    assert_kept(change(application, scopes=[]), "scopes")
+    visitor = Visitor(client.application).with_session_of(alice)
+    page = application.begin(visitor, scope="openid", prompt="none")
+    assert "code=" not in page.url
+
+
+def test_key_gives_an_application_that_skips_the_consent_no_other_members(make_app, database, service_role):
+    client = make_app(AUTH_ORGANIZATIONS="admins").test_client()
+    database.run("INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'acme', 'Acme')")
+    application = make_application(client, database, name="Wiki", skip_consent=True)
+    path = f"/admin/oauth/clients/{application.client.id}"
+    assert client.put(path, json={"organization_id": "acme"}, headers=service_role).status_code == 200
+    key = make_admin_key(client.application.extensions[EXTENSION], "clients")
+    refused = client.put(path, json={"organization_id": None}, headers=key.headers)
+    assert_kept(refused, "organization_id")
+
+
+def test_key_changes_what_users_are_asked_about(client, database, change, alice):
+    application = make_application(client, database, name="Wiki", resources=[PAYMENTS])
+    assert change(application, redirect_uris=[FOREIGN], allowed_roles=["staff"]).status_code == 200
+    assert change(application, redirect_uris=[application.redirect_uri], allowed_roles=[]).status_code == 200
+    application.tokens(Visitor(client.application).with_session_of(alice), scope="openid")
+    assert change(application, resources=[], allowed_roles=["staff"], client_name="Notes").status_code == 200
+
+
+def test_service_role_key_moves_an_application_that_users_have_allowed(client, database, service_role, alice):
+    application = make_application(client, database, name="Wiki")
+    application.tokens(Visitor(client.application).with_session_of(alice), scope="openid")
+    path = f"/admin/oauth/clients/{application.client.id}"
+    moved = client.put(path, json={"redirect_uris": [FOREIGN]}, headers=service_role)
+    assert moved.status_code == 200
