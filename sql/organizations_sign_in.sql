@@ -52,6 +52,12 @@ SELECT p.id, p.identifier, p.is_on, provider_object(p)::text AS provider_object
  WHERE p.organization_id = :organization_id
  ORDER BY p.created_at, p.id;
 
+-- name: select_way_in(organization_id uuid) -> row
+-- Whether a provider that is on has a domain.
+SELECT EXISTS (SELECT FROM identity_providers AS p
+                 JOIN identity_provider_domains AS d ON d.provider_id = p.id
+                WHERE p.organization_id = :organization_id AND p.is_on) AS is_there;
+
 -- name: select_membership_role(organization_id uuid, user_id uuid) -> row?
 SELECT m.role
   FROM memberships AS m

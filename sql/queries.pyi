@@ -2075,6 +2075,11 @@ class ListProvidersOfOrganization(NamedTuple):
 
 def list_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> list[ListProvidersOfOrganization]: ...
 
+class SelectWayIn(NamedTuple):
+    is_there: bool
+
+def select_way_in(on: Runner, /, *, organization_id: str | None) -> SelectWayIn: ...
+
 class SelectMembershipRole(NamedTuple):
     role: str
 

@@ -204,6 +204,13 @@ def refusal_of_owners_change(
     return None
 
 
+def refusal_of_loss(*, before: bool, after: bool) -> Refusal | None:
+    """An organisation that requires its own sign-in keeps a provider that is on and has a domain: no owner
+    could undo the loss.
+    """
+    return "own_sign_in_required" if before and not after else None
+
+
 def is_taken_back(held: Held) -> bool:
     """Whether *This wasn't me* ends a membership: one that the user accepted in the last seven days."""
     return held.added_by == "invitation" and held.created_at >= held.now - RECENT_AGE

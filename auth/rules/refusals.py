@@ -29,6 +29,7 @@ Refusal = Literal[
     "organization.insufficient_permissions",
     "organization_sign_in_needed",
     "otp_expired",
+    "own_sign_in_required",
     "owner.sso_provider_disabled",
     "phone.validation_failed",
     "phone_exists",

@@ -27,7 +27,7 @@ _REASONS = {
     "single_identity_not_deletable", "last_administrator", "last_owner", "refresh_token_not_found",
     "webauthn_challenge_not_found", "webauthn_challenge_expired", "webauthn_verification_failed",
     "mfa_verification_failed", "mfa_challenge_expired", "hook_refused", "hook_failed",
-    "organization_not_found", "organization_sign_in_needed", "provider_not_tried",
+    "organization_not_found", "organization_sign_in_needed", "own_sign_in_required", "provider_not_tried",
 }  # fmt: skip
 # Access tokens expire all the time, so only those at administrative routes get a row. Only the limits of
 # sessions belong to a user.

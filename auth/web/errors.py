@@ -131,6 +131,10 @@ ERRORS = {
     "last_owner": (409, "An organization keeps an owner; make another member an owner first"),
     "slug_exists": (409, "An organization with this short name already exists"),
     "organization_sign_in_needed": (403, "This organization needs a session that its own provider opened"),
+    "own_sign_in_required": (
+        409,
+        "This is the only way in while the own sign-in is required; lift that first",
+    ),
     "provider_not_tried": (403, "Sign in with this provider first, as it is set up now"),
     "domain_not_found": (404, "This organization doesn't name this domain"),
     "domain_not_proved": (422, "The TXT record of this domain is not there"),

@@ -1,4 +1,4 @@
-"""A name server on loopback for TXT records."""
+"""A name server on loopback for TXT records and IPv4 addresses."""
 
 import socket
 import threading
@@ -8,15 +8,21 @@ from typing import Self
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.resolver
 import dns.rrset
 
 
 class DnsServer:
-    """Answers from `texts`, by name. A name above one of them exists without a record."""
+    """Answers from `texts` and `addresses`, by name. A name above one of `texts` exists without a record. It
+    releases `ignored` for each question about a name of `silent`, and does not answer.
+    """
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = dict(texts)
+        self.addresses: dict[str, str] = {}
+        self.silent: set[str] = set()
+        self.ignored = threading.Semaphore(0)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self.resolver = dns.resolver.Resolver(configure=False)
@@ -35,14 +41,25 @@ class DnsServer:
         with suppress(OSError):
             while True:
                 wire, peer = self._socket.recvfrom(4096)
-                self._socket.sendto(self._answer(dns.message.from_wire(wire)).to_wire(), peer)
+                query = dns.message.from_wire(wire)
+                if _name_of(query) in self.silent:
+                    self.ignored.release()
+                else:
+                    self._socket.sendto(self._answer(query).to_wire(), peer)
 
     def _answer(self, query: dns.message.Message) -> dns.message.Message:
         response = dns.message.make_response(query)
-        name = query.question[0].name.to_text(omit_final_dot=True)
-        if name in self.texts:
+        name = _name_of(query)
+        if name in self.addresses:
+            if query.question[0].rdtype == dns.rdatatype.A:
+                response.answer.append(dns.rrset.from_text(f"{name}.", 60, "IN", "A", self.addresses[name]))
+        elif name in self.texts:
             answer = dns.rrset.from_text(f"{name}.", 60, "IN", "TXT", f'"{self.texts[name]}"')
             response.answer.append(answer)
         elif not any(known.endswith(f".{name}") for known in self.texts):
             response.set_rcode(dns.rcode.NXDOMAIN)
         return response
+
+
+def _name_of(query: dns.message.Message) -> str:
+    return query.question[0].name.to_text(omit_final_dot=True)

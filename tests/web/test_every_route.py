@@ -38,7 +38,8 @@ DOORS = {
     "change_sign_in": "/organizations/<name>/domains /organizations/<name>/domains/<domain>"
     " /organizations/<name>/providers /organizations/<name>/providers/<provider>"
     " /account/organizations/<slug>/sign-in/domains /account/organizations/<slug>/sign-in/domains/<domain>"
-    " /account/organizations/<slug>/sign-in/new /account/organizations/<slug>/sign-in/providers/<provider>/<act>",
+    " /account/organizations/<slug>/sign-in/domains/<domain>/remove /account/organizations/<slug>/sign-in/new"
+    " /account/organizations/<slug>/sign-in/providers/<provider>/<act>",
     "change_user": "/user /account/email /account/name /account/phone /join /new-password",
     "connect_identity": "/user/identities/authorize /account/connect",
     "create_recovery_codes": "/factors/recovery-codes /factors/recovery-codes/regenerate /account/recovery-codes",

@@ -19,11 +19,11 @@ NO_ANSWER = "no answer in time"
 # Gives up the request's place in the hashing queue. Called here, before each wait for the network, so that
 # no caller can forget it.
 let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: None)
-# Concurrent lookups of names that customers of the operator choose, and strangers, as owners of organisations
-# may be. A worker has ten threads for lookups, and a silent name server occupies one for ten seconds or more.
-# Four remain for the operator's names.
+# Concurrent lookups of names that customers of the operator choose, and documents of clients. A worker has
+# ten threads for lookups, and a silent name server occupies one for ten seconds or more. Four remain for the
+# operator's names. Names that owners of organisations choose take no thread: see dns_lookups.py.
 OPERATORS: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-CUSTOMERS, STRANGERS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
+CUSTOMERS, DOCUMENTS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
 
 
 class AddressRefused(OSError):

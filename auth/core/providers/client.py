@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +20,6 @@ from joserfc import jwk, jwt
 from auth.core import typed
 from auth.core.addresses import InvalidAddress, canonical_email
 from auth.core.logs import ThrottledLog
-from auth.core.net import sockets
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.redirects import origin
 from auth.core.net.sockets import Deadline
@@ -70,10 +69,6 @@ class _ProviderSession(BoundedSession, OAuth2Session):  # type: ignore[misc]
 
 
 class Provider:
-    # Whether an address may be connected to; None for a provider of the settings.
-    _allows: Callable[[str], bool] | None = None
-    # The semaphore for lookups of its hosts.
-    _lookups = sockets.OPERATORS
     # Further parameters of authorization requests.
     _parameters: Mapping[str, str] = {}
 
@@ -162,11 +157,14 @@ class Provider:
     def log_failure(self, reason: str) -> None:
         self._failures.count(provider=self.name, reason=reason)
 
+    def _deadline(self, seconds: float) -> Deadline:
+        return Deadline(seconds)
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         """Give the requests of a block one deadline, and log failures. Raises `ProviderError`."""
         try:
-            with Deadline(_DEADLINE, self._allows, self._lookups):
+            with self._deadline(_DEADLINE):
                 if not self._semaphore.acquire(timeout=_PATIENCE):
                     raise ProviderUnavailable("too many sign-ins are waiting for it")
                 try:

@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auth.core import json_bodies, typed
-from auth.core.net import sockets
+from auth.core.net.dns_lookups import DnsDeadline
+from auth.core.net.sockets import CUSTOMERS, Deadline
 from auth.core.net.webhook_urls import allowed_addresses
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, size_in_json
@@ -98,7 +99,7 @@ class CustomerProvider(Provider):
         self.callback_name = row.id
         self.redirect_uri = f"{base_url}/providers/{row.id}/callback"
         self._allows = allowed_addresses(row.issuer, private_networks)
-        self._lookups = sockets.CUSTOMERS if row.organization_id is None else sockets.STRANGERS
+        self._is_owners = row.organization_id is not None
         self._parameters = row.authorization_params
         self._mapping: Mapping[str, str] = row.attribute_mapping
         self._claims_kept: Collection[str] = row.custom_claims_allowlist
@@ -110,6 +111,11 @@ class CustomerProvider(Provider):
         """Fetch the endpoints and the keys. Raises `ProviderError`."""
         with self._asking():
             self._id_tokens.check()
+
+    def _deadline(self, seconds: float) -> Deadline:
+        if self._is_owners:
+            return DnsDeadline(seconds, self._allows)
+        return Deadline(seconds, self._allows, CUSTOMERS)
 
     def _identity(self, info: Any) -> ExternalIdentity:
         verified = info.get("email_verified", True)

@@ -12,7 +12,7 @@ from urllib3.exceptions import HTTPError
 from auth.core import json_bodies, promises
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import reach
-from auth.core.net.sockets import STRANGERS, Deadline, why
+from auth.core.net.sockets import DOCUMENTS, Deadline, why
 from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
@@ -62,7 +62,7 @@ def _fetch(url: str) -> bytes:
     """Return a document from a public address. Raises `_UnusableDocument`."""
     headers = {"User-Agent": "latchkey", "Accept": "application/json", "Accept-Encoding": "identity"}
     with (
-        Deadline(_SECONDS, lambda address: reach(address) == "public", STRANGERS) as deadline,
+        Deadline(_SECONDS, lambda address: reach(address) == "public", DOCUMENTS) as deadline,
         BoundedSession() as http,
     ):
         try:

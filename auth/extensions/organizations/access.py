@@ -141,6 +141,24 @@ def demand(asked: Asked, known: Facts, role: str) -> None:
         raise ApiError("organization.insufficient_permissions")
 
 
+@contextmanager
+def keeping_a_way_in(asked: Asked, act: Act, known: Facts) -> Iterator[None]:
+    """Refuse an owner's change of providers or domains that leaves no provider to sign in with, while the
+    organisation requires one.
+    """
+
+    def has_way_in() -> bool:
+        return queries.select_way_in(act, organization_id=known.id).is_there
+
+    if is_operator(asked) or not known.needs_own_provider:
+        yield
+        return
+    before = has_way_in()
+    yield
+    if refusal := organizations.refusal_of_loss(before=before, after=has_way_in()):
+        raise ApiError(refusal)
+
+
 def act_person(act: Act, user_id: str) -> PersonFacts:
     return found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
 

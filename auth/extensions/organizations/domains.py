@@ -6,6 +6,7 @@ from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
+from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
 from auth.flows.admin import providers
@@ -15,6 +16,7 @@ from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
+from sql.acts import Act
 
 _TOKEN_BYTES = 16  # 32 hexadecimal characters
 
@@ -58,16 +60,23 @@ def prove(asked: Asked, name: str, domain: str) -> str:
     return _object(asked, seen.id, here["domain"])
 
 
-def forget(asked: Asked, name: str, domain: str) -> None:
+def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
     """Give a domain up: the providers of the organisation sign in none of its addresses any more."""
     seen = access.see(asked, name, OWNER)
     here = {"organization_id": seen.id, "domain": _of_path(domain)}
-    with access.locked(asked, seen, before=lambda act: lock_providers(act, seen.id)) as (act, known, _):
+
+    def lock(act: Act) -> None:
+        lock_providers(act, seen.id)
+
+    with access.locked(asked, seen, body=body, before=lock) as (act, known, caller):
         access.demand(asked, known, OWNER)
-        gone = found(queries.delete_domain(act, **here), "domain_not_found")
-        queries.take_domain_from_providers(act, **here)
+        with access.keeping_a_way_in(asked, act, known):
+            gone = found(queries.delete_domain(act, **here), "domain_not_found")
+            queries.take_domain_from_providers(act, **here)
         if gone.proved_at:
             record(act, "domain_lost", known, domain=here["domain"])
+            lost = {"change": "domain_lost", "domain": here["domain"]}
+            access.tell_owners(asked, act, known, caller, "organization_sign_in", **lost)
 
 
 def state_of(domain: Mapping[str, Any]) -> str:

@@ -94,7 +94,8 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, te
         sent = dict(body or {})
         with access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller):
             access.demand(asked, known, OWNER)
-            yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
+            with access.keeping_a_way_in(asked, act, known):
+                yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
 
     def check(
         act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str

@@ -33,7 +33,6 @@ blueprint = Blueprint("organization_sign_in_pages", __name__)
 
 _PATH = "account/organizations"
 _DomainForm = Input.of(domain=fields.TypedText(load_default=""))
-_ActForm = Input.of(action=fields.Choice("check", "remove", required=True))
 _ConnectForm = Input.of(
     **{name: fields.TypedText(load_default="") for name in ("name", "issuer", "client_id", "member_role")},
     client_secret=fields.TypedText(load_default=""),
@@ -75,11 +74,26 @@ def submit_domain(slug: str) -> Response:
 @form("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
 @or_not_found
 @audited("change_refused")
-def submit_act_on_domain(slug: str, domain: str) -> Response:
-    if read_form(_ActForm)["action"] == "remove":
-        domains.forget(current_asked(), slug, domain)
-    else:
-        domains.prove(current_asked(), slug, domain)
+def submit_check_of_domain(slug: str, domain: str) -> Response:
+    domains.prove(current_asked(), slug, domain)
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
+@signed_in(Level.PROOF)
+@or_not_found
+def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = None) -> Response:
+    seen = access.see(current_asked(), slug, OWNER)
+    require(current_asked(), access.CHANGE)
+    return form_page("remove_domain", seen, problem, domain=domain)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
+@form("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
+@or_not_found
+@audited("change_refused")
+def submit_removal_of_domain(slug: str, domain: str) -> Response:
+    domains.forget(current_asked(), slug, domain, {})
     return redirect_to_own(f"{_PATH}/{slug}/sign-in")
 
 

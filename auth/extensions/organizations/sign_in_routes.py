@@ -68,8 +68,9 @@ def prove_domain(name: str, domain: str) -> Response:
 
 @blueprint.delete("/organizations/<name>/domains/<domain>")
 @acting("change_sign_in", _NO_KEY)
+@asks_more
 def forget_domain(name: str, domain: str) -> Response:
-    domains.forget(current_asked(), name, domain)
+    domains.forget(current_asked(), name, domain, read_body(schemas.Reauthentication))
     return Response(status=204)
 
 

@@ -145,11 +145,14 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     door = door or of_operator(asked)
     row = found_provider(asked, name, door)
-    if asked.actor == "admin_key" and not body.get("enabled", True):
-        # It would leave its users without a way to sign in.
-        raise ApiError("insufficient_permissions", "enabled: must be true")
     before = KnownProvider._make(getattr(row, column) for column in KnownProvider._fields)
     provider = _checked(asked, before._replace(**_chosen(body)))
+    if asked.actor == "admin_key":
+        # Its users would be left without a way to sign in.
+        if not body.get("enabled", True):
+            raise ApiError("insufficient_permissions", "enabled: must be true")
+        if row.enabled and not set(row.domains) <= set(provider.domains):
+            raise ApiError("insufficient_permissions", "domains: an enabled provider keeps them")
     sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)
     if "client_secret" in body:
         sealed = asked.parts.sealer.seal(body["client_secret"], row.id)

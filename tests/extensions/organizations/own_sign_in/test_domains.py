@@ -5,7 +5,9 @@ import re
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
-from tests.support.own_providers import DOMAIN, SignIn
+from tests.support.own_providers import DOMAIN, PATH, SignIn
+from tests.support.pages import words
+from tests.support.users import PASSWORD
 
 
 @pytest.fixture
@@ -114,3 +116,37 @@ def test_no_provider_means_no_routes(owner, acme, make_app):
     assert off.get(acme).status_code == 200
     for path in ("domains", "providers", "providers/x"):
         assert_error(off.get(f"{acme}/{path}"), 404, "feature_disabled", "Customers' providers are disabled")
+
+
+def test_giving_up_a_domain_needs_a_fresh_proof(
+    on, provider, sign_in, browse, alice, database, service, customers
+):
+    customers.acme.be("7", "eve@example.com")
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 day', reauthenticated_at = NULL")
+    path, page = f"{sign_in.path}/domains/{DOMAIN}", f"{PATH}/sign-in/domains/{DOMAIN}/remove"
+    assert_error(sign_in.owner.delete(path), 400, "reauthentication_needed", details=ANYTHING)
+    wrong = sign_in.owner.delete(path, json={"current_password": "wrong"})
+    assert_error(wrong, 400, "current_password_invalid", details=ANYTHING)
+    visitor = browse(alice)
+    visitor.visit(page)
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
+    visitor.send(page)
+    assert "access_token" in service.sign_in(f"custom:{provider}").url
+    assert sign_in.owner.delete(path, json={"current_password": PASSWORD}).status_code == 204
+    assert "access_token" not in service.sign_in(f"custom:{provider}").url
+
+
+@pytest.mark.parametrize("is_proved", [True, False])
+def test_other_owners_are_told_that_a_proved_domain_is_given_up(
+    sign_in, acme, join, bob, browse, alice, database, outbox, is_proved
+):
+    join(bob, acme, "owner")
+    (sign_in.prove if is_proved else sign_in.name)(DOMAIN)
+    visitor, path = browse(alice), f"{PATH}/sign-in/domains/{DOMAIN}/remove"
+    assert DOMAIN in words(visitor.visit(path))
+    visitor.press(path[1:])
+    assert database.count("organization_domains") == 0
+    assert database.count("outbox", "kind = 'organization_sign_in'") == is_proved
+    if is_proved:
+        said = outbox.last(to=bob.email).variables
+        assert (said["change"], said["domain"]) == ("domain_lost", DOMAIN)

@@ -17,7 +17,12 @@ TABLES = (
 PROOF = {"current_password": PASSWORD}
 NEW = {"name": "Theirs", "issuer": "https://login.other.example", "client_id": "x", "client_secret": "x"}
 # By the end of a path, what its routes take.
-BODIES = {"/domains": {"domain": "other.example"}, "/providers": NEW | PROOF, "{provider}": PROOF}
+BODIES = {
+    "/domains": {"domain": "other.example"},
+    "/providers": NEW | PROOF,
+    "{provider}": PROOF,
+    "{domain}": PROOF,
+}
 ACTS = ("try", "on", "off", "delete")
 
 
@@ -48,7 +53,7 @@ def test_opens_to_owners_alone(service, ids, join, acme, bob, client, database, 
         doors(routes(service.app), "sign_in_routes"),
         doors(page_routes(service.app), "sign_in_pages"),
     )
-    assert (len(api), len(pages)) == (9, 9)
+    assert (len(api), len(pages)) == (9, 11)
     for method, path in api:
         body = next((body for end, body in BODIES.items() if path.endswith(end)), None)
         sent = {} if method == "get" or body is None else {"json": body}

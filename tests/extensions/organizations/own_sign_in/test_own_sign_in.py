@@ -11,6 +11,7 @@ from tests.support.links import SITE
 from tests.support.oauth import assert_failed
 from tests.support.own_providers import ALICE, DOMAIN, PATH
 from tests.support.pages import unsigned, words
+from tests.support.users import PASSWORD
 
 BOB = "bob@example.com"
 
@@ -295,19 +296,48 @@ class TestRequirement:
         database.run("UPDATE identity_providers SET is_on = true")
         assert service.client.put(acme, json=body, headers=service_role).status_code == 200
 
-    def test_page_says_that_without_the_last_provider_nobody_has_access(self, on, provider, database):
-        for is_required in (False, True):
-            database.run("UPDATE organizations SET needs_own_provider = %(is)s", **{"is": is_required})
-            for act in ("off", "delete"):
-                page = on.visit(f"{PATH}/sign-in/providers/{provider}/{act}")
-                assert ("nobody has access, not even you" in words(page)) is is_required
-        # Others may still be on.
-        database.run(
-            "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, organization_id,"
-            " enabled, disabled_at, is_on) SELECT gen_random_uuid(), 'custom:b', name, 'https://b.example', 'b',"
-            " client_secret, organization_id, false, disabled_at, true FROM identity_providers"
-        )
-        assert "nobody has access" not in words(on.visit(f"{PATH}/sign-in/providers/{provider}/delete"))
+    def test_owner_keeps_the_last_way_in_that_is_required(
+        self, on, provider, sign_in, acme, owner, service, service_role, customers, database
+    ):
+        """Off, deleted or without a domain, it would leave no session in which an owner could undo that."""
+        customers.acme.be("1", ALICE)
+        session = service.signed_in(f"custom:{provider}")
+        path, proof = f"{acme}/providers/{provider}", {"current_password": PASSWORD}
+        required = session.put(acme, json={"requires": {"own_provider": True}} | proof)
+        assert required.status_code == 200, required.text
+        for refused in (
+            sign_in.change(provider, session, enabled=False),
+            sign_in.change(provider, session, domains=[]),
+            session.delete(path, json=proof),
+            session.delete(f"{acme}/domains/{DOMAIN}", json=proof),
+        ):
+            assert_error(refused, 409, "own_sign_in_required")
+        page = on.visit(f"{PATH}/sign-in/providers/{provider}/off")
+        assert page.status == 200
+        on.press(f"{PATH[1:]}/sign-in/providers/{provider}/off")
+        assert "Lift the requirement first" in words(on.page)
+        assert "access_token" in service.sign_in(f"custom:{provider}").url
+        assert database.value("SELECT proved_at IS NOT NULL FROM organization_domains")
+        # What keeps a way in is free, and so is the operator.
+        assert sign_in.change(provider, session, name="Acme Inc.").status_code == 200
+        off = service.client.put(path, json={"enabled": False}, headers=service_role)
+        assert (off.status_code, off.json["enabled"]) == (200, False)
+
+    @pytest.mark.parametrize("act", ["off", "domain"])
+    def test_owner_who_lifts_it_first_takes_the_last_way_in(
+        self, on, provider, sign_in, acme, service, customers, database, act
+    ):
+        customers.acme.be("1", ALICE)
+        session = service.signed_in(f"custom:{provider}")
+        proof = {"current_password": PASSWORD}
+        for requires in (True, False):
+            body = {"requires": {"own_provider": requires}} | proof
+            assert session.put(acme, json=body).status_code == 200
+        if act == "off":
+            assert sign_in.change(provider, enabled=False).status_code == 200
+        else:
+            assert sign_in.owner.delete(f"{acme}/domains/{DOMAIN}", json=proof).status_code == 204
+        assert "access_token" not in service.sign_in(f"custom:{provider}").url
 
     def test_disabled_provider_counts_for_nobody_where_it_is_required(self, on, acme, owner, database):
         database.run("UPDATE organizations SET needs_own_provider = true")
@@ -326,6 +356,24 @@ def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
         assert_error(refused, 403, "insufficient_scope", details=ANYTHING)
     assert database.value("SELECT is_on FROM identity_providers")
     assert database.count("organizations", "ended_at IS NULL") == 1
+
+
+def test_key_for_providers_takes_no_domain_from_one_that_is_on(
+    on, provider, service, customers, service_role, database
+):
+    customers.acme.be("7", "eve@example.com")
+    key = make_admin_key(service.parts, "providers").headers
+    path = f"/admin/custom-providers/custom:{provider}"
+    for domains in ([], ["other.example"]):
+        refused = service.client.put(path, json={"domains": domains}, headers=key)
+        details = "domains: an enabled provider keeps them"
+        assert_error(refused, 403, "insufficient_permissions", details=details)
+    assert "access_token" in service.sign_in(f"custom:{provider}").url
+    # It adds domains, and takes those of one that is off.
+    more = service.client.put(path, json={"domains": [DOMAIN, "other.example"]}, headers=key)
+    assert (more.status_code, more.json["domains"]) == (200, [DOMAIN, "other.example"])
+    service.client.put(path, json={"enabled": False}, headers=service_role)
+    assert service.client.put(path, json={"domains": []}, headers=key).json["domains"] == []
 
 
 def test_deleted_provider_takes_the_memberships_that_it_added_but_the_last_owners(
