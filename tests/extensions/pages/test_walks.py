@@ -225,7 +225,7 @@ def by_own_provider(page_client, database, company, names):
     page_client.visit(path)
     page_client.shows("domain, missing", "The record is missing.")
     for act, said in (
-        ("off", "Memberships stay, but while your own sign-in is required"),
+        ("off", "Memberships stay."),
         ("delete", "the members it added are removed"),
     ):
         page_client.visit(f"{path}/providers/{id}/{act}")
