@@ -53,9 +53,9 @@ UPDATE outbox
 
 -- name: end_all_access(reason text, reach text, keys_up_to text, with_grants boolean)
 -- It may have ended since the backup.
-SELECT end_holdings(u.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
+SELECT end_held(u.id, NULL, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
   FROM users AS u
- WHERE has_access(u.id, 'infinity');
+ WHERE holds_anything(u.id, 'infinity');
 
 -- name: list_sealed_secrets() -> rows
 SELECT 'webhook' AS kind, w.id::text, w.secret FROM webhooks AS w

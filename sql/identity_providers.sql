@@ -139,7 +139,7 @@ WITH batch AS MATERIALIZED (
   SELECT i.user_id, coalesce(p.disabled_at, p.updated_at) AS disabled_at
     FROM identity_providers AS p
     JOIN identities AS i ON i.provider = provider_name(p)
-   WHERE NOT is_enabled(p) AND has_access(i.user_id, coalesce(p.disabled_at, p.updated_at))
+   WHERE NOT is_enabled(p) AND holds_anything(i.user_id, coalesce(p.disabled_at, p.updated_at))
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id

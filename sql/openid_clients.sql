@@ -175,7 +175,7 @@ WITH unnamed AS MATERIALIZED (
 ), codes AS (
   DELETE FROM oauth_requests AS r USING unnamed WHERE r.client_id = unnamed.id
 )
-SELECT end_holdings(batch.user_id, batch.id, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
+SELECT end_held(batch.user_id, batch.id, :reason, :reach, :keys_up_to, :with_grants, clock_timestamp())
   FROM batch
   JOIN locked ON locked.id = batch.user_id;
 

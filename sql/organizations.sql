@@ -72,9 +72,10 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
 -- Owners read that an operator acted, but not which one.
 SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
-                                  || jsonb_build_object(
-                                       'actor_id', CASE WHEN a.actor = 'user' THEN a.actor_id END,
-                                       'details', a.details - ARRAY['administrator', 'system_user'])
+                                  || jsonb_build_object('details', a.details - ARRAY['administrator', 'system_user'])
+                                  || CASE WHEN a.details ? 'administrator'
+                                          THEN jsonb_build_object('actor', 'service_role', 'actor_id', NULL)
+                                          ELSE '{}' END
                                   ORDER BY a.at DESC, a.id DESC), '[]')::text
           FROM (SELECT *
                   FROM audit_log AS listed

@@ -124,7 +124,7 @@ WITH batch AS MATERIALIZED (
     FROM identities AS i
     JOIN identity_providers AS p ON i.provider = provider_name(p)
     JOIN organizations AS o ON o.id = p.organization_id AND o.ended_at IS NOT NULL
-   WHERE NOT p.is_on AND NOT has_access(i.user_id, p.disabled_at)
+   WHERE NOT p.is_on AND NOT holds_anything(i.user_id, p.disabled_at)
    LIMIT :batch
 ), locked AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id

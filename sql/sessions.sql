@@ -125,5 +125,5 @@ UPDATE browser_sessions
 
 -- name: end_holdings(user_id uuid, session_id uuid, reason text, reach text, keys_up_to text,
 --                    with_grants boolean, voids boolean, acted_at timestamptz) -> row (voided?)
-SELECT end_holdings(:user_id, :session_id, :reason, :reach, :keys_up_to, :with_grants, :acted_at) AS ended,
+SELECT end_held(:user_id, :session_id, :reason, :reach, :keys_up_to, :with_grants, :acted_at) AS ended,
        CASE WHEN :voids THEN void_tokens(:user_id) END AS voided;

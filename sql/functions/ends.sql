@@ -1,6 +1,6 @@
 -- Whether a user has anything from before a moment that an end of everything would end. A repeated end must not
 -- affect anything younger than its act.
-CREATE OR REPLACE FUNCTION has_access(owner uuid, moment timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION holds_anything(owner uuid, moment timestamptz) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT EXISTS (SELECT FROM sessions WHERE user_id = owner AND ended_at IS NULL AND created_at < moment)
@@ -15,17 +15,11 @@ AS $$
                     AND created_at < moment)
 $$;
 
-CREATE OR REPLACE FUNCTION has_access(owner uuid) RETURNS boolean
-  LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-  SELECT has_access(owner, 'infinity')
-$$;
-
 -- Ends what auth/rules/ends.py says, and returns whether a session has ended. Of sessions, `reach` is `alone`,
 -- `this` with those that it opened for applications, or that these opened in turn, `others` except those, or
 -- `all` except the session itself. A code, or an approved authorization request, is a session that has not
 -- begun. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION end_holdings(
+CREATE OR REPLACE FUNCTION end_held(
   owner uuid, session uuid, reason text, reach text, keys_up_to text, with_grants boolean, moment timestamptz
 ) RETURNS boolean
   LANGUAGE plpgsql VOLATILE
@@ -46,7 +40,7 @@ BEGIN
   DELETE FROM oauth_grants WHERE user_id = owner AND with_grants;
   DELETE FROM identity_provider_adoptions WHERE user_id = owner AND with_grants;
   DELETE FROM organization_invitations WHERE invited_by = owner AND with_grants;
-  UPDATE sessions SET ended_at = moment, end_reason = end_holdings.reason
+  UPDATE sessions SET ended_at = moment, end_reason = end_held.reason
    WHERE user_id = owner AND ended_at IS NULL AND (id = ANY (own)) = is_own;
   RETURN FOUND;
 END
@@ -82,7 +76,7 @@ CREATE OR REPLACE FUNCTION end_lost_sessions(
 ) RETURNS void
   LANGUAGE sql VOLATILE
 AS $$
-  SELECT end_holdings(u.id, s.id, reason, reach, keys_up_to, with_grants, moment)
+  SELECT end_held(u.id, s.id, reason, reach, keys_up_to, with_grants, moment)
     FROM oauth_grants AS g
     JOIN oauth_clients AS c ON c.id = g.client_id
     JOIN sessions AS s ON s.grant_id = g.id

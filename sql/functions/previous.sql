@@ -43,6 +43,58 @@ AS $$
           OR (u.last_sign_in_at >= now() - (filters ->> 'not_within')::interval) IS NOT TRUE)
 $$;
 
+-- Whether a user has anything from before a moment that an end of everything would end. A repeated end must not
+-- affect anything younger than its act.
+CREATE OR REPLACE FUNCTION has_access(owner uuid, moment timestamptz) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT EXISTS (SELECT FROM sessions WHERE user_id = owner AND ended_at IS NULL AND created_at < moment)
+      OR EXISTS (SELECT FROM api_keys WHERE user_id = owner AND created_at < moment)
+      OR EXISTS (SELECT FROM oauth_grants WHERE user_id = owner AND granted_at < moment)
+      OR EXISTS (SELECT FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < moment)
+      OR EXISTS (SELECT FROM authorization_codes
+                  WHERE user_id = owner AND session_id IS NULL AND created_at < moment)
+      OR EXISTS (SELECT FROM oauth_requests
+                  WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
+                    AND created_at < moment)
+$$;
+
+CREATE OR REPLACE FUNCTION has_access(owner uuid) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT has_access(owner, 'infinity')
+$$;
+
+-- Ends what auth/rules/ends.py says, and returns whether a session has ended. Of sessions, `reach` is `alone`,
+-- `this` with those that it opened for applications, or that these opened in turn, `others` except those, or
+-- `all` except the session itself. A code, or an approved authorization request, is a session that has not
+-- begun. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_holdings(
+  owner uuid, session uuid, reason text, reach text, keys_up_to text, with_grants boolean, moment timestamptz
+) RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  is_own CONSTANT boolean := reach IN ('alone', 'this');
+  own uuid[] := CASE WHEN reach IN ('alone', 'all') THEN array_remove(ARRAY[session], NULL) ELSE ARRAY(
+    WITH RECURSIVE opened (id) AS (
+      SELECT session UNION
+      SELECT s.id FROM sessions AS s JOIN opened ON s.opened_by = opened.id WHERE s.user_id = owner)
+    SELECT id FROM opened) END;
+BEGIN
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL
+     AND (reach = 'all' OR coalesce(opened_by = ANY (own), false) = is_own);
+  DELETE FROM oauth_requests WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL
+     AND (reach = 'all' OR (session_id = ANY (own)) = is_own);
+  DELETE FROM api_keys WHERE user_id = owner AND aal <= keys_up_to;
+  DELETE FROM oauth_grants WHERE user_id = owner AND with_grants;
+  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND with_grants;
+  UPDATE sessions SET ended_at = moment, end_reason = end_holdings.reason
+   WHERE user_id = owner AND ended_at IS NULL AND (id = ANY (own)) = is_own;
+  RETURN FOUND;
+END
+$$;
+
 -- Ends the sessions of clients that refuse the user, so that they stay ended when a role comes back. Call it
 -- with the user's row locked, also before a role changes: sessions that a change of the client must still end
 -- must not come back with the new role.

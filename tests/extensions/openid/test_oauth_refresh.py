@@ -203,7 +203,7 @@ class TestRefusals:
         "DELETE FROM oauth_clients",
         "UPDATE oauth_clients SET allowed_roles = '{staff}'",
         "UPDATE sessions SET refreshed_at = now() - interval '30 days'",
-        "SELECT end_holdings(id, NULL, 'password_changed', 'all', NULL, false, now()) FROM users",
+        "SELECT end_held(id, NULL, 'password_changed', 'all', NULL, false, now()) FROM users",
     ],
 )
 def test_session_of_a_client_ends_at_once(

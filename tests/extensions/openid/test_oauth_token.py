@@ -198,7 +198,7 @@ class TestCode:
             ("DELETE FROM oauth_grants", "invalid_grant"),
             ("UPDATE sessions SET ended_at = now(), end_reason = 'logout'", "invalid_grant"),
             (
-                "SELECT end_holdings(id, NULL, 'password_changed', 'all', NULL, false, now()) FROM users",
+                "SELECT end_held(id, NULL, 'password_changed', 'all', NULL, false, now()) FROM users",
                 "invalid_grant",
             ),
             ("DELETE FROM users", "invalid_grant"),

@@ -232,3 +232,11 @@ class TestOff:
             refused = act_at(APPLICATIONS, path, **WIKI, organization_id="acme")
             assert "There’s no such organization" in words(refused), path
         assert database.everything("oauth_clients") == before
+
+
+def test_owner_does_not_read_in_the_log_which_administrator_acted(act, id, acme, owner, carol):
+    act(f"{id}/invite", email="new@example.com", role="member")
+    listed = owner.get(f"{acme}/audit")
+    entry, *_ = listed.json["data"]
+    assert (entry["action"], entry["actor"], entry["actor_id"]) == ("member_invited", "service_role", None)
+    assert carol.email not in listed.text

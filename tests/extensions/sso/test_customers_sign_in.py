@@ -316,7 +316,7 @@ class TestAdoption:
 
     def test_move_ends_with_what_takes_the_account_back(self, sso, acme, person, database):
         run_command(sso.app, "providers", "adopt", "acme-idp", ALICE)
-        database.run("SELECT end_holdings(id, NULL, 'recovered', 'all', 'aal2', true, now()) FROM users")
+        database.run("SELECT end_held(id, NULL, 'recovered', 'all', 'aal2', true, now()) FROM users")
         assert_failed(sso.sign_in(acme.identifier), *CONFLICT)
 
     def test_neither_an_administrator_nor_an_address_of_another_domain_is_moved(
