@@ -12,7 +12,7 @@ from tests.support.server import served
 PAGE = (CHECKOUT / "docs/api-keys.md").read_text()
 PROGRAM, CHECK = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BODY, ANSWER = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-(LEAKED,) = re.findall(r"search for `(.+?)`", PAGE)
+(LEAKED,) = re.findall(r"Leaked keys match `(.+?)`", PAGE)
 
 
 @pytest.fixture
