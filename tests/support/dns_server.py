@@ -15,13 +15,15 @@ import dns.rrset
 
 class DnsServer:
     """Answers from `texts` and `addresses`, by name. A name above one of `texts` exists without a record. It
-    releases `ignored` for each question about a name of `silent`, and does not answer.
+    releases `ignored` for each question about a name of `silent`, and does not answer. It fails for IPv6 addresses of
+    `without_ipv6`.
     """
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = dict(texts)
         self.addresses: dict[str, str] = {}
         self.silent: set[str] = set()
+        self.without_ipv6: set[str] = set()
         self.ignored = threading.Semaphore(0)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
@@ -50,7 +52,9 @@ class DnsServer:
     def _answer(self, query: dns.message.Message) -> dns.message.Message:
         response = dns.message.make_response(query)
         name = _name_of(query)
-        if name in self.addresses:
+        if name in self.without_ipv6 and query.question[0].rdtype == dns.rdatatype.AAAA:
+            response.set_rcode(dns.rcode.SERVFAIL)
+        elif name in self.addresses:
             if query.question[0].rdtype == dns.rdatatype.A:
                 response.answer.append(dns.rrset.from_text(f"{name}.", 60, "IN", "A", self.addresses[name]))
         elif name in self.texts:

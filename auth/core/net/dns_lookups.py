@@ -20,13 +20,20 @@ class DnsDeadline(Deadline):
     def resolve(self, host: str, port: int) -> list[Any]:
         with suppress(ValueError):
             return _with_port(port, str(ipaddress.ip_address(host)))
-        try:
-            found = dns.resolver.resolve_name(f"{host}.", lifetime=self._ends_at - time.monotonic())
-        except dns.exception.Timeout:
-            raise TimeoutError from None
-        except dns.exception.DNSException as error:
-            raise socket.gaierror(socket.EAI_NONAME, str(error)) from None
-        return _with_port(port, *found.addresses())
+        addresses: list[str] = []
+        errors: list[Exception] = []
+        # Some name servers fail, or say nothing, when they are asked for IPv6.
+        for family, share in ((socket.AF_INET6, 0.5), (socket.AF_INET, 1.0)):
+            lifetime = share * (self._ends_at - time.monotonic())
+            try:
+                addresses += dns.resolver.resolve_name(f"{host}.", family, lifetime=lifetime).addresses()
+            except dns.exception.DNSException as error:
+                errors.append(error)
+        if not addresses and any(isinstance(each, dns.exception.Timeout) for each in errors):
+            raise TimeoutError
+        if not addresses:
+            raise socket.gaierror(socket.EAI_NONAME, str(errors[-1]))
+        return _with_port(port, *addresses)
 
 
 def _with_port(port: int, *addresses: str) -> list[Any]:

@@ -171,8 +171,9 @@ def _take_back(
     else:
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None)
-    ends.end_and_void(act, user.id, None, "change_undone")
     left = organizations.take_back(asked, act, user.id)
+    # After the organisations are locked: it deletes invitations to them.
+    ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
     told = [f"{way['type']} {way['label']}".strip() for way in removed]

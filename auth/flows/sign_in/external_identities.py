@@ -210,12 +210,12 @@ def _user_of(
     own = {"id": identity.customer, "issuer": identity.issuer}
     customer = queries.select_provider_of_issuer(act, **own)
     role = None
-    if press:
+    if press and customer:
         if owner != press.user_id:
             return ApiError("pressed.user_sso_conflict")
         if refusal := _refusal_of_press(asked, act, press):
             return ApiError(refusal)
-        here = {"organization_id": customer and customer.organization_id, "user_id": owner}
+        here = {"organization_id": customer.organization_id, "user_id": owner}
         role = found(queries.select_membership_role(act, **here), "organization_not_found").role
     is_tried = role == OWNER
     if refusal := identities.refusal_of_customer(customer, identity.email, is_tried=is_tried):
