@@ -9,7 +9,6 @@ from typing import Literal
 import structlog
 
 from auth.core.keys import resealing
-from auth.core.net import text_records
 from auth.core.tokens.derived_keys import Sealer
 from auth.rules import organizations
 from auth.rules.ends import Reason, what_ends
@@ -79,7 +78,13 @@ def look_up_domains(db: Database) -> None:
 
     Without an answer of DNS, a domain stays as it is.
     """
-    for row in queries.list_domains_to_look_up(db, most=_LOOKUPS):
+    rows = queries.list_domains_to_look_up(db, most=_LOOKUPS)
+    if not rows:
+        return
+    # dnspython takes 3 MiB, which a service without domains does not spend.
+    from auth.core.net import text_records
+
+    for row in rows:
         records = text_records.of_domain(row.domain)
         here = {"organization_id": row.organization_id, "domain": row.domain}
         with acts.begin(db) as act:

@@ -12,8 +12,9 @@ from tests.support.processes import CHECKOUT
 
 PACKAGES = {f"extensions.{name}" for name in EXTENSIONS}
 _APPLICATION = "from app import create_app; create_app(settings.load())"
+_DELIVERY = "import auth.delivery.__main__"
 # Packages that only disabled extensions or /docs need.
-_LIBRARIES = {"yaml", "markdown_it"}
+_LIBRARIES = {"yaml", "markdown_it", "dns"}
 # Of the tests of core and domain, some that are quick and about the specification's service.
 _ALONE = (
     "tests/alone.py",
@@ -45,6 +46,10 @@ def test_extension_that_is_off_is_not_imported(modules):
     imported = modules(_APPLICATION, **EXTENSIONS_OFF)
     assert imported & PACKAGES == {f"extensions.{name}" for name in ("social", "webhooks", "docs")}
     assert imported & {*_LIBRARIES, "extensions.docs.rendered"} == set()
+
+
+def test_delivery_without_domains_imports_no_dnspython(modules):
+    assert "dns" not in modules(_DELIVERY)
 
 
 def test_social_and_webhooks_alone_are_the_service_of_the_specification(new_database):
