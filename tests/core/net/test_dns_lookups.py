@@ -1,0 +1,48 @@
+"""Addresses of names that owners of organisations choose."""
+
+import socket
+
+import dns.resolver
+import pytest
+
+from auth.core.net.dns_lookups import DnsDeadline
+from tests.support.dns_server import DnsServer
+
+NAME = "idp.acme.example"
+
+
+@pytest.fixture
+def names(monkeypatch):
+    with DnsServer({}) as server:
+        monkeypatch.setattr(dns.resolver, "default_resolver", server.resolver)
+        yield server
+
+
+def addresses_of(host):
+    with DnsDeadline(2) as deadline:
+        return [address[0] for *_, address in deadline.resolve(host, 443)]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_name_with_an_ipv4_address_is_found_whatever_is_said_of_ipv6(names, fails):
+    names.addresses[NAME] = "192.0.2.7"
+    if fails:
+        names.without_ipv6.add(NAME)
+    assert addresses_of(NAME) == ["192.0.2.7"]
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
+def test_address_is_asked_of_nobody(names, address):
+    names.silent.add(address)
+    assert addresses_of(address) == [address]
+
+
+def test_unknown_name_has_no_address(names):
+    with pytest.raises(socket.gaierror):
+        addresses_of(NAME)
+
+
+def test_silent_server_is_left_at_the_deadline(names):
+    names.silent.add(NAME)
+    with pytest.raises(TimeoutError):
+        addresses_of(NAME)
