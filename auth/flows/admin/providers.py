@@ -151,6 +151,10 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
         # Its users would be left without a way to sign in.
         if not body.get("enabled", True):
             raise ApiError("insufficient_permissions", "enabled: must be true")
+        # Its owners try it first, and the operator may have disabled it.
+        if row.organization_id and provider.enabled and not row.enabled:
+            details = "enabled: an organization's provider that is off stays off"
+            raise ApiError("insufficient_permissions", details)
         if row.enabled and not set(row.domains) <= set(provider.domains):
             raise ApiError("insufficient_permissions", "domains: an enabled provider keeps them")
     sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)
