@@ -31,8 +31,8 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
 -- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
 -- or an import set for this address; 0.5.1 left it null. `password_by_key` is true for a password that an
--- administrative key set; `email_by_key` and `phone_by_key` are the last addresses that one set or confirmed, which may
--- not be the present ones.
+-- administrative key set, or may have let its holder set; `email_by_key` and `phone_by_key` are the last such addresses,
+-- which may not be the present ones.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',

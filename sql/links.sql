@@ -28,8 +28,13 @@ UPDATE users
        confirmation_sent_at = :acted_at
  WHERE id = :user_id;
 
--- name: request_email_change(user_id uuid, new_email text, acted_at timestamptz)
-UPDATE users SET new_email = :new_email, email_change_sent_at = :acted_at WHERE id = :user_id;
+-- name: request_email_change(user_id uuid, new_email text, origin jsonb, acted_at timestamptz)
+-- Nobody knows who uses the link of a key. An address that is a key's already stays so.
+UPDATE users
+   SET new_email = :new_email, email_change_sent_at = :acted_at,
+       email_by_key = CASE WHEN is_of_key(:origin) AND email IS DISTINCT FROM email_by_key THEN :new_email
+         ELSE email_by_key END
+ WHERE id = :user_id;
 
 -- name: renew_invitation(user_id uuid, user_metadata jsonb, app_metadata jsonb,
 --                        acted_at timestamptz)

@@ -136,7 +136,8 @@ WITH own AS (
          phone_confirmed_at = CASE WHEN :is_confirmed THEN coalesce(
            CASE WHEN phone = :address THEN phone_confirmed_at END, :acted_at) END,
          password_vouched = CASE WHEN :address <> phone THEN NULL ELSE password_vouched END,
-         phone_by_key = address_by_key(:origin, :address, phone_by_key),
+         phone_by_key = CASE WHEN phone IS DISTINCT FROM :address AND may_be_keys_holder(:origin, users) THEN :address
+           ELSE address_by_key(:origin, :address, phone_by_key) END,
          updated_at = :acted_at
    WHERE id = :user_id AND :provider = 'phone'
 )
@@ -145,7 +146,8 @@ UPDATE users
        email_confirmed_at = CASE WHEN :is_confirmed THEN coalesce(
          CASE WHEN email = :address THEN email_confirmed_at END, :acted_at) END,
        password_vouched = CASE WHEN :address <> email THEN NULL ELSE password_vouched END,
-       email_by_key = address_by_key(:origin, :address, email_by_key),
+       email_by_key = CASE WHEN email IS DISTINCT FROM :address AND may_be_keys_holder(:origin, users) THEN :address
+         ELSE address_by_key(:origin, :address, email_by_key) END,
        updated_at = :acted_at
  WHERE id = :user_id AND :provider = 'email';
 
@@ -153,7 +155,8 @@ UPDATE users
 -- The only writer of a password. `sign_in` stores another hash of the same one; a first proof may keep it.
 UPDATE users
    SET password_hash = :password_hash, sign_up_hash = NULL, password_leaked_at = NULL,
-       password_by_key = CASE WHEN password_hash = :password_hash THEN password_by_key ELSE is_of_key(:origin) END,
+       password_by_key = CASE WHEN password_hash = :password_hash THEN password_by_key
+         WHEN :password_hash IS NOT NULL THEN may_be_keys_holder(:origin, users) END,
        password_vouched = NULL, updated_at = :acted_at
  WHERE id = :user_id;
 

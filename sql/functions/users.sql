@@ -72,6 +72,14 @@ AS $$
               WHEN origin ->> 'actor' NOT IN ('service_role', 'command') THEN before END
 $$;
 
+-- True if a key acts, or its holder may: a user whom a password or address of a key signs in.
+CREATE OR REPLACE FUNCTION may_be_keys_holder(origin jsonb, u users) RETURNS boolean
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT CASE WHEN is_of_key(origin) OR origin ->> 'actor' NOT IN ('service_role', 'command')
+                AND (u.password_by_key OR u.email = u.email_by_key OR u.phone = u.phone_by_key) THEN true END
+$$;
+
 CREATE OR REPLACE FUNCTION merge_metadata(metadata jsonb, change jsonb) RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$

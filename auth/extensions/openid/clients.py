@@ -219,6 +219,8 @@ def _check_trust(
     for name in ("skip_consent", "introspects_sessions"):
         if client[name] and not (before and getattr(before, name)):
             raise ApiError("insufficient_permissions", f"{name}: must be false")
+    if before and before.is_blocked and not client["is_blocked"]:
+        raise ApiError("insufficient_permissions", "is_blocked: must be as before")
 
 
 def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queries.SelectClient") -> None:

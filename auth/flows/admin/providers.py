@@ -151,6 +151,10 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
         # Its users would be left without a way to sign in.
         if not body.get("enabled", True):
             raise ApiError("insufficient_permissions", "enabled: must be true")
+        # Its owners try it first, and the operator may have disabled it.
+        if row.organization_id and provider.enabled and not row.enabled:
+            details = "enabled: an organization's provider that is off stays off"
+            raise ApiError("insufficient_permissions", details)
         if row.enabled and not set(row.domains) <= set(provider.domains):
             raise ApiError("insufficient_permissions", "domains: an enabled provider keeps them")
     sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)
@@ -190,8 +194,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
-            if moves or (known.enabled and not provider.enabled):
-                # Those users were moved to the issuer from before.
+            if moves or is_newly_blocked or (known.enabled and not provider.enabled):
+                # Nobody moves users to this issuer any more.
                 queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
                 _record(act, act_done, row.id, row.identifier, provider.domains, row.organization_id)
@@ -225,8 +229,8 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
     with acts.begin(asked.db) as act:
         act.lock_provider(row.id)
         known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
-        if known.enabled or known.has_identities:
-            # Another administrator has enabled it again.
+        if known.enabled or known.has_identities or (door.is_owners and known.is_blocked):
+            # Another administrator has enabled it again, or the operator has disabled it for its owners.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains, row.organization_id)

@@ -77,6 +77,19 @@ def test_key_gives_an_application_that_skips_the_consent_no_other_members(make_a
     assert_kept(refused, "organization_id")
 
 
+def test_key_does_not_unblock_an_application(client, database, change, service_role, alice):
+    application = make_application(client, database, name="Wiki")
+    path = f"/admin/oauth/clients/{application.client.id}"
+    assert client.put(path, json={"is_blocked": True}, headers=service_role).status_code == 200
+    for more in ({}, {"client_name": "Notes"}):
+        assert_kept(change(application, is_blocked=False, **more), "is_blocked")
+    assert change(application, client_name="Notes", is_blocked=True).json["is_blocked"] is True
+    page = application.begin(Visitor(client.application).with_session_of(alice), scope="openid")
+    assert "code=" not in page.url
+    assert client.put(path, json={"is_blocked": False}, headers=service_role).json["is_blocked"] is False
+    assert change(application, is_blocked=True).status_code == 200
+
+
 def test_key_changes_what_users_are_asked_about(client, database, change, alice):
     application = make_application(client, database, name="Wiki", resources=[PAYMENTS])
     assert change(application, redirect_uris=[FOREIGN], allowed_roles=["staff"]).status_code == 200

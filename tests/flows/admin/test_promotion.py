@@ -13,9 +13,10 @@ from tests.support.api_keys import make_key
 from tests.support.commands import run_command
 from tests.support.links import ON_ITS_WAY, PHONE, type_in
 from tests.support.passkeys import register as register_passkey
-from tests.support.users import NEW_PASSWORD, Person
+from tests.support.users import NEW_PASSWORD, Person, session_of
 
 PLANTED = "Planted-Horse-1"
+CODES = {"email": "email", "phone": "sms"}
 
 
 @pytest.fixture
@@ -62,18 +63,18 @@ def test_password_that_a_key_has_set_does_not_become_an_administrators(
     for person in (alice, bob):
         planted = client.put(f"/admin/users/{person.id}", json={"password": PLANTED}, headers=key.headers)
         assert planted.status_code == 200
-    # Bob sets his own.
-    own = bob.sign_in(PLANTED, client).put(
+    # The key's holder may be the user who changes it.
+    changed = bob.sign_in(PLANTED, client).put(
         "/user", json={"password": NEW_PASSWORD, "current_password": PLANTED}
     )
-    assert own.status_code == 200
+    assert changed.status_code == 200
     for person in (alice, bob):
         if door == "API":
             assert promote(client, service_role, person, role="admin").status_code == 200
         else:
             assert run_command(client.application, "create-admin", person.email).exit_code == 0
     assert alice.try_to_sign_in(PLANTED, client).status_code == 401
-    assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 200
+    assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -190,12 +191,70 @@ class TestAddressOfAKey:
         assert change(email="alice@new.example.com", email_confirm=True) == 200
         assert run_command(client.application, "create-admin", "alice@new.example.com").exit_code == 0
 
-    def test_users_own_address_is_no_keys(self, client, service_role, alice, change, outbox):
+    @pytest.mark.parametrize("kind", ["email", "phone"])
+    @pytest.mark.parametrize("door", ["email", "phone", "password"])
+    def test_address_that_was_changed_by_what_a_key_has_set_is_a_keys(
+        self, client, service_role, alice, change, outbox, door, kind
+    ):
+        """The key's holder signs in, and changes the address as the user."""
+        keys = {"email": "mallory@example.com", "phone": PHONE, "password": PLANTED}[door]
+        own = {"email": "mallory@new.example", "phone": "+4915100000077"}[kind]
+        assert change(**{door: keys} if door == "password" else {door: keys, f"{door}_confirm": True}) == 200
+        if door == "password":
+            session = alice.sign_in(PLANTED, client)
+        else:
+            assert_ok(client.post("/otp", json={door: keys}), ON_ITS_WAY)
+            message = outbox.last(to=keys)
+            session = session_of(client, type_in(client, CODES[door], keys, message.code))
+        assert session.put("/user", json={kind: own}).status_code == 200
+        changed = type_in(client, f"{kind}_change", own, outbox.last(to=own).code)
+        assert changed.status_code == 200, changed.text
+        others = {}
+        if door in ("email", "phone") and door != kind:
+            others = {door: keys, f"{door}_confirm": True}
+        self.assert_refused(promote(client, service_role, alice, role="admin", **others), kind)
+        others |= {kind: own, f"{kind}_confirm": True}
+        assert promote(client, service_role, alice, role="admin", **others).status_code == 200
+
+    def test_password_that_was_set_by_the_address_of_a_key_ends(
+        self, client, service_role, alice, change, outbox
+    ):
+        keys = "mallory@example.com"
+        assert change(email=keys, email_confirm=True) == 200
+        assert_ok(client.post("/recover", json={"email": keys}), ON_ITS_WAY)
+        session = session_of(client, type_in(client, "recovery", keys, outbox.last(to=keys).code))
+        assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+        own = {"email": alice.email, "email_confirm": True}
+        assert promote(client, service_role, alice, role="admin", **own).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
+
+    @pytest.mark.parametrize("how", ["link", "code"])
+    @pytest.mark.parametrize("is_keys_already", [False, True])
+    def test_address_of_a_link_of_a_key_is_a_keys(
+        self, client, service_role, alice, change, parts, how, is_keys_already
+    ):
+        if is_keys_already:
+            assert change(email=alice.email, email_confirm=True) == 200
+        key = make_admin_key(parts, "links", name="mailing")
+        body = {"type": "email_change", "email": alice.email, "new_email": "mallory@example.com"}
+        made = client.post("/admin/generate_link", json=body, headers=key.headers).json
+        if is_keys_already:
+            self.assert_refused(promote(client, service_role, alice, role="admin"), "email")
+        if how == "link":
+            used = client.post("/verify", json={"type": "email_change", "token_hash": made["hashed_token"]})
+        else:
+            used = type_in(client, "email_change", body["new_email"], made["email_otp"])
+        assert (used.status_code, used.json["user"]["email"]) == (200, body["new_email"])
+        self.assert_refused(promote(client, service_role, alice, role="admin"), "email")
+
+    def test_own_address_in_a_session_that_no_key_can_open_is_no_keys(
+        self, client, service_role, alice, change, outbox
+    ):
         assert change(phone=PHONE, phone_confirm=True) == 200
+        assert change(phone=None) == 200
         own = "+4915100000077"
         assert alice.open_session(client).put("/user", json={"phone": own}).status_code == 200
-        changed = type_in(client, "phone_change", own, outbox.last(to=own).code)
-        assert changed.status_code == 200, changed.text
+        assert type_in(client, "phone_change", own, outbox.last(to=own).code).status_code == 200
         assert promote(client, service_role, alice, role="admin").status_code == 200
 
     def test_address_of_a_user_whom_a_key_created_is_a_keys(self, client, service_role, parts):

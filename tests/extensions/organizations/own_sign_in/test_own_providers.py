@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
 from tests.support.armed_console import act_at as act_at
 from tests.support.armed_console import armed as armed
@@ -15,6 +16,7 @@ from tests.support.users import PASSWORD
 
 # More than the threads of a worker that look names up.
 _FLOOD = 12
+KEPT_OFF = "enabled: an organization's provider that is off stays off"
 
 
 def test_provider_is_connected_off_changed_and_deleted(
@@ -190,6 +192,16 @@ class TestDisabledByTheOperator:
         )
         assert database.count("sessions", f"ended_at IS NULL AND {opened}") == 0
 
+    def test_key_of_a_program_enables_it_no_more_than_an_owner(self, disabled, service, provider, database):
+        key = make_admin_key(service.parts, "providers").headers
+        before = database.everything("identity_providers", "identity_provider_domains")
+        path = f"/admin/custom-providers/{provider}"
+        for body in ({"enabled": True}, {"enabled": True, "name": "Evil"}):
+            refused = service.client.put(path, json=body, headers=key)
+            assert_error(refused, 403, "insufficient_permissions", details=KEPT_OFF)
+        assert database.everything("identity_providers", "identity_provider_domains") == before
+        assert service.client.put(path, json={"name": "Acme"}, headers=key).json["is_blocked"] is True
+
     def test_operator_enables_it(self, disabled, sign_in, client, service_role, provider, session):
         for name in ("Acme Inc.", "Acme"):
             answer = client.put(disabled, json={"name": name}, headers=service_role).json
@@ -198,6 +210,24 @@ class TestDisabledByTheOperator:
         assert (answer["enabled"], "is_blocked" in answer) == (True, False)
         answer = sign_in.change(provider, session, enabled=False).json
         assert (answer["enabled"], "is_blocked" in answer) == (False, False)
+
+
+@pytest.mark.parametrize("is_tried", [True, False])
+def test_key_of_a_program_enables_no_provider_that_its_owners_have_off(
+    provider, service, customers, database, is_tried
+):
+    key = make_admin_key(service.parts, "providers").headers
+    if is_tried:
+        database.run("UPDATE identity_providers SET tried_at = now()")
+    path = f"/admin/custom-providers/{provider}"
+    refused = service.client.put(path, json={"enabled": True}, headers=key)
+    assert_error(refused, 403, "insufficient_permissions", details=KEPT_OFF)
+    customers.acme.be("1", "eve@example.com")
+    assert "is turned off" in words(service.sign_in(f"custom:{provider}"))
+    # One that is on may be named so.
+    database.run("UPDATE identity_providers SET is_on = true")
+    changed = service.client.put(path, json={"enabled": True, "name": "Acme"}, headers=key)
+    assert (changed.status_code, changed.json["enabled"]) == (200, True)
 
 
 def test_owner_who_returns_from_a_trial_is_refused_once_the_operator_has_disabled_the_provider(

@@ -118,6 +118,21 @@ def test_turning_an_issuer_off_takes_back_what_nobody_has_used(
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
 
 
+def test_disabling_an_issuer_that_is_off_takes_back_what_nobody_has_used(
+    member, bob, provider, service, service_role, database
+):
+    database.run("UPDATE identity_providers SET is_on = false")
+    assert run_command(service.app, "providers", "adopt", provider, bob.email).exit_code == 0
+    path = f"/admin/custom-providers/custom:{provider}"
+    # Another change of a provider that is off keeps it.
+    assert service.client.put(path, json={"name": "Acme"}, headers=service_role).status_code == 200
+    assert database.count("identity_provider_adoptions") == 1
+    assert service.client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
+    assert database.count("identity_provider_adoptions") == 0
+    assert service.client.put(path, json={"enabled": True}, headers=service_role).status_code == 200
+    assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
+
+
 def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tried(
     on, provider, sign_in, customers, database
 ):

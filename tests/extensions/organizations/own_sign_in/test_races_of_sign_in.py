@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.support.answers import assert_error
 from tests.support.own_providers import DOMAIN, SignIn
 from tests.support.server import at_once
+from tests.support.users import PASSWORD
 
 EMPLOYEES = 11
 OF_EMPLOYEES = "user_id IN (SELECT id FROM users WHERE email LIKE 'dave%%')"
@@ -152,3 +154,18 @@ def test_owner_does_not_turn_on_what_the_operator_disables_meanwhile(
         assert act(1) == 200
     assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
     assert act(0) in (401, 403)
+
+
+def test_owner_does_not_delete_what_the_operator_disables_meanwhile(
+    provider, service, customers, owner, acme, database
+):
+    customers.acme.be("7", "eve@example.com")
+    service.signed_in(f"custom:{provider}")
+    eve = database.value("SELECT id::text FROM users WHERE email = 'eve@example.com'")
+    with database.locked("users", eve) as lock:
+        path = f"{acme}/providers/{provider}"
+        deleted = lock.start(lambda: owner.delete(path, json={"current_password": PASSWORD}))
+        assert not database.value("SELECT is_on FROM identity_providers")
+        database.run("UPDATE identity_providers SET is_blocked = true")
+    assert_error(deleted.result(), 409, "validation_failed")
+    assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
