@@ -121,7 +121,7 @@ def _read(number: int, line: str) -> _Read:
         raise UnreadableLine(f"{number}: {error.details or error.msg}") from None
 
 
-def _checked(schema: type[Input], part: object) -> dict[str, Any]:
+def _checked(schema: type[Input], part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part of a line, with its ids as Postgres writes them."""
     checked = check(schema, part)
     return checked | {name: checked[name].lower() for name in ("id", "user_id") if name in checked}
