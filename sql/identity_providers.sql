@@ -25,16 +25,18 @@ SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
 -- name: insert_identity_provider(id uuid, identifier text, name text, issuer text, discovery_url text,
 --                                client_id text, client_secret bytea, acceptable_client_ids text[],
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
---                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text)
+--                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
+--                                is_blocked boolean)
 -- An organisation's provider is off until an owner has tried it.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
-  authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role
+  authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role,
+  is_blocked
 ) VALUES (
   :id, :identifier, :name, :issuer, :discovery_url, :client_id, :client_secret, :acceptable_client_ids,
   :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist,
   :enabled AND :organization_id IS NULL, CASE WHEN :organization_id IS NOT NULL THEN to_timestamp(0) END,
-  :organization_id, :member_role
+  :organization_id, :member_role, :is_blocked
 );
 
 -- name: select_provider_facts(id uuid) -> row? (organization_id?, tried_at?)

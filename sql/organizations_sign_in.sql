@@ -94,9 +94,10 @@ SELECT d.organization_id, o.slug, d.domain, d.token
  ORDER BY d.checked_at
  LIMIT :most;
 
--- name: tell_owners_of_domain(organization_id uuid, domain text, acted_at timestamptz)
-SELECT write_message_at(:acted_at, gen_random_uuid(), u.id, 'organization_domain_missing', u.email,
-                        jsonb_build_object('organization', o.name, 'slug', o.slug, 'domain', :domain), NULL, NULL, NULL, 0, true)
+-- name: tell_owners_of_domain(organization_id uuid, domain text, kind text, change text, acted_at timestamptz)
+SELECT write_message_at(:acted_at, gen_random_uuid(), u.id, :kind, u.email,
+                        jsonb_strip_nulls(jsonb_build_object('organization', o.name, 'slug', o.slug, 'domain', :domain,
+                                                             'change', :change)), NULL, NULL, NULL, 0, true)
   FROM organizations AS o
   JOIN memberships AS m ON m.organization_id = o.id AND m.role = 'owner'
   JOIN users AS u ON u.id = m.user_id AND u.email_proved

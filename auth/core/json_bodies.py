@@ -40,11 +40,16 @@ def decode(body: bytes) -> JsonObject:
         raise InvalidJson("the body must be valid JSON") from None
     if not isinstance(value, dict):
         raise InvalidJson("the body must be a JSON object")
+    refuse_escapes(text)
+    return value
+
+
+def refuse_escapes(text: str) -> None:
+    """Raises `InvalidJson` if JSON has an escape of what Postgres cannot store."""
     # After removing escaped backslashes, each remaining one begins an escape. UTF-8 contains no other
     # surrogates.
     if "\\u" in text and _REFUSED_ESCAPE.search(text.replace("\\\\", "--")):
         raise InvalidJson("the body must not contain NUL characters or lone surrogates")
-    return value
 
 
 def without_duplicates(pairs: list[tuple[str, object]]) -> JsonObject:

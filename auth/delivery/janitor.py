@@ -111,9 +111,10 @@ def _miss_record(
     here = {"organization_id": row.organization_id, "domain": row.domain}
     queries.check_domain(act, **here, is_held=does != "lose", is_missing=True)
     if does == "tell":
-        queries.tell_owners_of_domain(act, **here)
+        queries.tell_owners_of_domain(act, **here, kind="organization_domain_missing", change=None)
     elif does == "lose":
         queries.take_domain_from_providers(act, **here)
+        queries.tell_owners_of_domain(act, **here, kind="organization_sign_in", change="domain_lost")
         about = {"id": row.organization_id, "slug": row.slug}
         said = {"organization": about, "domain": row.domain}
         queries.record_organization_act(

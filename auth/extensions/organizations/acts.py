@@ -84,9 +84,10 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
             access.demand(asked, known, OWNER)
             if own_provider and not access.is_operator(asked):
                 access.admit_session(asked, known.id, OWNER, known.requires | {"providers": known.providers})
-            if own_provider and not known.providers:
+            if own_provider and not queries.select_way_in(act, organization_id=known.id).is_there:
                 # Only an operator could lift it.
-                raise ApiError("validation_failed", "requires.own_provider: needs a provider that is on")
+                why = "requires.own_provider: needs a provider that is on, with a domain"
+                raise ApiError("validation_failed", why)
             columns = {"slug": slug, "name": body.get("name"), "level": level}
             columns |= {"needs_own_provider": own_provider}
             queries.update_organization(

@@ -37,6 +37,13 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
     return _object(asked, seen.id, domain)
 
 
+def named(asked: Asked, id: str, domain: str) -> str:
+    """Return a domain of a path, which the organisation has named, as it is stored."""
+    domain = _of_path(domain)
+    _object(asked, id, domain)
+    return domain
+
+
 def prove(asked: Asked, name: str, domain: str) -> str:
     """Look up the record of a domain, and return the domain's object if the record proves it."""
     seen = access.see(asked, name, OWNER)

@@ -43,7 +43,7 @@ def connect(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
 def restore(asked: Asked, name: str, id: str, body: Mapping[str, Any]) -> None:
     """Connect an imported provider by its id, which its redirect URI has. Tells nobody."""
     door = _door(asked, access.see(asked, name, OWNER), tells=False)
-    providers.create(asked, {**body, "enabled": False}, door, id=id)
+    providers.create(asked, {**body, "enabled": False}, door, id=id, is_blocked=body["is_blocked"])
 
 
 def change(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> dict[str, Any]:

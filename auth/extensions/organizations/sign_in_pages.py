@@ -83,8 +83,10 @@ def submit_check_of_domain(slug: str, domain: str) -> Response:
 @signed_in(Level.PROOF)
 @or_not_found
 def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = None) -> Response:
-    seen = access.see(current_asked(), slug, OWNER)
-    require(current_asked(), access.CHANGE)
+    asked = current_asked()
+    seen = access.see(asked, slug, OWNER)
+    domain = domains.named(asked, seen.id, domain)
+    require(asked, access.CHANGE)
     return form_page("remove_domain", seen, problem, domain=domain)
 
 

@@ -5,12 +5,15 @@ A file has no client secrets. An operator may add them.
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from marshmallow import EXCLUDE
 from marshmallow.validate import Regexp
 
+from auth.core import json_bodies
+from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.extensions.organizations import acts, domains, members, sign_in
 from auth.extensions.organizations.sign_in_routes import OwnProviderChange
 from auth.flows.admin import providers
@@ -49,6 +52,7 @@ class _Provider(OwnProviderChange):
     id = fields.Uuid(required=True)
     issuer = fields.NonEmptyText(required=True)
     client_secret = fields.ClientSecret(load_default="")
+    is_blocked = fields.Flag(load_default=False)
 
 
 class UnreadableLine(Exception):
@@ -95,23 +99,32 @@ def take(asked: Asked, file: Path) -> Iterator[Imported]:
 
 def _read(number: int, line: str) -> _Read:
     try:
+        json_bodies.refuse_escapes(line)
         read = json.loads(line)
         members = [
-            check(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
+            _checked(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
             for each in read.get("members", [])
         ]
         known = {key: read[key] for key in ("id", "slug", "name", "app_metadata") if key in read}
         return _Read(
-            check(_Line, known),
+            _checked(_Line, known),
             {"aal": "aal1", "own_provider": False} | read.get("requires", {}),
             members,
             [check(_Domain, each) for each in read.get("domains", [])],
-            [check(_Provider, each) for each in read.get("providers", [])],
+            [_checked(_Provider, each) for each in read.get("providers", [])],
         )
+    except json_bodies.InvalidJson as error:
+        raise UnreadableLine(f"{number}: {str(error).removeprefix('the body ')}") from None
     except (ValueError, AttributeError, TypeError) as error:
         raise UnreadableLine(f"{number}: not an organization ({error})") from None
     except ApiError as error:
         raise UnreadableLine(f"{number}: {error.details or error.msg}") from None
+
+
+def _checked(schema: type[Input], part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a line, with its ids as Postgres writes them."""
+    checked = check(schema, part)
+    return checked | {name: checked[name].lower() for name in ("id", "user_id") if name in checked}
 
 
 def _take(asked: Asked, read: _Read) -> Iterator[Imported]:
@@ -162,7 +175,7 @@ def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Importe
 
 def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
     """Name a domain with its record of before, and look that up if it was proved."""
-    domain, token = line["domain"], line["value"].removeprefix(_RECORD)
+    domain, token = _stored(line["domain"]), line["value"].removeprefix(_RECORD)
     if queries.select_domain(asked.db, organization_id=id, domain=domain):
         return Imported(slug, "exists", domain=domain)
     try:
@@ -184,15 +197,23 @@ def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Impor
     if known and known.organization_id == id:
         return Imported(slug, "exists", provider=provider)
     proved = queries.list_proved_domains(asked.db, organization_id=id).domains
+    wanted = [_stored(each) for each in line["domains"]]
     try:
-        sign_in.restore(
-            asked, id, provider, {**line, "domains": [each for each in line["domains"] if each in proved]}
-        )
+        sign_in.restore(asked, id, provider, {**line, "domains": [each for each in wanted if each in proved]})
     except ApiError as error:
         return Imported(slug, "refused", provider=provider, reason=f"refused: {error.details or error.msg}")
-    left_out = ", ".join(each for each in line["domains"] if each not in proved)
+    left_out = ", ".join(each for each in wanted if each not in proved)
     reason = "connected" + (f" without {left_out}, not proved" if left_out else "")
+    if line["is_blocked"]:
+        return Imported(slug, "connected", provider=provider, reason=f"{reason}; an operator turned it off")
     needed = "" if secret else "has set its client secret and "
     return Imported(
         slug, "connected", provider=provider, reason=f"{reason}; off until an owner {needed}has tried it"
     )
+
+
+def _stored(domain: str) -> str:
+    """Return a domain as it is stored; one that is none as it is, for its refusal."""
+    with suppress(InvalidAddress):
+        return canonical_domain(domain.strip())
+    return domain

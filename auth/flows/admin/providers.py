@@ -118,15 +118,21 @@ def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
 
 
 def create(
-    asked: Asked, body: Mapping[str, Any], door: Door | None = None, *, id: str | None = None
+    asked: Asked,
+    body: Mapping[str, Any],
+    door: Door | None = None,
+    *,
+    id: str | None = None,
+    is_blocked: bool = False,
 ) -> dict[str, Any]:
-    """Add a provider, and return its object. `id` is that of an imported one."""
+    """Add a provider, and return its object. `id` is that of an imported one, which may be blocked."""
     door = door or of_operator(asked)
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
     provider = _checked(asked, KnownProvider(**_chosen(body)))
     _fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
+    columns |= {"is_blocked": is_blocked}
     try:
         with door.begin(lambda _: None) as (act, tell):
             door.check(act, None, provider, id)

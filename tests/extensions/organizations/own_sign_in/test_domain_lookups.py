@@ -62,6 +62,25 @@ def test_record_that_is_missing_for_fourteen_days_gives_the_domain_up(
     assert database.count("identity_provider_domains") == 0
 
 
+def test_all_owners_are_told_that_a_domain_without_its_record_is_lost(
+    provider, names, pass_days, database, outbox, alice, bob, carol, acme, join
+):
+    join(bob, acme, "owner")
+    join(carol, acme, "admin")
+    names.texts.clear()
+    pass_days(8)
+    pass_days(13)
+    assert database.count("outbox", "kind = 'organization_sign_in'") == 0
+    pass_days(2)
+    for owner in (alice, bob):
+        told = outbox.last(to=owner.email)
+        assert told.kind == "organization_sign_in"
+        said = {name: told.variables[name] for name in ("change", "domain", "organization", "slug")}
+        assert said == {"change": "domain_lost", "domain": DOMAIN, "organization": "Acme", "slug": "acme"}
+    pass_days(8)
+    assert database.count("outbox", "kind = 'organization_sign_in' AND is_notice") == 2
+
+
 def test_record_that_comes_back_in_time_keeps_the_domain(provider, names, pass_days, database):
     record = names.texts.pop(NAME)
     pass_days(8)

@@ -150,3 +150,23 @@ def test_other_owners_are_told_that_a_proved_domain_is_given_up(
     if is_proved:
         said = outbox.last(to=bob.email).variables
         assert (said["change"], said["domain"]) == ("domain_lost", DOMAIN)
+
+
+@pytest.mark.parametrize("path", ["Your%20account%20is%20locked", "other.example", "a%00b"])
+def test_page_that_gives_a_domain_up_shows_only_a_domain_of_the_organisation(sign_in, browse, alice, path):
+    sign_in.name(DOMAIN)
+    visitor = browse(alice)
+    assert DOMAIN in words(visitor.visit(f"{PATH}/sign-in/domains/{DOMAIN.upper()}/remove"))
+    page = visitor.visit(f"{PATH}/sign-in/domains/{path}/remove")
+    assert page.status == 404
+    assert "locked" not in words(page)
+
+
+def test_form_of_a_domain_that_is_gone_meanwhile_is_not_shown_again(sign_in, acme, browse, alice, database):
+    sign_in.name(DOMAIN)
+    visitor, path = browse(alice), f"{PATH}/sign-in/domains/{DOMAIN}/remove"
+    visitor.visit(path)
+    assert sign_in.owner.delete(f"{acme}/domains/{DOMAIN}", json={}).status_code == 204
+    visitor.press(path[1:])
+    assert visitor.page.status == 404
+    assert "no longer sign in with your provider" not in words(visitor.page)

@@ -281,7 +281,7 @@ class TestRequirement:
     ):
         body, details = (
             {"requires": {"own_provider": True}},
-            "requires.own_provider: needs a provider that is on",
+            "requires.own_provider: needs a provider that is on, with a domain",
         )
         if door == "command":
             result = run_command(service.app, "organizations", "require", "acme", "own-sign-in")
@@ -295,6 +295,34 @@ class TestRequirement:
         assert owner.get(acme).status_code == 200
         database.run("UPDATE identity_providers SET is_on = true")
         assert service.client.put(acme, json=body, headers=service_role).status_code == 200
+
+    @pytest.mark.parametrize("door", ["owner", "page", "service role", "command"])
+    def test_nobody_requires_it_once_the_last_domain_is_given_up(
+        self, on, provider, acme, owner, service, service_role, customers, database, door
+    ):
+        customers.acme.be("1", ALICE)
+        session = service.signed_in(f"custom:{provider}")
+        proof = {"current_password": PASSWORD}
+        assert session.delete(f"{acme}/domains/{DOMAIN}", json=proof).status_code == 204
+        body = {"requires": {"own_provider": True}}
+        details = "requires.own_provider: needs a provider that is on, with a domain"
+        if door == "command":
+            result = run_command(service.app, "organizations", "require", "acme", "own-sign-in")
+            assert (result.exit_code, details in result.output) == (2, True)
+        elif door == "page":
+            on.visit(f"{PATH}/sign-in/requirement")
+            on.press(f"{PATH[1:]}/sign-in/requirement")
+            assert on.page.status == 400
+            assert "A provider must be on, with a domain" in words(on.page)
+        else:
+            refused = (
+                session.put(acme, json=body | proof)
+                if door == "owner"
+                else service.client.put(acme, json=body, headers=service_role)
+            )
+            assert_error(refused, 400, "validation_failed", details=details)
+        assert database.value("SELECT needs_own_provider FROM organizations") is False
+        assert owner.get(acme).status_code == 200
 
     def test_owner_keeps_the_last_way_in_that_is_required(
         self, on, provider, sign_in, acme, owner, service, service_role, customers, database

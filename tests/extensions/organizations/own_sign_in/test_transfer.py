@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.answers import assert_error
 from tests.support.commands import run_command
 from tests.support.own_providers import DOMAIN
 
@@ -175,4 +176,107 @@ def test_malformed_domain_or_provider_is_named_by_its_line(
     result = run_command(client.application, "organizations", "import", str(file))
     assert result.exit_code == 2, result.output
     assert f"{file}, line 1: " in result.output
+    assert database.count("organizations") == 0
+
+
+def test_provider_that_an_operator_turned_off_is_imported_so(
+    run, on, acme, provider, sign_in, client, service_role, database, tmp_path, read, alice
+):
+    path, file = f"/admin/custom-providers/{provider}", tmp_path / "organizations.jsonl"
+    assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
+    run("export", file)
+    database.run(LOSS)
+    outcomes, totals = by_kind(run("import", file))
+    assert (outcomes[provider]["status"], totals["refused"]) == ("connected", 0)
+    assert "an operator turned it off" in outcomes[provider]["reason"]
+    shown = read(f"{acme}/providers/{provider}")
+    assert (shown["enabled"], shown["is_blocked"]) == (False, True)
+    refused = sign_in.change(provider, alice.sign_in(), enabled=True)
+    assert_error(refused, 403, "sso_provider_disabled")
+    back = client.put(path, json={"enabled": True}, headers=service_role)
+    assert (back.status_code, back.json["enabled"]) == (200, True)
+
+
+@pytest.mark.parametrize("is_blocked", ["yes", 1])
+def test_block_that_is_no_truth_is_named_by_its_line(client, run, file, exported, is_blocked):
+    exported["providers"][0]["is_blocked"] = is_blocked
+    file.write_text(json.dumps(exported))
+    result = run_command(client.application, "organizations", "import", str(file))
+    assert (result.exit_code, f"{file}, line 1: " in result.output) == (2, True)
+
+
+@pytest.mark.parametrize("domain", ["acme", "gmail.com", "a b.example"])
+def test_domain_that_no_organisation_may_name_is_refused_alone(
+    run, file, exported, provider, database, domain
+):
+    exported["domains"][0]["domain"] = domain
+    exported["providers"][0]["domains"].append(domain)
+    file.write_text(json.dumps(exported))
+    database.run(LOSS)
+    outcomes, totals = by_kind(run("import", file, status=3))
+    assert outcomes[domain]["status"] == "refused"
+    assert (totals["named"], totals["refused"], outcomes[provider]["status"]) == (1, 1, "connected")
+    assert database.all("SELECT domain FROM organization_domains") == [(DOMAIN,)]
+    assert run("import", file, status=3)[-1]["refused"] == 1
+
+
+@pytest.mark.parametrize("typed", [f" {DOMAIN}", DOMAIN.upper(), "bücher.example"])
+def test_domain_in_another_spelling_is_known_as_it_is_stored(
+    run, file, exported, provider, database, names, typed
+):
+    stored = "xn--bcher-kva.example" if "ü" in typed else DOMAIN
+    exported["domains"][1]["domain"] = typed
+    exported["providers"][0]["domains"] = [typed]
+    names.texts[f"_latchkey.{stored}"] = exported["domains"][1]["value"]
+    file.write_text(json.dumps(exported))
+    database.run(LOSS)
+    outcomes, totals = by_kind(run("import", file))
+    assert (outcomes[stored]["status"], outcomes[stored]["reason"], totals["named"]) == ("named", None, 2)
+    assert database.all("SELECT domain FROM identity_provider_domains") == [(stored,)]
+    again, totals = by_kind(run("import", file))
+    assert (again[stored]["status"], totals["named"], totals["exists"]) == ("exists", 0, 5)
+
+
+def test_ids_in_capitals_are_those_of_the_rows(
+    run, file, exported, provider, database, press, alice, customers
+):
+    (known,) = exported["providers"]
+    known |= {"id": provider.upper(), "client_secret": customers.acme.provider.client_secret}
+    exported["members"][0]["user_id"] = exported["members"][0]["user_id"].upper()
+    file.write_text(json.dumps(exported | {"id": exported["id"].upper()}))
+    database.run(LOSS)
+    outcomes = run("import", file)
+    assert {each["provider"] for each in outcomes[:-1]} == {None, provider}
+    assert {each["user_id"] for each in outcomes[:-1]} == {None, alice.id}
+    assert run("import", file)[-1] | {"exists": 5, "refused": 0, "connected": 0} == run("import", file)[-1]
+    press(alice, "on", press(alice))
+    assert database.value("SELECT is_on FROM identity_providers") is True
+
+
+def test_second_import_adds_what_is_missing_and_leaves_the_rest(run, file, exported, provider, database):
+    database.run(LOSS)
+    partial = exported | {"domains": exported["domains"][:1], "providers": []}
+    complete = file.read_text()
+    file.write_text(json.dumps(partial))
+    assert run("import", file)[-1]["named"] == 1
+    database.run("UPDATE organizations SET name = 'Renamed'")
+    file.write_text(complete)
+    totals = run("import", file)[-1]
+    assert (totals["named"], totals["connected"], totals["created"]) == (1, 1, 0)
+    assert database.value("SELECT name FROM organizations") == "Renamed"
+
+
+@pytest.mark.parametrize("text", ["a\0.example", "a\ud800.example"])
+@pytest.mark.parametrize("part", ["domain", "scopes", "app_metadata"])
+def test_text_that_cannot_be_stored_is_named_by_its_line(client, run, file, exported, database, part, text):
+    if part == "domain":
+        exported["domains"][0]["domain"] = text
+    elif part == "scopes":
+        exported["providers"][0]["scopes"] = ["openid", "email", text]
+    else:
+        exported["app_metadata"] = {"plan": text}
+    file.write_text(json.dumps(exported))
+    database.run(LOSS)
+    result = run_command(client.application, "organizations", "import", str(file))
+    assert (result.exit_code, f"{file}, line 1: must not contain NUL" in result.output) == (2, True)
     assert database.count("organizations") == 0
