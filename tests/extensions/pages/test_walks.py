@@ -212,6 +212,13 @@ def by_own_provider(page_client, database, company, names):
     page_client.press(f"providers/{id}/on")
     page_client.shows("provider, on", "Turn off")
     page_client.visit(f"{path}/requirement")
+    database.run("DELETE FROM identity_provider_domains")
+    page_client.press("sign-in/requirement")
+    page_client.shows("require it without a domain", "A provider must be on, with a domain,")
+    database.run(
+        "INSERT INTO identity_provider_domains SELECT domain, %(id)s FROM organization_domains", id=id
+    )
+    page_client.visit(f"{path}/requirement")
     page_client.press("sign-in/requirement")
     page_client.shows("own sign-in, required", "Members need it for access.")
     page_client.visit(f"{path}/requirement")
