@@ -18,6 +18,8 @@ MOST_INVITATIONS = 100
 # Names of domains, proved or not, and providers of an organisation.
 MOST_DOMAINS = 20
 MOST_PROVIDERS = 5
+# How the TXT record of a domain begins, before its token.
+RECORD = "latchkey="
 # A domain whose record is missing for so long is given up.
 _KEPT_WITHOUT_RECORD = timedelta(days=14)
 OWNER, ADMIN = "owner", "admin"
@@ -179,7 +181,7 @@ def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["
 
 def is_proof_of_domain(records: Iterable[str], token: str) -> bool:
     """Rule 50: whether one of the TXT records has the token that the organisation got for the domain."""
-    return f"latchkey={token}" in (record.strip() for record in records)
+    return f"{RECORD}{token}" in (record.strip() for record in records)
 
 
 def what_missing_record_does(

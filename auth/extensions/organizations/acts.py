@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 import uuid
+from functools import partial
 
 from psycopg2.errors import UniqueViolation
 
@@ -111,7 +112,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
 def end(asked: Asked, name: str, body: JsonObject) -> None:
     """End an organisation. The janitor removes its members, and then frees the short name."""
     seen = access.see(asked, name, OWNER)
-    with access.locked(asked, seen, body=body, before=lambda act: lock_providers(act, seen.id)) as locked:
+    with access.locked(asked, seen, body=body, before=partial(lock_providers, id=seen.id)) as locked:
         act, known, _ = locked
         access.demand(asked, known, OWNER)
         refuse_key(asked, known)

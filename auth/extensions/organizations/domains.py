@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from psycopg2.errors import UniqueViolation
@@ -16,7 +17,6 @@ from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
-from sql.acts import Act
 
 _TOKEN_BYTES = 16  # 32 hexadecimal characters
 
@@ -71,11 +71,8 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
     """Give a domain up: the providers of the organisation sign in none of its addresses any more."""
     seen = access.see(asked, name, OWNER)
     here = {"organization_id": seen.id, "domain": _of_path(domain)}
-
-    def lock(act: Act) -> None:
-        lock_providers(act, seen.id)
-
-    with access.locked(asked, seen, body=body, before=lock) as (act, known, caller):
+    before = partial(lock_providers, id=seen.id)
+    with access.locked(asked, seen, body=body, before=before) as (act, known, caller):
         access.demand(asked, known, OWNER)
         with access.keeping_a_way_in(asked, act, known):
             gone = found(queries.delete_domain(act, **here), "domain_not_found")

@@ -17,6 +17,7 @@ from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.extensions.organizations import acts, domains, members, sign_in
 from auth.extensions.organizations.sign_in_routes import OwnProviderChange
 from auth.flows.admin import providers
+from auth.rules import organizations
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -37,10 +38,9 @@ _Member = Input.of(
     email=fields.Text(load_default=None),
     role=fields.MemberRole(required=True),
 )
-_RECORD = "latchkey="
 _Domain = Input.of(
     domain=fields.NonEmptyText(required=True),
-    value=fields.Text(required=True, validate=Regexp(rf"{_RECORD}[0-9a-f]{{32}}\Z")),
+    value=fields.Text(required=True, validate=Regexp(rf"{organizations.RECORD}[0-9a-f]{{32}}\Z")),
     proved_at=fields.Text(load_default=None),
 )
 
@@ -175,7 +175,7 @@ def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Importe
 
 def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
     """Name a domain with its record of before, and look that up if it was proved."""
-    domain, token = _stored(line["domain"]), line["value"].removeprefix(_RECORD)
+    domain, token = _stored(line["domain"]), line["value"].removeprefix(organizations.RECORD)
     if queries.select_domain(asked.db, organization_id=id, domain=domain):
         return Imported(slug, "exists", domain=domain)
     try:
