@@ -98,6 +98,8 @@ def main(extras, serves=False):
         print("Installing into .venv, which takes a minute or two …", flush=True)
         if made_for != state:
             installed = []
+            if os.path.islink(".venv"):
+                os.unlink(".venv")  # venv would clear the environment of another checkout
             subprocess.run([sys.executable, "-m", "venv", "--clear", ".venv"], check=True)
         extras = sorted({*extras, *installed})
         config = configparser.ConfigParser()

@@ -100,6 +100,16 @@ def test_packages_are_installed_whatever_pip_is_configured_to_do(folder):
     assert {"dependency-1.0.dist-info", "latchkey-1.0.dist-info"} <= names
 
 
+def test_environment_of_another_checkout_stays_as_it_is_when_venv_is_a_link_to_it(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    (other / "kept").touch()
+    (folder / ".venv").symlink_to(other)
+    done = run(folder, "make_venv.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in other.iterdir()] == ["kept"]
+    assert not (folder / ".venv").is_symlink()
+
+
 @pytest.mark.parametrize("is_in_file", [False, True])
 def test_port_in_use_is_told_before_anything_is_installed(folder, is_in_file):
     with socket.create_server(("127.0.0.1", 0)) as other:
