@@ -98,12 +98,6 @@ def membership_of(listed: Mapping[str, Any]) -> Membership:
     return Membership(id=listed["id"], role=listed["role"], level=level, providers=providers)
 
 
-def lock_providers(act: Act, id: str) -> None:
-    """Lock the providers of an organisation, before users."""
-    for row in queries.list_providers_of_organization(act, organization_id=id):
-        act.lock_provider(row.id)
-
-
 def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":
     """Return what decides about an organisation that has not ended, and about a user's membership there."""
     return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)

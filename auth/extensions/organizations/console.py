@@ -124,8 +124,8 @@ def _member(organization_id: str, user_id: str) -> Subject:
     subject, id = _found(organization_id), known_id(user_id, "member.user_not_found")
     row = queries.select_member_of(latchkey.db, organization_id=subject.row.id, user_id=id)
     member = found(row, "member.user_not_found")
-    subject.row.member = member
-    return replace(subject, row=SimpleNamespace(**vars(subject.row), who=member.email or member.name or id))
+    subject.row.member, subject.row.who = member, member.email or member.name or id
+    return subject
 
 
 def _invitation(organization_id: str, invitation_id: str) -> Subject:
