@@ -17,6 +17,7 @@ from auth.rules.levels import Aal
 from auth.rules.organizations import Membership
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
 from sql import acts, queries
 from sql.acts import Act
 
@@ -39,6 +40,14 @@ class SessionFacts(Protocol):
 
 def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
+
+
+def named(name: str) -> dict[str, str | None]:
+    """Return the parameters of an organisation's id or short name."""
+    if is_uuid(name):
+        return {"id": name, "slug": None}
+    # Postgres refuses a NUL, which a path may have.
+    return {"id": None, "slug": None if "\0" in name else name}
 
 
 def shown(user_object: str, aal: Aal, providers: Collection[str] = ()) -> str:

@@ -13,14 +13,13 @@ from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of
+from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of, named
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
 from auth.rules import organizations
 from auth.rules.organizations import Role
 from auth.rules.proofs import Proof
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.fields import is_uuid
 from sql import acts, queries
 from sql.acts import Act
 
@@ -49,7 +48,7 @@ def is_operator(asked: Asked) -> bool:
 def see(asked: Asked, name: str, *roles: str) -> Seen:
     """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
     if is_operator(asked):
-        known = found(queries.select_organization(asked.db, **_named(name)), "organization_not_found")
+        known = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
         return Seen(known.id, known.slug, None, {}, known.organization_object)
     seen = see_own(asked, name)
     admit_session(asked, seen.id, seen.role or "", seen.requires)
@@ -60,7 +59,7 @@ def see(asked: Asked, name: str, *roles: str) -> Seen:
 
 def see_own(asked: Asked, name: str) -> Seen:
     """Return an organisation of the caller, also while the membership does not count."""
-    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
+    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")
     return Seen(row.id, row.slug or "", row.membership, row.requires, row.organization_object or "")
@@ -172,11 +171,3 @@ def tell_owners(
     for row in queries.list_owners(act, organization_id=known.id):
         if row.id not in (but, caller and caller.id):
             outgoing.notify_without_link(asked, act, person_of(act, row.id), kind, **variables)
-
-
-def _named(name: str) -> dict[str, str | None]:
-    """Return the parameters of an organisation's id or short name."""
-    if is_uuid(name):
-        return {"id": name, "slug": None}
-    # Postgres refuses a NUL, which a path may have.
-    return {"id": None, "slug": None if "\0" in name else name}
