@@ -123,6 +123,11 @@ class Act(Transaction):
         self._follow(_PROVIDERS)
         queries.lock_provider(self, id=id)
 
+    def lock_providers_of(self, organization_id: str) -> None:
+        """Lock the providers of an organisation."""
+        for row in queries.list_providers_of_organization(self, organization_id=organization_id):
+            self.lock_provider(row.id)
+
     def share_client(self, id: str | None) -> None:
         """Keep an application as it is."""
         self._follow(_CLIENTS)

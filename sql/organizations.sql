@@ -1,5 +1,5 @@
 -- name: select_organization(id uuid, slug text) -> row?
-SELECT o.id, o.slug, o.name, o.level, organization_object(o)::text AS organization_object, o.app_metadata::jsonb
+SELECT o.id, o.slug, o.name, organization_object(o)::text AS organization_object, o.app_metadata::jsonb
   FROM organizations AS o
  WHERE (o.id = :id OR o.slug = :slug) AND o.ended_at IS NULL;
 
@@ -17,10 +17,9 @@ SELECT caller.*, held.*
 
 -- name: select_own_organizations(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
---            ended_at?, first_passkey_at?, email?)
+--            ended_at?, first_passkey_at?)
 -- The caller's memberships, as the user object has them, and the open invitations of the proved address.
-SELECT caller.*, u.email,
-       held.member AS memberships,
+SELECT caller.*, held.member AS memberships,
        (SELECT coalesce(jsonb_agg(invitation_object(i) || jsonb_build_object(
                           'organization', jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name))
                           ORDER BY i.created_at DESC, i.id), '[]')::text
@@ -86,7 +85,7 @@ SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND
 -- Facts of acts. The organisations are locked.
 
 -- name: list_memberships(user_id uuid) -> rows
-SELECT m.organization_id AS id, o.slug, o.level, m.role, m.added_by, m.created_at, clock_timestamp() AS now
+SELECT m.organization_id AS id, m.added_by, m.created_at, clock_timestamp() AS now
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL
@@ -118,17 +117,17 @@ SELECT count(*) AS total, count(*) FILTER (WHERE m.added_by = 'founder' AND m.ro
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
 
--- name: select_invitation(id uuid, user_id uuid) -> row? (invited_by?, ended_at?, membership?)
+-- name: select_invitation(id uuid, user_id uuid) -> row? (ended_at?, membership?)
 -- An invitation, with the role that a user has already. The foreign key keeps the organisation.
-SELECT i.id, i.email, i.role, i.invited_by, i.expires_at, i.organization_id, o.slug, o.name, o.level, o.ended_at,
-       m.role AS membership, clock_timestamp() AS now
+SELECT i.id, i.email, i.role, i.expires_at, i.organization_id, o.slug, o.name, o.ended_at, m.role AS membership,
+       clock_timestamp() AS now
   FROM organization_invitations AS i
   JOIN organizations AS o ON o.id = i.organization_id
   LEFT JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :user_id
  WHERE i.id = :id;
 
--- name: select_invitation_of_address(organization_id uuid, email text) -> row? (invited_by?)
-SELECT i.id, i.role, i.invited_by, i.expires_at
+-- name: select_invitation_of_address(organization_id uuid, email text) -> row?
+SELECT i.role, i.expires_at
   FROM organization_invitations AS i
  WHERE i.organization_id = :organization_id AND i.email = :email;
 
@@ -185,7 +184,7 @@ ON CONFLICT (organization_id, email) DO UPDATE
                          THEN i.invited_by ELSE excluded.invited_by END,
        created_at = CASE WHEN i.expires_at > :acted_at AND i.role = excluded.role
                          THEN i.created_at ELSE excluded.created_at END
-RETURNING i.id, invitation_object(i)::text AS invitation_object;
+RETURNING invitation_object(i)::text AS invitation_object;
 
 -- name: take_invitation(id uuid, acted_at timestamptz) -> row?
 -- Says who was first, and which role the invitation has by now.

@@ -47,7 +47,7 @@ DELETE FROM identity_provider_domains AS d USING identity_providers AS p
  WHERE d.domain = :domain AND p.id = d.provider_id AND p.organization_id = :organization_id;
 
 -- name: list_providers_of_organization(organization_id uuid) -> rows
-SELECT p.id, p.identifier, p.is_on, provider_object(p)::text AS provider_object
+SELECT p.id, provider_object(p)::text AS provider_object
   FROM identity_providers AS p
  WHERE p.organization_id = :organization_id
  ORDER BY p.created_at, p.id;

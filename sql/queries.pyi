@@ -1803,7 +1803,6 @@ class SelectOrganization(NamedTuple):
     id: str
     slug: str
     name: str
-    level: str
     organization_object: str
     app_metadata: Any
 
@@ -1846,7 +1845,6 @@ class SelectOwnOrganizations(NamedTuple):
     refreshed_at: datetime | None
     ended_at: datetime | None
     first_passkey_at: datetime | None
-    email: str | None
     memberships: str
     invitations: str
 
@@ -1877,9 +1875,6 @@ def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, pa
 
 class ListMemberships(NamedTuple):
     id: str
-    slug: str
-    level: str
-    role: str
     added_by: str
     created_at: datetime
     now: datetime
@@ -1914,12 +1909,10 @@ class SelectInvitation(NamedTuple):
     id: str
     email: str
     role: str
-    invited_by: str | None
     expires_at: datetime
     organization_id: str
     slug: str
     name: str
-    level: str
     ended_at: datetime | None
     membership: str | None
     now: datetime
@@ -1927,9 +1920,7 @@ class SelectInvitation(NamedTuple):
 def select_invitation(on: Runner, /, *, id: str | None, user_id: str | None) -> SelectInvitation | None: ...
 
 class SelectInvitationOfAddress(NamedTuple):
-    id: str
     role: str
-    invited_by: str | None
     expires_at: datetime
 
 def select_invitation_of_address(on: Runner, /, *, organization_id: str | None, email: str | None) -> SelectInvitationOfAddress | None: ...
@@ -1958,7 +1949,6 @@ class RemoveMembership(NamedTuple):
 def remove_membership(on: Runner, /, *, user_id: str | None, organization_id: str | None, provider_id: str | None) -> RemoveMembership | None: ...
 
 class WriteInvitation(NamedTuple):
-    id: str
     invitation_object: str
 
 def write_invitation(on: Runner, /, *, id: str | None, organization_id: str | None, email: str | None, role: str | None, invited_by: str | None, lifetime: int | None) -> WriteInvitation: ...
@@ -2069,8 +2059,6 @@ def take_domain_from_providers(on: Runner, /, *, organization_id: str | None, do
 
 class ListProvidersOfOrganization(NamedTuple):
     id: str
-    identifier: str
-    is_on: bool
     provider_object: str
 
 def list_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> list[ListProvidersOfOrganization]: ...

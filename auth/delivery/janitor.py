@@ -88,8 +88,7 @@ def look_up_domains(db: Database) -> None:
         records = text_records.of_domain(row.domain)
         here = {"organization_id": row.organization_id, "domain": row.domain}
         with acts.begin(db) as act:
-            for provider in queries.list_providers_of_organization(act, organization_id=row.organization_id):
-                act.lock_provider(provider.id)
+            act.lock_providers_of(row.organization_id)
             act.lock_organizations([row.organization_id])
             present = act.read(queries.select_domain, **here)
             if present is None or present.proved_at is None or present.token != row.token:

@@ -84,6 +84,7 @@ _SHOWN: dict[str, Callable[[Any], object]] = {
     "application": names.application,
     "organization": names.organization,
 }
+_AS_THEY_ARE = ("inviter", "requires", "change", "domain", "remaining", "lacks_step", "replaced", "times")
 _SLUG = re.compile("[a-z0-9-]{1,63}")
 _OPTIONS: dict[str, Any] = {
     "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True, "cache_size": -1,
@@ -225,13 +226,8 @@ class Templates:
             "browser": browser,
             **{name: shows(variables.get(name)) for name, shows in _SHOWN.items()},
             "provider": names.provider(variables.get("provider"), self._settings.providers),
-            "inviter": variables.get("inviter"),
-            **{name: variables.get(name) for name in ("requires", "change", "domain")},
+            **{name: variables.get(name) for name in _AS_THEY_ARE},
             "undoes": row.kind in _LINK_TYPES,
-            "remaining": variables.get("remaining"),
-            "lacks_step": variables.get("lacks_step"),
-            "replaced": variables.get("replaced"),
-            "times": variables.get("times"),
             "webhook_host": urlsplit(variables.get("webhook_url")).hostname,
         }
 

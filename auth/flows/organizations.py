@@ -17,6 +17,7 @@ from auth.rules.levels import Aal
 from auth.rules.organizations import Membership
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
+from auth.web.fields import is_uuid
 from sql import acts, queries
 from sql.acts import Act
 
@@ -39,6 +40,14 @@ class SessionFacts(Protocol):
 
 def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
+
+
+def named(name: str) -> dict[str, str | None]:
+    """Return the parameters of an organisation's id or short name."""
+    if is_uuid(name):
+        return {"id": name, "slug": None}
+    # Postgres refuses a NUL, which a path may have.
+    return {"id": None, "slug": None if "\0" in name else name}
 
 
 def shown(user_object: str, aal: Aal, providers: Collection[str] = ()) -> str:
@@ -96,12 +105,6 @@ def membership_of(listed: Mapping[str, Any]) -> Membership:
     required = listed.get("requires", {})
     level, providers = required.get("aal", "aal1"), required.get("providers")
     return Membership(id=listed["id"], role=listed["role"], level=level, providers=providers)
-
-
-def lock_providers(act: Act, id: str) -> None:
-    """Lock the providers of an organisation, before users."""
-    for row in queries.list_providers_of_organization(act, organization_id=id):
-        act.lock_provider(row.id)
 
 
 def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":

@@ -22,7 +22,7 @@ MOST_PROVIDERS = 5
 RECORD = "latchkey="
 # A domain whose record is missing for so long is given up.
 _KEPT_WITHOUT_RECORD = timedelta(days=14)
-OWNER, ADMIN = "owner", "admin"
+OWNER, ADMIN, MEMBER = "owner", "admin", "member"
 # None is no member.
 Role = str | None
 

@@ -189,11 +189,6 @@ def _find(bulk_id: str) -> "queries.SelectBulkAct":
     return found(queries.select_bulk_act(latchkey.db, id=id, user_id=guard.caller_id()), "not_found")
 
 
-def _names(ids: list[str]) -> list[str]:
-    """Return the addresses of users that still exist."""
-    return queries.select_chosen(latchkey.db, ids=ids).names
-
-
 def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes_on: bool = True) -> Response:
     many = ACTIONS[bulk.act].many if bulk.act in ACTIONS else None
     refused = {refusal["target"] for refusal in bulk.refused}
@@ -205,7 +200,8 @@ def _page(bulk: "queries.SelectBulkAct", problem: Problem | None = None, *, goes
         bulk=bulk,
         title=many.title if many else "Invite",
         past=many.past if many else "invited",
-        names=_names(done) if many else done,
+        # The addresses of users that still exist.
+        names=queries.select_chosen(latchkey.db, ids=done).names if many else done,
         problem=problem,
         goes_on=goes_on and not problem,
     )

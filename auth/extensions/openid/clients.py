@@ -310,8 +310,9 @@ def _organization(asked: Asked, name: str | None) -> str | None:
     """Return the id of an organisation by its id or short name, None without one."""
     if not name:
         return None
-    named = {"id": name, "slug": None} if is_uuid(name) else {"id": None, "slug": name}
-    row = queries.select_organization(asked.db, **named) if organizations.is_on(asked.settings) else None
+    row = None
+    if organizations.is_on(asked.settings):
+        row = queries.select_organization(asked.db, **organizations.named(name))
     if row is None:
         raise _refusal("organization_id: there is no such organization", "organization_id")
     return row.id

@@ -126,8 +126,10 @@ def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, 
             check(credentials, row)
             require(row, "refresh_token")
             counting = organizations.counting(row.memberships, row)
-            is_lost = _lacks_membership(row, counting)
-            refusal = None if is_lost else _refusal_of_refresh(row, counting, sent.counter, narrowed, window)
+            client = facts.client_of(row)
+            is_lost, refusal = client is not None and clients.lacks_membership(client, counting), None
+            if not is_lost:
+                refusal = _refusal_of_refresh(row, client, counting, sent.counter, narrowed, window)
             if refusal is None and not is_lost:
                 # That of a public client always does (RFC 9700, section 4.14.2).
                 rotates = latchkey.settings.refresh_token_rotation or row.secret_hash is None
@@ -150,24 +152,18 @@ def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, 
 
 def _refusal_of_refresh(
     row: "queries.LockClientSession",
+    client: clients.Client | None,
     counting: Collection[str],
     sent: int,
     narrowed: list[str] | None,
     window: RefreshWindow,
 ) -> Refusal | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    client = facts.client_of(row)
     if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, counting):
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
     return refusal_of_refresh(row, sent, window)
-
-
-def _lacks_membership(row: "queries.LockClientSession", counting: Collection[str]) -> bool:
-    """Whether the session needs a membership that no longer counts."""
-    client = facts.client_of(row)
-    return client is not None and clients.lacks_membership(client, counting)
 
 
 def _read_refresh_token(token: str) -> RefreshToken:

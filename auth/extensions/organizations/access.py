@@ -4,22 +4,22 @@ A member acts by the role (rule 48), the service role key and administrators of 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
+from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of
+from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of, named
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
 from auth.rules import organizations
 from auth.rules.organizations import Role
 from auth.rules.proofs import Proof
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.fields import is_uuid
 from sql import acts, queries
 from sql.acts import Act
 
@@ -28,14 +28,16 @@ CHANGE = WantedChange("change", "organization")
 
 @dataclass(frozen=True)
 class Seen:
-    """An organisation that the caller may see. `role` is the caller's, None for an operator."""
+    """An organisation that the caller may see. `role` is the caller's, None for an operator; an act demands
+    one of `demanded` again, if there are any.
+    """
 
     id: str
     slug: str
-    name: str
     role: Role
     requires: object
     object: str
+    demanded: Sequence[str] = ()
 
 
 def is_operator(asked: Asked) -> bool:
@@ -46,22 +48,21 @@ def is_operator(asked: Asked) -> bool:
 def see(asked: Asked, name: str, *roles: str) -> Seen:
     """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
     if is_operator(asked):
-        known = found(queries.select_organization(asked.db, **_named(name)), "organization_not_found")
-        return Seen(known.id, known.slug, known.name, None, {}, known.organization_object)
+        known = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
+        return Seen(known.id, known.slug, None, {}, known.organization_object)
     seen = see_own(asked, name)
     admit_session(asked, seen.id, seen.role or "", seen.requires)
     if roles and seen.role not in roles:
         raise ApiError("organization.insufficient_permissions")
-    return seen
+    return replace(seen, demanded=roles)
 
 
 def see_own(asked: Asked, name: str) -> Seen:
     """Return an organisation of the caller, also while the membership does not count."""
-    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **_named(name)))
+    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")
-    known = (row.id, row.slug or "", row.name or "", row.membership)
-    return Seen(*known, row.requires, row.organization_object or "")
+    return Seen(row.id, row.slug or "", row.membership, row.requires, row.organization_object or "")
 
 
 def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
@@ -77,15 +78,26 @@ def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
 
 
 @contextmanager
-def on_users(asked: Asked, *user_ids: str | None) -> "Iterator[tuple[Act, PersonFacts | None]]":
-    """Run an act with users locked, and yield the caller, None for an operator."""
+def on_user(
+    asked: Asked,
+    user_id: str | None,
+    *wanted: WantedChange,
+    given: Proof | None = None,
+    before: Callable[[Act], object] = lambda _: None,
+) -> "Iterator[tuple[Act, PersonFacts | None]]":
+    """Run an act with the caller and a user locked, and yield the caller, None for an operator. `before`
+    takes the locks that come before users.
+    """
     if is_operator(asked):
         with targets.act(asked) as act:
-            act.lock_users(user_ids)
+            before(act)
+            act.lock_users([user_id])
             yield act, None
         return
-    with acts.on(asked.db, asked.caller.user_id, *user_ids) as act:
-        yield act, admit_caller(asked, act)
+    with acts.begin(asked.db) as act:
+        before(act)
+        act.lock_users([asked.caller.user_id, user_id])
+        yield act, admit_caller(asked, act, *wanted, given=given)
 
 
 @contextmanager
@@ -100,28 +112,20 @@ def locked(
     before: Callable[[Act], object] = lambda _: None,
 ) -> "Iterator[tuple[Act, Facts, PersonFacts | None]]":
     """Run an act on an organisation, which is locked after its caller and a user. With a `body`, the caller
-    needs a proof of the last 15 minutes, unless it was `given`. `before` takes the locks that come before
-    users.
+    needs a proof of the last 15 minutes, unless it was `given`.
     """
     wanted = [] if body is None or is_operator(asked) else [CHANGE]
     given = given or (give_proof(asked, body, CHANGE) if wanted and body else None)
-    if is_operator(asked):
-        with targets.act(asked) as act:
-            before(act)
-            act.lock_users([user_id])
-            act.lock_organizations([seen.id])
-            yield act, found(facts(act, seen.id, user_id), "organization_not_found"), None
-        return
-    with acts.begin(asked.db) as act:
-        before(act)
-        act.lock_users([asked.caller.user_id, user_id])
-        caller = admit_caller(asked, act, *wanted, given=given)
+    with on_user(asked, user_id, *wanted, given=given, before=before) as (act, caller):
         act.lock_organizations([seen.id])
-        known = found(facts(act, seen.id, user_id, caller.id), "organization_not_found")
-        if known.actor_role is None:
-            raise ApiError("organization_not_found")
-        if not is_leaving:
-            admit_session(asked, known.id, known.actor_role, known.requires)
+        row = facts(act, seen.id, user_id, caller and caller.id)
+        known = found(row, "organization_not_found")
+        if caller:
+            role = found(known.actor_role, "organization_not_found")
+            if not is_leaving:
+                admit_session(asked, known.id, role, known.requires)
+            if seen.demanded and role not in seen.demanded:
+                raise ApiError("organization.insufficient_permissions")
         yield act, known, caller
 
 
@@ -133,12 +137,6 @@ def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:
         raise ApiError(refusal, members={"providers": membership.providers})
     if refusal:
         raise ApiError(refusal)
-
-
-def demand(asked: Asked, known: Facts, role: str) -> None:
-    """Refuse a caller whose role has changed meanwhile."""
-    if not is_operator(asked) and known.actor_role != role:
-        raise ApiError("organization.insufficient_permissions")
 
 
 @contextmanager
@@ -159,10 +157,6 @@ def keeping_a_way_in(asked: Asked, act: Act, known: Facts) -> Iterator[None]:
         raise ApiError(refusal)
 
 
-def act_person(act: Act, user_id: str) -> PersonFacts:
-    return found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
-
-
 def tell_owners(
     asked: Asked,
     act: Act,
@@ -176,13 +170,4 @@ def tell_owners(
     variables |= {"organization": known.name, "slug": known.slug}
     for row in queries.list_owners(act, organization_id=known.id):
         if row.id not in (but, caller and caller.id):
-            owner = act_person(act, row.id)
-            outgoing.notify_without_link(asked, act, owner, kind, **variables)
-
-
-def _named(name: str) -> dict[str, str | None]:
-    """Return the parameters of an organisation's id or short name."""
-    if is_uuid(name):
-        return {"id": name, "slug": None}
-    # Postgres refuses a NUL, which a path may have.
-    return {"id": None, "slug": None if "\0" in name else name}
+            outgoing.notify_without_link(asked, act, person_of(act, row.id), kind, **variables)

@@ -11,7 +11,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.flows.admin import providers
-from auth.flows.organizations import facts, lock_providers, record, refuse_key
+from auth.flows.organizations import facts, record, refuse_key
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -37,7 +37,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
     if not access.is_operator(asked) and asked.settings.organizations != "users":
         raise ApiError("founder.insufficient_permissions")
     try:
-        with access.on_users(asked, owner_id) as (act, caller):
+        with access.on_user(asked, owner_id) as (act, caller):
             owner = caller
             if access.is_operator(asked) and owner_id:
                 owner = members.addable(asked, act, owner_id)
@@ -77,12 +77,11 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     def keep_providers(act: Act) -> None:
         # One that is on stays on until the requirement is committed.
         if own_provider:
-            lock_providers(act, seen.id)
+            act.lock_providers_of(seen.id)
 
     try:
         given = body if required else None
         with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, caller):
-            access.demand(asked, known, OWNER)
             if own_provider and not access.is_operator(asked):
                 access.admit_session(asked, known.id, OWNER, known.requires | {"providers": known.providers})
             if own_provider and not queries.select_way_in(act, organization_id=known.id).is_there:
@@ -112,9 +111,8 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
 def end(asked: Asked, name: str, body: JsonObject) -> None:
     """End an organisation. The janitor removes its members, and then frees the short name."""
     seen = access.see(asked, name, OWNER)
-    with access.locked(asked, seen, body=body, before=partial(lock_providers, id=seen.id)) as locked:
-        act, known, _ = locked
-        access.demand(asked, known, OWNER)
+    before = partial(Act.lock_providers_of, organization_id=seen.id)
+    with access.locked(asked, seen, body=body, before=before) as (act, known, _):
         refuse_key(asked, known)
         queries.end_organization(act, id=known.id)
         queries.disable_providers_of_organization(act, organization_id=known.id)

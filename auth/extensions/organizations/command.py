@@ -12,7 +12,7 @@ from auth.core.addresses import canonical_typed_email
 from auth.extensions.organizations import access, acts, invitations, members, transfer
 from auth.extensions.organizations.domains import requirement_of, state_of
 from auth.extensions.organizations.routes import NewOrganization, Role
-from auth.web.asked import Asked
+from auth.rules.organizations import MEMBER
 from auth.web.input import check
 from sql import queries
 
@@ -27,7 +27,7 @@ _organization = click.argument("organization")
 _subject = click.argument("subject")
 _role = click.option(
     "--role",
-    default="member",
+    default=MEMBER,
     show_default=True,
     metavar="ROLE",
     help="Give the role owner, admin or another word.",
@@ -72,7 +72,8 @@ def list_command(search: str | None) -> None:
     Example: latchkey organizations list --search acme
     """
     with acting() as asked:
-        for each in _organizations(asked, search):
+        listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
+        for each in _pages(lambda offset: listed(page_offset=offset).organizations):
             level = "  requires a second factor" if each["requires"]["aal"] == "aal2" else ""
             line = (
                 f"{each['id']}  {each['slug']}  {printable(each['name'])}  {each['members']} members{level}"
@@ -91,10 +92,11 @@ def show_command(organization: str) -> None:
     """
     with acting() as asked:
         seen = access.see(asked, organization)
-        members = list(_members(asked, seen.id))
+        listed = partial(queries.list_members, asked.db, organization_id=seen.id, with_addresses=True)
+        members = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
         invitations = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
         shown = json.loads(seen.object)
-        lines = [f"{name}: {printable(str(value))}" for name, value in _facts(shown).items()]
+        lines = _lines_of(shown)
         for each in members:
             step = "" if each["has_second_factor"] else "  no second factor"
             lines.append(f"member: {each['user_id']}  {each['email'] or 'no email'}  {each['role']}{step}")
@@ -257,12 +259,13 @@ def _show_outcome(outcome: transfer.Imported) -> None:
 
 def _show_object(object: str) -> None:
     shown = json.loads(object)
-    show(shown, *(f"{name}: {printable(str(value))}" for name, value in _facts(shown).items()))
+    show(shown, *_lines_of(shown))
 
 
-def _facts(shown: Mapping[str, Any]) -> dict[str, str]:
+def _lines_of(shown: Mapping[str, Any]) -> list[str]:
     level = requirement_of(shown["requires"])
-    return {"name": shown["name"], "short name": shown["slug"], "id": shown["id"], "requires": level}
+    named = {"name": shown["name"], "short name": shown["slug"], "id": shown["id"], "requires": level}
+    return [f"{name}: {printable(value)}" for name, value in named.items()]
 
 
 def _pages(page_of: Callable[[int], str]) -> Iterator[dict[str, Any]]:
@@ -271,13 +274,3 @@ def _pages(page_of: Callable[[int], str]) -> Iterator[dict[str, Any]]:
     while found := json.loads(page_of(offset)):
         yield from found
         offset += len(found)
-
-
-def _organizations(asked: Asked, search: str | None) -> Iterator[dict[str, Any]]:
-    listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
-    return _pages(lambda offset: listed(page_offset=offset).organizations)
-
-
-def _members(asked: Asked, id: str) -> Iterator[dict[str, Any]]:
-    listed = partial(queries.list_members, asked.db, organization_id=id, with_addresses=True, page_size=_PAGE)
-    return _pages(lambda offset: listed(page_offset=offset).members)

@@ -12,7 +12,7 @@ from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
 from auth.extensions.organizations import access, acts, domains, invitations, members
 from auth.extensions.organizations.routes import Role
-from auth.rules.organizations import ADMIN, OWNER
+from auth.rules.organizations import ADMIN, MEMBER, OWNER
 from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
@@ -28,7 +28,6 @@ from sql import queries
 blueprint = Blueprint("organizations", __name__)
 
 _PATH = "console/organizations"
-_MEMBER = "member"
 _ListQuery = Input.of(search=fields.TypedText(load_default=""), page=fields.PageNumber())
 _NewForm = Input.of(
     name=fields.TypedText(load_default=""),
@@ -115,7 +114,7 @@ def _found(organization_id: str) -> Subject:
         app_metadata=row.app_metadata,
         members=counts.members,
         without_factor=counts.without_factor,
-        roles=dict.fromkeys([OWNER, ADMIN, _MEMBER, *used]),
+        roles=dict.fromkeys([OWNER, ADMIN, MEMBER, *used]),
     )
     return Subject(row.name, f"{_PATH}/{row.id}", known)
 
@@ -124,8 +123,8 @@ def _member(organization_id: str, user_id: str) -> Subject:
     subject, id = _found(organization_id), known_id(user_id, "member.user_not_found")
     row = queries.select_member_of(latchkey.db, organization_id=subject.row.id, user_id=id)
     member = found(row, "member.user_not_found")
-    subject.row.member = member
-    return replace(subject, row=SimpleNamespace(**vars(subject.row), who=member.email or member.name or id))
+    subject.row.member, subject.row.who = member, member.email or member.name or id
+    return subject
 
 
 def _invitation(organization_id: str, invitation_id: str) -> Subject:

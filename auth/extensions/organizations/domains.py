@@ -11,12 +11,13 @@ from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
 from auth.flows.admin import providers
-from auth.flows.organizations import lock_providers, record
+from auth.flows.organizations import record
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
+from sql.acts import Act
 
 _TOKEN_BYTES = 16  # 32 hexadecimal characters
 
@@ -28,7 +29,6 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
     """
     seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain)
     with access.locked(asked, seen) as (act, known, _):
-        access.demand(asked, known, OWNER)
         here = {"organization_id": known.id, "domain": domain}
         if queries.select_domain(act, **here) is None:
             if queries.count_domains(act, organization_id=known.id).total >= organizations.MOST_DOMAINS:
@@ -53,7 +53,6 @@ def prove(asked: Asked, name: str, domain: str) -> str:
         raise ApiError("domain_not_proved")
     try:
         with access.locked(asked, seen) as (act, known, _):
-            access.demand(asked, known, OWNER)
             present = found(queries.select_domain(act, **here), "domain_not_found")
             if present.token != row.token:
                 raise ApiError("domain_not_proved")
@@ -71,9 +70,8 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
     """Give a domain up: the providers of the organisation sign in none of its addresses any more."""
     seen = access.see(asked, name, OWNER)
     here = {"organization_id": seen.id, "domain": _of_path(domain)}
-    before = partial(lock_providers, id=seen.id)
+    before = partial(Act.lock_providers_of, organization_id=seen.id)
     with access.locked(asked, seen, body=body, before=before) as (act, known, caller):
-        access.demand(asked, known, OWNER)
         with access.keeping_a_way_in(asked, act, known):
             gone = found(queries.delete_domain(act, **here), "domain_not_found")
             queries.take_domain_from_providers(act, **here)

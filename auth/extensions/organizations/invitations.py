@@ -10,11 +10,12 @@ from auth.extensions.organizations import access
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.organizations import facts, record, record_added
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from sql import queries
+from sql import acts, queries
 
 
 def invite(asked: Asked, name: str, email: str, role: str) -> str:
@@ -77,8 +78,8 @@ def withdraw(asked: Asked, name: str, invitation_id: str) -> None:
 
 def accept(asked: Asked, invitation_id: str) -> JsonObject:
     """Join by an invitation for the caller's proved address. Return the membership."""
-    with access.on_users(asked, asked.caller.user_id) as (act, caller):
-        person = found(caller, "session_not_found")
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        person = admit_caller(asked, act)
         row = queries.select_invitation(act, id=invitation_id, user_id=person.id)
         number = queries.count_memberships(act, user_id=person.id).total
         refusal = organizations.refusal_of_acceptance(
@@ -100,8 +101,8 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
 
 def decline(asked: Asked, invitation_id: str) -> None:
     """Decline an invitation for the caller's proved address."""
-    with access.on_users(asked, asked.caller.user_id) as (act, caller):
-        person = found(caller, "session_not_found")
+    with acts.on(asked.db, asked.caller.user_id) as act:
+        person = admit_caller(asked, act)
         row = queries.select_invitation(act, id=invitation_id, user_id=person.id)
         refusal = organizations.refusal_of_acceptance(person, row, 0, is_member=True)
         if refusal or row is None or not queries.take_invitation(act, id=row.id):

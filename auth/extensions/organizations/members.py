@@ -4,6 +4,7 @@ from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
+from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.organizations import Facts, record, record_added, remove_member
 from auth.rules import organizations
@@ -78,7 +79,7 @@ def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: s
 
 def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
     """Return a user whose membership an act changes. Refuse an operator who may not change the user."""
-    person = access.act_person(act, user_id)
+    person = person_of(act, user_id)
     if access.is_operator(asked):
         targets.admit(asked, person)
     return person

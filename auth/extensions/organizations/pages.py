@@ -5,7 +5,7 @@ The API has /organizations/NAME, so the pages are below /account; that of an inv
 
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -15,7 +15,7 @@ from markupsafe import Markup
 from auth.extensions.organizations import access, acts, invitations, members
 from auth.extensions.organizations.access import Seen
 from auth.flows.sign_in.reauthentication import require
-from auth.rules.organizations import ADMIN, OWNER, may_manage
+from auth.rules.organizations import ADMIN, MEMBER, OWNER, may_manage
 from auth.web import Level, View, audited, fields, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -31,9 +31,8 @@ from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
 
-_PATH = "account/organizations"
+PATH = "account/organizations"
 _MOST = 50
-MEMBER = "member"
 # What the page of an organisation answers to everybody who may not know it, or not open the page.
 _HIDDEN = {
     "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
@@ -49,7 +48,19 @@ _RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
 _PageQuery = Input.of(page=fields.PageNumber())
 
 
-def or_not_found(view: View) -> View:
+def showing(level: Level) -> Callable[[View], View]:
+    """Return a decorator of the pages of an organisation, for signed-in users who may see them."""
+    return lambda view: signed_in(level)(_or_not_found(view))
+
+
+def acting(operation: str, *, shown: View | None = None, level: Level) -> Callable[[View], View]:
+    """Return a decorator for what a form on such a page is sent to."""
+    return lambda view: form(operation, shown=shown, level=level)(
+        _or_not_found(audited("change_refused")(view))
+    )
+
+
+def _or_not_found(view: View) -> View:
     """Show one page for all that the caller may not see."""
 
     @functools.wraps(view)
@@ -93,7 +104,7 @@ def role_title(role: str, *, begins: bool = False) -> Markup:
 @blueprint.get("/account/organizations/new")
 @signed_in(Level.AAL2)
 def show_new(problem: Problem | None = None) -> Response:
-    return page("organizations/new.html", script=True, here=f"/{_PATH}/new", problem=problem)
+    return page("organizations/new.html", script=True, here=f"/{PATH}/new", problem=problem)
 
 
 @blueprint.post("/account/organizations/new")
@@ -103,7 +114,7 @@ def submit_new() -> Response:
     sent = read_form(_NewForm)
     body = {"name": sent["name"].strip()} | (check(_Slug, {"slug": sent["slug"]}) if sent["slug"] else {})
     created = json.loads(acts.create(current_asked(), body))
-    return redirect_to_own(f"{_PATH}/{created['slug']}", "organization_created")
+    return redirect_to_own(f"{PATH}/{created['slug']}", "organization_created")
 
 
 # An invitation.
@@ -114,7 +125,7 @@ def submit_new() -> Response:
 def show_invitation(slug: str, problem: Problem | None = None) -> Response:
     invitation, known = _invitation(slug), guard.live_caller()
     if invitation is None:
-        return redirect_to_own(f"{_PATH}/{slug}")
+        return redirect_to_own(f"{PATH}/{slug}")
     values: dict[str, Any] = {
         "invitation": invitation,
         "role": role_title(invitation["role"]),
@@ -129,7 +140,7 @@ def show_invitation(slug: str, problem: Problem | None = None) -> Response:
 def answer_invitation(slug: str) -> Response:
     invitation = _invitation(slug)
     if invitation is None:
-        return redirect_to_own(f"{_PATH}/{slug}")
+        return redirect_to_own(f"{PATH}/{slug}")
     if read_form(Decision)["action"] == "deny":
         invitations.decline(current_asked(), invitation["id"])
         return redirect_to_own("account#organizations", "invitation_declined")
@@ -150,8 +161,7 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 
 
 @blueprint.get("/account/organizations/<slug>")
-@signed_in(Level.AAL2)
-@or_not_found
+@showing(Level.AAL2)
 def show_organization(slug: str) -> Response:
     seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
     manages = seen.role in (OWNER, ADMIN)
@@ -167,7 +177,7 @@ def show_organization(slug: str) -> Response:
     return page(
         "organizations/organization.html",
         script=True,
-        here=f"/{_PATH}/{slug}",
+        here=f"/{PATH}/{slug}",
         organization=_shown(seen),
         manages=manages,
         members=[_member(seen, each) for each in json.loads(listed.members)],
@@ -179,8 +189,7 @@ def show_organization(slug: str) -> Response:
 
 
 @blueprint.get("/account/organizations/<slug>/name")
-@signed_in(Level.AAL2)
-@or_not_found
+@showing(Level.AAL2)
 def show_name(slug: str, problem: Problem | None = None) -> Response:
     return form_page("name", access.see(current_asked(), slug, OWNER), problem)
 
@@ -190,12 +199,11 @@ def show_name(slug: str, problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_name(slug: str) -> Response:
     acts.change(current_asked(), slug, {"name": read_form(_NameForm)["name"].strip()})
-    return redirect_to_own(f"{_PATH}/{slug}#settings", "organization_renamed")
+    return redirect_to_own(f"{PATH}/{slug}#settings", "organization_renamed")
 
 
 @blueprint.get("/account/organizations/<slug>/requirement")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_requirement(slug: str, problem: Problem | None = None) -> Response:
     """Say who would lose access before the requirement is made."""
     asked = current_asked()
@@ -214,12 +222,11 @@ def show_requirement(slug: str, problem: Problem | None = None) -> Response:
 def submit_requirement(slug: str) -> Response:
     aal = read_form(_RequirementForm)["aal"]
     acts.change(current_asked(), slug, {"requires": {"aal": aal}})
-    return redirect_to_own(f"{_PATH}/{slug}#settings", f"requirement_{aal}")
+    return redirect_to_own(f"{PATH}/{slug}#settings", f"requirement_{aal}")
 
 
 @blueprint.get("/account/organizations/<slug>/end")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_end(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER)
     require(current_asked(), access.CHANGE)
@@ -238,8 +245,7 @@ def submit_end(slug: str) -> Response:
 
 
 @blueprint.get("/account/organizations/<slug>/leave")
-@signed_in(Level.AAL2)
-@or_not_found
+@showing(Level.AAL2)
 def show_leave(slug: str, problem: Problem | None = None) -> Response:
     return form_page("leave", access.see_own(current_asked(), slug), problem)
 
@@ -253,8 +259,7 @@ def submit_leave(slug: str) -> Response:
 
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
     seen = access.see(asked, slug, OWNER, ADMIN)
@@ -272,12 +277,11 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 def submit_role(slug: str, user_id: str) -> Response:
     role, id = read_form(_RoleForm)["role"], known_id(user_id, "not_found")
     members.set_role(current_asked(), slug, id, role, {})
-    return redirect_to_own(f"{_PATH}/{slug}", "member_changed")
+    return redirect_to_own(f"{PATH}/{slug}", "member_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
-@signed_in(Level.AAL2)
-@or_not_found
+@showing(Level.AAL2)
 def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER, ADMIN)
     member = _managed(seen, user_id)
@@ -289,15 +293,14 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
 @audited("change_refused")
 def submit_removal(slug: str, user_id: str) -> Response:
     members.remove(current_asked(), slug, known_id(user_id, "not_found"))
-    return redirect_to_own(f"{_PATH}/{slug}", "member_removed")
+    return redirect_to_own(f"{PATH}/{slug}", "member_removed")
 
 
 # Invitations of the organisation.
 
 
 @blueprint.get("/account/organizations/<slug>/invite")
-@signed_in(Level.AAL2)
-@or_not_found
+@showing(Level.AAL2)
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER, ADMIN)
     return form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
@@ -309,16 +312,14 @@ def show_invite(slug: str, problem: Problem | None = None) -> Response:
 def submit_invite(slug: str) -> Response:
     sent = read_form(_InvitationForm)
     invitations.invite(current_asked(), slug, sent["email"], sent["role"])
-    return redirect_to_own(f"{_PATH}/{slug}#invitations", "member_invited")
+    return redirect_to_own(f"{PATH}/{slug}#invitations", "member_invited")
 
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
-@form("withdraw_invitation", level=Level.AAL2)
-@or_not_found
-@audited("change_refused")
+@acting("withdraw_invitation", level=Level.AAL2)
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     invitations.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
-    return redirect_to_own(f"{_PATH}/{slug}#invitations", "invitation_withdrawn")
+    return redirect_to_own(f"{PATH}/{slug}#invitations", "invitation_withdrawn")
 
 
 # What the pages share.

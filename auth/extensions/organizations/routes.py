@@ -9,7 +9,6 @@ from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
 from auth.extensions.organizations import access, acts, invitations, members
-from auth.extensions.organizations.access import Seen
 from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
@@ -111,9 +110,8 @@ def delete_organization(name: str) -> Response:
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
     seen, query = access.see(current_asked(), name), read_query(PageQuery)
-    row = queries.list_members(
-        latchkey.db, organization_id=seen.id, with_addresses=_manages(seen), **bounds(query)
-    )
+    manages = seen.role in (None, OWNER, ADMIN)
+    row = queries.list_members(latchkey.db, organization_id=seen.id, with_addresses=manages, **bounds(query))
     return paginated(row.members, row.total, query)
 
 
@@ -190,7 +188,3 @@ def accept_invitation(invitation_id: str) -> Response:
 def decline_invitation(invitation_id: str) -> Response:
     invitations.decline(current_asked(), known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
-
-
-def _manages(seen: Seen) -> bool:
-    return seen.role in (None, OWNER, ADMIN)

@@ -92,10 +92,11 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, te
     @contextmanager
     def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
         sent = dict(body or {})
-        with access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller):
-            access.demand(asked, known, OWNER)
-            with access.keeping_a_way_in(asked, act, known):
-                yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
+        with (
+            access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller),
+            access.keeping_a_way_in(asked, act, known),
+        ):
+            yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
 
     def check(
         act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str

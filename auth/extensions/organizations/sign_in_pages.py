@@ -9,19 +9,18 @@ from flask.typing import ResponseReturnValue
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.extensions.organizations import access, acts, domains, sign_in
-from auth.extensions.organizations.pages import form_page, or_not_found
+from auth.extensions.organizations.pages import PATH, acting, form_page, showing
 from auth.extensions.organizations.sign_in_routes import NewOwnProvider
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
 from auth.flows.sign_in.reauthentication import require
 from auth.rules.organizations import OWNER
-from auth.web import Level, audited, cookies, fields
+from auth.web import Level, cookies, fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.browser_sessions import signed_in
 from auth.web.html.page import redirect_to_own
-from auth.web.html.problems import Problem, form, told
+from auth.web.html.problems import Problem, told
 from auth.web.html.providers import COOKIES, redirect_to_provider
 from auth.web.html.redirects import Destination
 from auth.web.input import check, read_form
@@ -31,7 +30,6 @@ from sql.acts import Act
 
 blueprint = Blueprint("organization_sign_in_pages", __name__)
 
-_PATH = "account/organizations"
 _DomainForm = Input.of(domain=fields.TypedText(load_default=""))
 _ConnectForm = Input.of(
     **{name: fields.TypedText(load_default="") for name in ("name", "issuer", "client_id", "member_role")},
@@ -43,8 +41,7 @@ _ACTS = ("try", "on", "off", "delete")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in")
-@signed_in(Level.AAL2)
-@or_not_found
+@showing(Level.AAL2)
 def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
     seen = access.see(asked, slug, OWNER)
@@ -62,26 +59,21 @@ def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> Re
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
-@form("change_sign_in", shown=show_sign_in, level=Level.AAL2)
-@or_not_found
-@audited("change_refused")
+@acting("change_sign_in", shown=show_sign_in, level=Level.AAL2)
 def submit_domain(slug: str) -> Response:
     domains.name_domain(current_asked(), slug, read_form(_DomainForm)["domain"])
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in")
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
-@form("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
-@or_not_found
-@audited("change_refused")
+@acting("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     domains.prove(current_asked(), slug, domain)
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
     seen = access.see(asked, slug, OWNER)
@@ -91,17 +83,14 @@ def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = Non
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
-@form("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
-@or_not_found
-@audited("change_refused")
+@acting("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
 def submit_removal_of_domain(slug: str, domain: str) -> Response:
     domains.forget(current_asked(), slug, domain, {})
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/new")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_connect(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER)
     require(current_asked(), access.CHANGE)
@@ -110,19 +99,16 @@ def show_connect(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/new")
-@form("change_sign_in", shown=show_connect, level=Level.PROOF)
-@or_not_found
-@audited("change_refused")
+@acting("change_sign_in", shown=show_connect, level=Level.PROOF)
 def submit_connect(slug: str) -> Response:
     sent = read_form(_ConnectForm)
     body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
     sign_in.connect(current_asked(), slug, body)
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/requirement")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER)
     require(current_asked(), access.CHANGE)
@@ -130,18 +116,15 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/requirement")
-@form("change_organization", shown=show_own_requirement, level=Level.PROOF)
-@or_not_found
-@audited("change_refused")
+@acting("change_organization", shown=show_own_requirement, level=Level.PROOF)
 def submit_own_requirement(slug: str) -> Response:
     demands = read_form(_RequirementForm)["own_provider"] == "true"
     acts.change(current_asked(), slug, {"requires": {"own_provider": demands}})
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
-@signed_in(Level.PROOF)
-@or_not_found
+@showing(Level.PROOF)
 def show_act(slug: str, provider: str, act: str, problem: Problem | None = None) -> Response:
     """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
     asked = current_asked()
@@ -156,9 +139,7 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
-@form("change_sign_in", shown=show_act, level=Level.PROOF)
-@or_not_found
-@audited("change_refused")
+@acting("change_sign_in", shown=show_act, level=Level.PROOF)
 def submit_act(slug: str, provider: str, act: str) -> Response:
     asked = current_asked()
     if act in ("try", "move"):
@@ -169,7 +150,7 @@ def submit_act(slug: str, provider: str, act: str) -> Response:
         sign_in.change(asked, slug, provider, {"enabled": act == "on"})
     else:
         raise ApiError("not_found")
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in")
 
 
 def _press(slug: str, provider: str, act: str) -> Response:

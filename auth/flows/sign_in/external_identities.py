@@ -26,7 +26,6 @@ from auth.flows.sign_up import first_address
 from auth.rules import identities
 from auth.rules.admission import is_listed
 from auth.rules.organizations import OWNER
-from auth.rules.refusals import Refusal
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
 from auth.web import audit
@@ -213,8 +212,10 @@ def _user_of(
     if press and customer:
         if owner != press.user_id:
             return ApiError("pressed.user_sso_conflict")
-        if refusal := _refusal_of_press(asked, act, press):
-            return ApiError(refusal)
+        # What a session began that has ended since, such as a thief's by a new password.
+        person = found(queries.select_person(act, **press._asdict()), "session_not_found")
+        if ended := end_of_session(person, facts.own_session_of(person), asked.policy):
+            return ApiError(ended)
         here = {"organization_id": customer.organization_id, "user_id": owner}
         role = found(queries.select_membership_role(act, **here), "organization_not_found").role
     is_tried = role == OWNER
@@ -229,12 +230,6 @@ def _user_of(
         joins = (customer.organization_id, identity.customer, customer.member_role)
         organizations.join_by_provider(act, user.person, *joins)
     return user
-
-
-def _refusal_of_press(asked: Asked, act: acts.Act, press: Press) -> Refusal | None:
-    """Refuse what a session began that has ended since, such as a thief's by a new password."""
-    person = found(queries.select_person(act, **press._asdict()), "session_not_found")
-    return end_of_session(person, facts.own_session_of(person), asked.policy)
 
 
 def _found_or_created(

@@ -32,11 +32,6 @@ def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
         yield asked, found_user(asked.parts, subject)
 
 
-def _report(user: "queries.SelectSummary", sentence: str, **members: object) -> None:
-    known = {"id": user.id, "email": user.email, "phone": user.phone}
-    show(known | members, sentence)
-
-
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
     try:
         return fields.BanDuration().deserialize(value) or math.inf
@@ -171,7 +166,8 @@ def _command(act: UserAction) -> click.Command:
             if question := words.question and words.question(user):
                 ask(printable(question))
             outcome = act.flow(asked, user.id, options)
-            _report(user, f"{name_of(user)} {words.said(outcome)}", **outcome)
+            known = {"id": user.id, "email": user.email, "phone": user.phone}
+            show({**known, **outcome}, f"{name_of(user)} {words.said(outcome)}")
 
     parameters = [json_option, *([yes_option] if words.question else [])]
     parameters += [_OPTIONS[words.name]] if words.name in _OPTIONS else []
