@@ -113,7 +113,9 @@ SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS
  WHERE o.id = :id AND o.ended_at IS NULL;
 
 -- name: count_memberships(user_id uuid) -> row
-SELECT count(*) AS total, count(*) FILTER (WHERE m.added_by = 'founder' AND m.role = 'owner') AS founded
+-- And the organisations that the user has founded, whoever owns them by now.
+SELECT count(*) AS total,
+       (SELECT count(*) FROM organizations AS own WHERE own.founded_by = :user_id AND own.ended_at IS NULL) AS founded
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
@@ -138,10 +140,11 @@ SELECT m.user_id AS id FROM memberships AS m WHERE m.organization_id = :organiza
 
 -- Effects.
 
--- name: insert_organization(id uuid, slug text, name text, app_metadata jsonb, acted_at timestamptz)
+-- name: insert_organization(id uuid, slug text, name text, app_metadata jsonb, founded_by uuid,
+--                           acted_at timestamptz)
 -- A short name that is taken violates a constraint.
-INSERT INTO organizations (id, slug, name, app_metadata, created_at, updated_at)
-VALUES (:id, :slug, :name, :app_metadata, :acted_at, :acted_at);
+INSERT INTO organizations (id, slug, name, app_metadata, founded_by, created_at, updated_at)
+VALUES (:id, :slug, :name, :app_metadata, :founded_by, :acted_at, :acted_at);
 
 -- name: update_organization(id uuid, slug text, name text, level text, needs_own_provider boolean,
 --                           app_metadata jsonb, acted_at timestamptz)

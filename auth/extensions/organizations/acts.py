@@ -45,8 +45,9 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
                 number = queries.count_memberships(act, user_id=caller.id)
                 if refusal := organizations.refusal_of_founder(caller, number.founded, number.total):
                     raise ApiError(refusal)
+            columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
             metadata = json.dumps(body.get("app_metadata", {}))
-            queries.insert_organization(act, id=id, slug=slug, name=body["name"], app_metadata=metadata)
+            queries.insert_organization(act, id=id, **columns, app_metadata=metadata)
             known = found(facts(act, id), "organization_not_found")
             record(act, "organization_created", known, event="organization.created")
             if owner:

@@ -5,6 +5,7 @@ import pytest
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
 from tests.support.factors import set_up
+from tests.support.server import at_once
 
 OBJECT = {"id": A_UUID, "slug": "acme", "name": "Acme", "requires": {"aal": "aal1"}} | {
     "created_at": A_TIMESTAMP,
@@ -175,6 +176,30 @@ def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
     assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
     database.run("UPDATE users SET email_proved = false")
     assert_error(owner.post("/organizations", json={"name": "Team 7"}), 403, "email_not_confirmed")
+
+
+@pytest.mark.parametrize("how", ["leaves", "is lowered"])
+def test_organisation_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, how):
+    for number in range(2, 6):
+        assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
+    other = join(bob, acme, "owner")
+    own = f"{acme}/members/{owner.user['id']}"
+    gave = owner.delete(own) if how == "leaves" else owner.put(own, json={"role": "member"})
+    assert gave.status_code in (200, 204)
+    assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
+    assert database.count("organizations") == 5
+    # It is Bob's, who has founded none.
+    assert other.post("/organizations", json={"name": "Bob's"}).status_code == 201
+    assert other.delete(acme, json={}).status_code == 204
+    assert owner.post("/organizations", json={"name": "Team 6"}).status_code == 201
+
+
+def test_fifty_requests_at_once_found_five(owner, database):
+    answers = at_once(
+        50, lambda number: owner.post("/organizations", json={"name": f"T{number}"}).status_code
+    )
+    assert sorted(answers)[:5] == [201] * 5
+    assert database.count("organizations") == 5
 
 
 @pytest.mark.parametrize(
