@@ -2065,7 +2065,10 @@ class DeleteDomain(NamedTuple):
 
 def delete_domain(on: Runner, /, *, organization_id: str | None, domain: str | None) -> DeleteDomain | None: ...
 
-def take_domain_from_providers(on: Runner, /, *, organization_id: str | None, domain: str | None) -> int: ...
+class TakeDomainFromProvider(NamedTuple):
+    is_blocked: bool
+
+def take_domain_from_provider(on: Runner, /, *, organization_id: str | None, domain: str | None) -> TakeDomainFromProvider | None: ...
 
 class ListProvidersOfOrganization(NamedTuple):
     id: str
