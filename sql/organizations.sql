@@ -148,11 +148,14 @@ VALUES (:id, :slug, :name, :app_metadata, :founded_by, :acted_at, :acted_at);
 
 -- name: update_organization(id uuid, slug text, name text, level text, needs_own_provider boolean,
 --                           app_metadata jsonb, acted_at timestamptz)
+-- Writes nothing that is so already.
 UPDATE organizations
    SET slug = coalesce(:slug, slug), name = coalesce(:name, name), level = coalesce(:level, level),
        needs_own_provider = coalesce(:needs_own_provider, needs_own_provider),
        app_metadata = coalesce(:app_metadata, app_metadata), updated_at = :acted_at
- WHERE id = :id;
+ WHERE id = :id
+   AND (:slug <> slug OR :name <> name OR :level <> level OR :needs_own_provider <> needs_own_provider
+        OR :app_metadata <> app_metadata);
 
 -- name: end_organization(id uuid, acted_at timestamptz)
 -- From now on, nothing says it.

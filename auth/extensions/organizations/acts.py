@@ -92,14 +92,15 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
                 raise ApiError("validation_failed", why)
             columns = {"slug": slug, "name": body.get("name"), "level": level}
             columns |= {"needs_own_provider": own_provider}
-            queries.update_organization(
+            is_changed = queries.update_organization(
                 act, id=known.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
             )
             details = {"requires": level} if level and level != known.level else {}
             demands = own_provider if own_provider not in (None, known.needs_own_provider) else None
             if demands is not None:
                 details |= {"requires_own_provider": demands}
-            record(act, "organization_changed", known, event="organization.updated", **details)
+            if is_changed:
+                record(act, "organization_changed", known, event="organization.updated", **details)
             if "requires" in details:
                 access.tell_owners(asked, act, known, caller, "organization_requirement", requires=level)
             if demands is not None:

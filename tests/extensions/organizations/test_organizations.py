@@ -178,6 +178,30 @@ def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
     assert_error(owner.post("/organizations", json={"name": "Team 7"}), 403, "email_not_confirmed")
 
 
+def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):
+    join(bob, acme, "owner")
+    metadata = {"is_paid": True}
+    assert client.put(acme, json={"app_metadata": metadata}, headers=service_role).status_code == 200
+    tables = ("organizations", "memberships", "organization_invitations", "audit_log", "outbox")
+    _, raised = set_up(owner)
+    same = {"name": "Acme", "requires": {"aal": "aal1", "own_provider": False}}
+    bobs = f"{acme}/members/{bob.id}"
+    before = database.everything(*tables)
+    for response in (
+        raised.put(acme, json=same),
+        raised.put(acme, json={}),
+        client.put(acme, json={"slug": "acme", "app_metadata": metadata}, headers=service_role),
+        raised.put(bobs, json={"role": "owner"}),
+        client.put(bobs, json={"role": "owner"}, headers=service_role),
+    ):
+        assert response.status_code == 200, response.text
+    assert database.everything(*tables) == before
+    # 1 is not true.
+    other = client.put(acme, json={"app_metadata": {"is_paid": 1}}, headers=service_role)
+    assert other.status_code == 200
+    assert database.value("SELECT app_metadata ->> 'is_paid' FROM organizations") == "1"
+
+
 @pytest.mark.parametrize("how", ["leaves", "is lowered"])
 def test_organisation_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, how):
     for number in range(2, 6):
