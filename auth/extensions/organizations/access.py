@@ -47,6 +47,7 @@ def see(asked: Asked, name: str, *roles: str) -> Seen:
     """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
     if is_operator(asked):
         known = found(queries.select_organization(asked.db, **_named(name)), "organization_not_found")
+        _note(asked, known.id, known.slug)
         return Seen(known.id, known.slug, known.name, None, {}, known.organization_object)
     seen = see_own(asked, name)
     admit_session(asked, seen.id, seen.role or "", seen.requires)
@@ -61,6 +62,7 @@ def see_own(asked: Asked, name: str) -> Seen:
     if row.id is None:
         raise ApiError("organization_not_found")
     known = (row.id, row.slug or "", row.name or "", row.membership)
+    _note(asked, row.id, row.slug)
     return Seen(*known, row.requires, row.organization_object or "")
 
 
@@ -178,6 +180,11 @@ def tell_owners(
         if row.id not in (but, caller and caller.id):
             owner = act_person(act, row.id)
             outgoing.notify_without_link(asked, act, owner, kind, **variables)
+
+
+def _note(asked: Asked, id: str, slug: str | None) -> None:
+    """Have a refusal name the organisation, whose owners read it in its log."""
+    asked.note_details(organization={"id": id, "slug": slug})
 
 
 def _named(name: str) -> dict[str, str | None]:

@@ -261,11 +261,17 @@ def least(act):
 
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.parametrize("door", ["api", "page"])
-def test_door_refuses_who_may_not(stage, request, name, door):
+def test_door_refuses_who_may_not_and_the_log_names_the_organisation_of_members(
+    stage, database, request, name, door
+):
     act, do = ACTS[name], request.getfixturevalue(f"by_{door}")
     for actor in (each for each in ACTORS if each not in act.who):
         ids = stage.be(actor)
         assert not stage.is_done(lambda ids=ids: do(act, ids)), actor
+        refused = database.all(
+            "DELETE FROM audit_log WHERE action = 'change_refused' RETURNING details #>> '{organization,id}'"
+        )
+        assert {id for (id,) in refused} <= {ids["name"] if actor in MEMBERS else None}
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,45 @@ def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
     assert_error(owner.post("/organizations", json={"name": "Team 7"}), 403, "email_not_confirmed")
 
 
+def test_owner_reads_in_the_log_what_was_refused_to_members_and_no_strangers(
+    acme, beta, owner, join, bob, mallory, client, database, service_role
+):
+    for each in (acme, beta):
+        session = join(bob, each)
+    stranger = mallory.open_session(client)
+    for each in (acme, beta, acme):
+        assert session.put(each, json={"name": "Evil"}).status_code == 403
+        assert stranger.put(each, json={"name": "Evil"}).status_code == 404
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
+    wrong = {"requires": {"aal": "aal1"}, "current_password": "wrong"}
+    assert_error(owner.put(acme, json=wrong), 400, "current_password_invalid", details=ANYTHING)
+
+    def refused(path):
+        listed = owner.get(f"{path}/audit").json["data"]
+        return {(each["reason"], each["user_id"], each["count"]) for each in listed if each["reason"]}
+
+    of_owner = ("current_password_invalid", owner.user["id"], 1)
+    assert refused(acme) == {("insufficient_permissions", bob.id, 2), of_owner}
+    assert refused(beta) == {("insufficient_permissions", bob.id, 1)}
+
+
+def test_owner_reads_in_the_log_what_was_refused_to_an_operator_but_not_to_which_one(
+    acme, owner, join, bob, client, parts, database
+):
+    join(bob, acme)
+    database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=bob.id)
+    key = make_admin_key(parts, "organizations:write", name="billing-job")
+    refused = client.delete(f"{acme}/members/{bob.id}", headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions")
+    newest = owner.get(f"{acme}/audit").json["data"][0]
+    assert (newest["reason"], newest["actor"], newest["actor_id"]) == (
+        *("insufficient_permissions", "service_role"),
+        None,
+    )
+    assert newest["user_id"] == bob.id
+    assert "billing-job" not in str(newest)
+
+
 def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):
     join(bob, acme, "owner")
     metadata = {"is_paid": True}
