@@ -261,9 +261,7 @@ def least(act):
 
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.parametrize("door", ["api", "page"])
-def test_door_refuses_who_may_not_and_the_log_names_the_organisation_of_members(
-    stage, database, request, name, door
-):
+def test_door_refuses_who_may_not(stage, database, request, name, door):
     act, do = ACTS[name], request.getfixturevalue(f"by_{door}")
     for actor in (each for each in ACTORS if each not in act.who):
         ids = stage.be(actor)
