@@ -69,10 +69,12 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
 -- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint) -> row
--- Owners read that an operator acted, or was refused, but not which one.
+-- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account.
 SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
-                                  || jsonb_build_object('details', a.details - ARRAY['administrator', 'system_user'])
+                                  || jsonb_build_object('details', CASE WHEN a.reason IS NULL
+                                          THEN a.details - ARRAY['administrator', 'system_user']
+                                          ELSE jsonb_build_object('organization', a.details -> 'organization') END)
                                   || CASE WHEN a.details ? 'administrator'
                                           THEN jsonb_build_object('actor', 'service_role', 'actor_id', NULL,
                                                                   'user_id', nullif(a.user_id, a.actor_id))
