@@ -137,6 +137,15 @@ def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:
         raise ApiError(refusal)
 
 
+def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:
+    """Refuse a body with one of these members, unless an operator sends it."""
+    refused = next((name for name in names if name in body), None)
+    if refused and not is_operator(asked):
+        raise ApiError(
+            "organization.insufficient_permissions", f"{refused}: only the service role key sets it"
+        )
+
+
 def demand(asked: Asked, known: Facts, role: str) -> None:
     """Refuse a caller whose role has changed meanwhile."""
     if not is_operator(asked) and known.actor_role != role:

@@ -30,6 +30,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
 
     `id` is that of an imported one.
     """
+    access.demand_operator(asked, body, "owner", "app_metadata")
     id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
     if _is_reserved(slug):
         raise ApiError("slug_exists")
@@ -63,14 +64,10 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     seen = access.see(asked, name, OWNER)
     required = body.get("requires", {})
     level, own_provider = required.get("aal"), required.get("own_provider")
-    if not access.is_operator(asked):
-        if refused := next((each for each in ("slug", "app_metadata") if each in body), None):
-            raise ApiError(
-                "organization.insufficient_permissions", f"{refused}: only the service role key sets it"
-            )
-        # A requirement would lock out the session that makes it.
-        if level and asked.caller.aal < level:
-            raise ApiError("insufficient_aal")
+    access.demand_operator(asked, body, "slug", "app_metadata")
+    # A requirement would lock out the session that makes it.
+    if level and not access.is_operator(asked) and asked.caller.aal < level:
+        raise ApiError("insufficient_aal")
     slug, metadata = body.get("slug"), body.get("app_metadata")
     if slug and _is_reserved(slug):
         raise ApiError("slug_exists")

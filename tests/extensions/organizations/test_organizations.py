@@ -170,6 +170,20 @@ def test_operator_alone_creates_where_users_may_not(alice, make_app, service_rol
     assert session.get("/user").json["organizations"][0]["role"] == "owner"
 
 
+def test_founder_and_owner_set_nothing_of_the_operators(owner, acme, bob, database):
+    before = database.everything("organizations", "memberships")
+    plan, new = {"app_metadata": {"plan": "team"}}, {"name": "Beta"}
+    for field, response in (
+        ("app_metadata", owner.post("/organizations", json=new | plan)),
+        ("owner", owner.post("/organizations", json=new | {"owner": bob.id})),
+        ("app_metadata", owner.put(acme, json=plan)),
+        ("slug", owner.put(acme, json={"slug": "beta"})),
+    ):
+        details = f"{field}: only the service role key sets it"
+        assert_error(response, 403, "insufficient_permissions", details=details)
+    assert database.everything("organizations", "memberships") == before
+
+
 def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
     for number in range(2, 6):
         assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
