@@ -740,6 +740,7 @@ CREATE TABLE probes (
 );
 
 -- Organisations of AUTH_ORGANIZATIONS. Since `ended_at` nothing says one; its members go in batches, the row last.
+-- `founded_by` is the user who founded one, also after leaving it or a deletion.
 CREATE TABLE organizations (
   id            uuid PRIMARY KEY,
   slug          text COLLATE "C" NOT NULL CONSTRAINT organizations_slug_key UNIQUE
@@ -750,10 +751,12 @@ CREATE TABLE organizations (
   created_at    timestamptz NOT NULL DEFAULT now(),
   updated_at    timestamptz NOT NULL DEFAULT now(),
   ended_at      timestamptz,
+  founded_by    uuid,
   needs_own_provider  boolean NOT NULL DEFAULT false
 );
 CREATE INDEX organizations_created_at ON organizations (created_at, id);
 CREATE INDEX organizations_ended_at ON organizations (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX organizations_founded_by ON organizations (founded_by) WHERE ended_at IS NULL;
 ALTER TABLE oauth_clients ADD CONSTRAINT oauth_clients_organization_id_fkey FOREIGN KEY (organization_id)
   REFERENCES organizations;
 

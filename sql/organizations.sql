@@ -68,12 +68,15 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
 -- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint) -> row
--- Owners read that an operator acted, but not which one.
+-- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account.
 SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
-                                  || jsonb_build_object('details', a.details - ARRAY['administrator', 'system_user'])
+                                  || jsonb_build_object('details', CASE WHEN a.reason IS NULL
+                                          THEN a.details - ARRAY['administrator', 'system_user']
+                                          ELSE jsonb_build_object('organization', a.details -> 'organization') END)
                                   || CASE WHEN a.details ? 'administrator'
-                                          THEN jsonb_build_object('actor', 'service_role', 'actor_id', NULL)
+                                          THEN jsonb_build_object('actor', 'service_role', 'actor_id', NULL,
+                                                                  'user_id', nullif(a.user_id, a.actor_id))
                                           ELSE '{}' END
                                   ORDER BY a.at DESC, a.id DESC), '[]')::text
           FROM (SELECT *
@@ -112,7 +115,9 @@ SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS
  WHERE o.id = :id AND o.ended_at IS NULL;
 
 -- name: count_memberships(user_id uuid) -> row
-SELECT count(*) AS total, count(*) FILTER (WHERE m.added_by = 'founder' AND m.role = 'owner') AS founded
+-- And the organisations that the user has founded, whoever owns them by now.
+SELECT count(*) AS total,
+       (SELECT count(*) FROM organizations AS own WHERE own.founded_by = :user_id AND own.ended_at IS NULL) AS founded
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
@@ -137,18 +142,22 @@ SELECT m.user_id AS id FROM memberships AS m WHERE m.organization_id = :organiza
 
 -- Effects.
 
--- name: insert_organization(id uuid, slug text, name text, app_metadata jsonb, acted_at timestamptz)
+-- name: insert_organization(id uuid, slug text, name text, app_metadata jsonb, founded_by uuid,
+--                           acted_at timestamptz)
 -- A short name that is taken violates a constraint.
-INSERT INTO organizations (id, slug, name, app_metadata, created_at, updated_at)
-VALUES (:id, :slug, :name, :app_metadata, :acted_at, :acted_at);
+INSERT INTO organizations (id, slug, name, app_metadata, founded_by, created_at, updated_at)
+VALUES (:id, :slug, :name, :app_metadata, :founded_by, :acted_at, :acted_at);
 
 -- name: update_organization(id uuid, slug text, name text, level text, needs_own_provider boolean,
 --                           app_metadata jsonb, acted_at timestamptz)
+-- Writes nothing that is so already.
 UPDATE organizations
    SET slug = coalesce(:slug, slug), name = coalesce(:name, name), level = coalesce(:level, level),
        needs_own_provider = coalesce(:needs_own_provider, needs_own_provider),
        app_metadata = coalesce(:app_metadata, app_metadata), updated_at = :acted_at
- WHERE id = :id;
+ WHERE id = :id
+   AND (:slug <> slug OR :name <> name OR :level <> level OR :needs_own_provider <> needs_own_provider
+        OR :app_metadata <> app_metadata);
 
 -- name: end_organization(id uuid, acted_at timestamptz)
 -- From now on, nothing says it.

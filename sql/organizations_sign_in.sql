@@ -42,9 +42,10 @@ UPDATE organization_domains
 -- name: delete_domain(organization_id uuid, domain text) -> row? (proved_at?)
 DELETE FROM organization_domains WHERE organization_id = :organization_id AND domain = :domain RETURNING proved_at;
 
--- name: take_domain_from_providers(organization_id uuid, domain text)
+-- name: take_domain_from_provider(organization_id uuid, domain text) -> row?
 DELETE FROM identity_provider_domains AS d USING identity_providers AS p
- WHERE d.domain = :domain AND p.id = d.provider_id AND p.organization_id = :organization_id;
+ WHERE d.domain = :domain AND p.id = d.provider_id AND p.organization_id = :organization_id
+RETURNING p.is_blocked;
 
 -- name: list_providers_of_organization(organization_id uuid) -> rows
 SELECT p.id, provider_object(p)::text AS provider_object

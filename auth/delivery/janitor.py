@@ -112,7 +112,7 @@ def _miss_record(
     if does == "tell":
         queries.tell_owners_of_domain(act, **here, kind="organization_domain_missing", change=None)
     elif does == "lose":
-        queries.take_domain_from_providers(act, **here)
+        queries.take_domain_from_provider(act, **here)
         queries.tell_owners_of_domain(act, **here, kind="organization_sign_in", change="domain_lost")
         about = {"id": row.organization_id, "slug": row.slug}
         said = {"organization": about, "domain": row.domain}

@@ -12,7 +12,7 @@ from auth.rules.users import Person
 
 # A token says all memberships that count: with roles of 32 characters, the claim is shorter than 4 KiB.
 MOST_MEMBERSHIPS = 50
-# Organisations that a user founds, and open invitations of an organisation.
+# Organisations that a user has founded and that have not ended, and open invitations of an organisation.
 MOST_FOUNDED = 5
 MOST_INVITATIONS = 100
 # Names of domains, proved or not, and providers of an organisation.

@@ -68,7 +68,8 @@ class Noted:
         token_hash: bytes | None = None,
         **details: object,
     ) -> dict[str, Any]:
-        """Note the user and the details of a request, in case it is refused, and return them."""
+        """Note the user and more details of a request, in case it is refused, and return them."""
+        details = (self.subject["details"] if self.subject else {}) | details
         self.subject = {"user_id": user_id, "address": address, "token_hash": token_hash, "details": details}
         return self.subject
 

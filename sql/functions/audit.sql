@@ -75,7 +75,8 @@ CREATE OR REPLACE FUNCTION record_refusal(
 AS $$
 DECLARE
   same CONSTANT text := concat_ws('|', date_trunc('minute', now()), subject, refused_act, error_code,
-                                  origin ->> 'network', origin ->> 'actor', origin ->> 'actor_id');
+                                  origin ->> 'network', origin ->> 'actor', origin ->> 'actor_id',
+                                  record_refusal.details #>> '{organization,id}');
 BEGIN
   INSERT INTO audit_log AS refusal (
     id, at, action, reason, user_id, actor, actor_id, ip, network, user_agent, request_id, details

@@ -1,5 +1,6 @@
 -- Usable from 0055
 -- Organisations of AUTH_ORGANIZATIONS. Since `ended_at` nothing says one; its members go in batches, the row last.
+-- `founded_by` is the user who founded one, also after leaving it or a deletion.
 CREATE TABLE organizations (
   id            uuid PRIMARY KEY,
   slug          text COLLATE "C" NOT NULL CONSTRAINT organizations_slug_key UNIQUE
@@ -9,10 +10,12 @@ CREATE TABLE organizations (
   level         text NOT NULL DEFAULT 'aal1' CONSTRAINT organizations_level_check CHECK (level IN ('aal1', 'aal2')),
   created_at    timestamptz NOT NULL DEFAULT now(),
   updated_at    timestamptz NOT NULL DEFAULT now(),
-  ended_at      timestamptz
+  ended_at      timestamptz,
+  founded_by    uuid
 );
 CREATE INDEX organizations_created_at ON organizations (created_at, id);
 CREATE INDEX organizations_ended_at ON organizations (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX organizations_founded_by ON organizations (founded_by) WHERE ended_at IS NULL;
 
 -- A row of the user: its locks guard it. `added_by` is the founder's press, an invitation's, or an administrator.
 CREATE TABLE memberships (

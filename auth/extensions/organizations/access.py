@@ -49,6 +49,7 @@ def see(asked: Asked, name: str, *roles: str) -> Seen:
     """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
     if is_operator(asked):
         known = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
+        _note(asked, known.id, known.slug)
         return Seen(known.id, known.slug, None, {}, known.organization_object)
     seen = see_own(asked, name)
     admit_session(asked, seen.id, seen.role or "", seen.requires)
@@ -62,6 +63,7 @@ def see_own(asked: Asked, name: str) -> Seen:
     row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")
+    _note(asked, row.id, row.slug)
     return Seen(row.id, row.slug or "", row.membership, row.requires, row.organization_object or "")
 
 
@@ -139,6 +141,15 @@ def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:
         raise ApiError(refusal)
 
 
+def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:
+    """Refuse a body with one of these members, unless an operator sends it."""
+    refused = next((name for name in names if name in body), None)
+    if refused and not is_operator(asked):
+        raise ApiError(
+            "organization.insufficient_permissions", f"{refused}: only the service role key sets it"
+        )
+
+
 @contextmanager
 def keeping_a_way_in(asked: Asked, act: Act, known: Facts) -> Iterator[None]:
     """Refuse an owner's change of providers or domains that leaves no provider to sign in with, while the
@@ -171,3 +182,8 @@ def tell_owners(
     for row in queries.list_owners(act, organization_id=known.id):
         if row.id not in (but, caller and caller.id):
             outgoing.notify_without_link(asked, act, person_of(act, row.id), kind, **variables)
+
+
+def _note(asked: Asked, id: str, slug: str | None) -> None:
+    """Have a refusal name the organisation, whose owners read it in its log."""
+    asked.note_details(organization={"id": id, "slug": slug})

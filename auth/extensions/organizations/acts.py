@@ -30,6 +30,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
 
     `id` is that of an imported one.
     """
+    access.demand_operator(asked, body, "owner", "app_metadata")
     id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
     if _is_reserved(slug):
         raise ApiError("slug_exists")
@@ -45,8 +46,9 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
                 number = queries.count_memberships(act, user_id=caller.id)
                 if refusal := organizations.refusal_of_founder(caller, number.founded, number.total):
                     raise ApiError(refusal)
+            columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
             metadata = json.dumps(body.get("app_metadata", {}))
-            queries.insert_organization(act, id=id, slug=slug, name=body["name"], app_metadata=metadata)
+            queries.insert_organization(act, id=id, **columns, app_metadata=metadata)
             known = found(facts(act, id), "organization_not_found")
             record(act, "organization_created", known, event="organization.created")
             if owner:
@@ -62,14 +64,10 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     seen = access.see(asked, name, OWNER)
     required = body.get("requires", {})
     level, own_provider = required.get("aal"), required.get("own_provider")
-    if not access.is_operator(asked):
-        if refused := next((each for each in ("slug", "app_metadata") if each in body), None):
-            raise ApiError(
-                "organization.insufficient_permissions", f"{refused}: only the service role key sets it"
-            )
-        # A requirement would lock out the session that makes it.
-        if level and asked.caller.aal < level:
-            raise ApiError("insufficient_aal")
+    access.demand_operator(asked, body, "slug", "app_metadata")
+    # A requirement would lock out the session that makes it.
+    if level and not access.is_operator(asked) and asked.caller.aal < level:
+        raise ApiError("insufficient_aal")
     slug, metadata = body.get("slug"), body.get("app_metadata")
     if slug and _is_reserved(slug):
         raise ApiError("slug_exists")
@@ -90,14 +88,15 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
                 raise ApiError("validation_failed", why)
             columns = {"slug": slug, "name": body.get("name"), "level": level}
             columns |= {"needs_own_provider": own_provider}
-            queries.update_organization(
+            is_changed = queries.update_organization(
                 act, id=known.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
             )
             details = {"requires": level} if level and level != known.level else {}
             demands = own_provider if own_provider not in (None, known.needs_own_provider) else None
             if demands is not None:
                 details |= {"requires_own_provider": demands}
-            record(act, "organization_changed", known, event="organization.updated", **details)
+            if is_changed:
+                record(act, "organization_changed", known, event="organization.updated", **details)
             if "requires" in details:
                 access.tell_owners(asked, act, known, caller, "organization_requirement", requires=level)
             if demands is not None:

@@ -225,8 +225,8 @@ def import_(file: Path) -> None:
     Adds a member only if a user has the ID and has proved the address of FILE, so import the users first.
     Looks up the records of domains. Leaves providers off until an owner has tried them; for each, add a
     `client_secret` to FILE, or let the owner set it.
-    Run it again to add the members, domains and providers that are missing: it changes none that exist. Sends
-    no messages. Exits with 3 if something was refused.
+    Run it again to add the members, domains and providers that are missing, and to look up the domains that
+    it could not prove: it changes nothing else. Sends no messages. Exits with 3 if something was refused.
 
     \b
     Example: latchkey organizations import organizations.jsonl

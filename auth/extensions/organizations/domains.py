@@ -74,7 +74,10 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
     with access.locked(asked, seen, body=body, before=before) as (act, known, caller):
         with access.keeping_a_way_in(asked, act, known):
             gone = found(queries.delete_domain(act, **here), "domain_not_found")
-            queries.take_domain_from_providers(act, **here)
+            provider = queries.take_domain_from_provider(act, **here)
+        if provider and provider.is_blocked and not access.is_operator(asked):
+            # Another provider would get the domain.
+            raise ApiError("owner.sso_provider_disabled")
         if gone.proved_at:
             record(act, "domain_lost", known, domain=here["domain"])
             lost = {"change": "domain_lost", "domain": here["domain"]}

@@ -176,7 +176,8 @@ def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Importe
 def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
     """Name a domain with its record of before, and look that up if it was proved."""
     domain, token = _stored(line["domain"]), line["value"].removeprefix(organizations.RECORD)
-    if queries.select_domain(asked.db, organization_id=id, domain=domain):
+    known = queries.select_domain(asked.db, organization_id=id, domain=domain)
+    if known and (known.proved_at or not line["proved_at"]):
         return Imported(slug, "exists", domain=domain)
     try:
         domains.name_domain(asked, id, domain, token=token)
@@ -186,7 +187,8 @@ def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported
         if line["proved_at"]:
             domains.prove(asked, id, domain)
     except ApiError as error:
-        return Imported(slug, "named", domain=domain, reason=f"named, not proved: {error.msg}")
+        again = "once that has changed, import again, or let an owner press Check"
+        return Imported(slug, "named", domain=domain, reason=f"named, not proved: {error.msg}; {again}")
     return Imported(slug, "named", domain=domain)
 
 
@@ -202,8 +204,9 @@ def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Impor
         sign_in.restore(asked, id, provider, {**line, "domains": [each for each in wanted if each in proved]})
     except ApiError as error:
         return Imported(slug, "refused", provider=provider, reason=f"refused: {error.details or error.msg}")
-    left_out = ", ".join(each for each in wanted if each not in proved)
-    reason = "connected" + (f" without {left_out}, not proved" if left_out else "")
+    reason = "connected"
+    if left_out := ", ".join(each for each in wanted if each not in proved):
+        reason += f" without {left_out}, not proved; once it is, add it by `latchkey providers change`"
     if line["is_blocked"]:
         return Imported(slug, "connected", provider=provider, reason=f"{reason}; an operator turned it off")
     needed = "" if secret else "has set its client secret and "

@@ -39,6 +39,21 @@ def test_organisation_is_created_with_an_owner(act, alice, database):
     assert tuple(row) == ("acme", alice.id, "owner", "administrator")
 
 
+def test_owner_reads_what_was_refused_to_an_administrator_but_not_to_which_one(
+    act, id, acme, owner, database
+):
+    own = owner.user["id"]
+    act(f"{id}/members/{own}/remove")
+    assert database.count("memberships") == 1
+    newest = owner.get(f"{acme}/audit").json["data"][0]
+    assert (newest["action"], newest["reason"], newest["actor"]) == (
+        *("admin_refused", "last_owner"),
+        "service_role",
+    )
+    assert (newest["actor_id"], newest["user_id"]) == (None, None)
+    assert newest["details"].keys() == {"organization"}
+
+
 def test_list_is_searched_and_paged(armed, acme, database):
     database.run(
         "INSERT INTO organizations (id, slug, name) SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 30) AS n"

@@ -5,6 +5,7 @@ import pytest
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
 from tests.support.factors import set_up
+from tests.support.server import at_once
 
 OBJECT = {"id": A_UUID, "slug": "acme", "name": "Acme", "requires": {"aal": "aal1"}} | {
     "created_at": A_TIMESTAMP,
@@ -169,12 +170,113 @@ def test_operator_alone_creates_where_users_may_not(alice, make_app, service_rol
     assert session.get("/user").json["organizations"][0]["role"] == "owner"
 
 
+def test_founder_and_owner_set_nothing_of_the_operators(owner, acme, bob, database):
+    before = database.everything("organizations", "memberships")
+    plan, new = {"app_metadata": {"plan": "team"}}, {"name": "Beta"}
+    for field, response in (
+        ("app_metadata", owner.post("/organizations", json=new | plan)),
+        ("owner", owner.post("/organizations", json=new | {"owner": bob.id})),
+        ("app_metadata", owner.put(acme, json=plan)),
+        ("slug", owner.put(acme, json={"slug": "beta"})),
+    ):
+        details = f"{field}: only the service role key sets it"
+        assert_error(response, 403, "insufficient_permissions", details=details)
+    assert database.everything("organizations", "memberships") == before
+
+
 def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
     for number in range(2, 6):
         assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
     assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
     database.run("UPDATE users SET email_proved = false")
     assert_error(owner.post("/organizations", json={"name": "Team 7"}), 403, "email_not_confirmed")
+
+
+def test_owner_reads_in_the_log_what_was_refused_to_members_and_no_strangers(
+    acme, beta, owner, join, bob, mallory, client, database, service_role
+):
+    for each in (acme, beta):
+        session = join(bob, each)
+    stranger = mallory.open_session(client)
+    for each in (acme, beta, acme):
+        assert session.put(each, json={"name": "Evil"}).status_code == 403
+        assert stranger.put(each, json={"name": "Evil"}).status_code == 404
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
+    wrong = {"requires": {"aal": "aal1"}, "current_password": "wrong"}
+    assert_error(owner.put(acme, json=wrong), 400, "current_password_invalid", details=ANYTHING)
+
+    def refused(path):
+        listed = owner.get(f"{path}/audit").json["data"]
+        return {(each["reason"], each["user_id"], each["count"]) for each in listed if each["reason"]}
+
+    of_owner = ("current_password_invalid", owner.user["id"], 1)
+    assert refused(acme) == {("insufficient_permissions", bob.id, 2), of_owner}
+    assert refused(beta) == {("insufficient_permissions", bob.id, 1)}
+
+
+def test_owner_reads_in_the_log_what_was_refused_to_an_operator_but_not_to_which_one(
+    acme, owner, join, bob, client, parts, database
+):
+    join(bob, acme)
+    database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=bob.id)
+    key = make_admin_key(parts, "organizations:write", name="billing-job")
+    refused = client.delete(f"{acme}/members/{bob.id}", headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions")
+    newest = owner.get(f"{acme}/audit").json["data"][0]
+    assert (newest["reason"], newest["actor"], newest["actor_id"]) == (
+        *("insufficient_permissions", "service_role"),
+        None,
+    )
+    assert newest["user_id"] == bob.id
+    assert "billing-job" not in str(newest)
+
+
+def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):
+    join(bob, acme, "owner")
+    metadata = {"is_paid": True}
+    assert client.put(acme, json={"app_metadata": metadata}, headers=service_role).status_code == 200
+    tables = ("organizations", "memberships", "organization_invitations", "audit_log", "outbox")
+    _, raised = set_up(owner)
+    same = {"name": "Acme", "requires": {"aal": "aal1", "own_provider": False}}
+    bobs = f"{acme}/members/{bob.id}"
+    before = database.everything(*tables)
+    for response in (
+        raised.put(acme, json=same),
+        raised.put(acme, json={}),
+        client.put(acme, json={"slug": "acme", "app_metadata": metadata}, headers=service_role),
+        raised.put(bobs, json={"role": "owner"}),
+        client.put(bobs, json={"role": "owner"}, headers=service_role),
+    ):
+        assert response.status_code == 200, response.text
+    assert database.everything(*tables) == before
+    # 1 is not true.
+    other = client.put(acme, json={"app_metadata": {"is_paid": 1}}, headers=service_role)
+    assert other.status_code == 200
+    assert database.value("SELECT app_metadata ->> 'is_paid' FROM organizations") == "1"
+
+
+@pytest.mark.parametrize("how", ["leaves", "is lowered"])
+def test_organisation_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, how):
+    for number in range(2, 6):
+        assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
+    other = join(bob, acme, "owner")
+    own = f"{acme}/members/{owner.user['id']}"
+    gave = owner.delete(own) if how == "leaves" else owner.put(own, json={"role": "member"})
+    assert gave.status_code in (200, 204)
+    assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
+    assert database.count("organizations") == 5
+    # It is Bob's, who has founded none.
+    assert other.post("/organizations", json={"name": "Bob's"}).status_code == 201
+    assert other.delete(acme, json={}).status_code == 204
+    assert owner.post("/organizations", json={"name": "Team 6"}).status_code == 201
+
+
+def test_fifty_requests_at_once_found_five(owner, database):
+    answers = at_once(
+        50, lambda number: owner.post("/organizations", json={"name": f"T{number}"}).status_code
+    )
+    assert sorted(answers)[:5] == [201] * 5
+    assert database.count("organizations") == 5
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,26 @@ class TestDisabledByTheOperator:
         assert session.get(f"{acme}/providers/{provider}").json["is_blocked"] is True
         assert database.everything("identity_providers", "identity_provider_domains") == before
 
+    def test_owner_takes_no_domain_from_it_for_another_provider(
+        self, sign_in, acme, database, session, customers, browse, alice
+    ):
+        tables = ("organization_domains", "identity_provider_domains", "identity_providers")
+        before = database.everything(*tables)
+        taken = session.delete(f"{acme}/domains/{DOMAIN}", json={"current_password": PASSWORD})
+        assert_error(taken, 403, "sso_provider_disabled")
+        visitor, path = browse(alice), f"{PATH}/sign-in/domains/{DOMAIN}/remove"
+        visitor.visit(path)
+        visitor.press(path[1:])
+        assert "turned this provider off" in words(visitor.page)
+        sign_in.owner = session
+        assert_error(sign_in.connect(customers.acme), 400, "conflict", "Another provider has this domain")
+        assert database.everything(*tables) == before
+        # The provider of another subsidiary is none of the operator's concern.
+        assert sign_in.prove("subsidiary.example").status_code == 200
+        other = customers.globex
+        other.domain = "subsidiary.example"
+        assert sign_in.connect(other).status_code == 201
+
     def test_page_says_so_and_nobody_tries_it(self, disabled, press, browse, alice, provider, database):
         visitor = browse(alice)
         page = visitor.visit(f"{PATH}/sign-in")

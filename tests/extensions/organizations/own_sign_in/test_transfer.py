@@ -128,6 +128,27 @@ def test_domain_whose_record_is_gone_is_not_proved_and_its_provider_has_none(
     assert database.count("identity_provider_domains") == 0
 
 
+def test_domain_whose_look_up_failed_is_named_with_what_to_do_and_proved_by_the_next_import(
+    run, file, provider, names, database
+):
+    database.run(LOSS)
+    texts = dict(names.texts)
+    names.texts.clear()
+    first, _ = by_kind(run("import", file))
+    assert "latchkey providers change" in first[provider]["reason"]
+    again, counted = by_kind(run("import", file))
+    assert (counted["named"], counted["connected"]) == (1, 0)
+    for outcomes in (first, again):
+        assert "import again" in outcomes[DOMAIN]["reason"]
+        # The file does not say that it was proved.
+        assert outcomes["acme.example"]["reason"] is None
+    names.texts.update(texts)
+    outcomes, _ = by_kind(run("import", file))
+    assert (outcomes[DOMAIN]["status"], outcomes[DOMAIN]["reason"]) == ("named", None)
+    assert database.value("SELECT domain FROM organization_domains WHERE proved_at IS NOT NULL") == DOMAIN
+    assert run("import", file)[-1]["named"] == 0
+
+
 def test_domain_of_another_customer_is_not_taken(run, file, provider, database, client, service_role):
     database.run(LOSS)
     other = client.post("/organizations", json={"name": "Other"}, headers=service_role).json["id"]
