@@ -104,6 +104,11 @@ def may_manage(actor: Role, before: Role, after: Role) -> bool:
     return actor == ADMIN and {before, after}.isdisjoint((OWNER, ADMIN))
 
 
+def manages(role: Role) -> bool:
+    """Whether a role may manage others. Who gives it, by an invitation too, proves who they are."""
+    return role in (OWNER, ADMIN)
+
+
 def refusal_of_change(
     actor: Role, before: Role, after: Role, other_owners: int, *, is_self: bool
 ) -> Refusal | None:

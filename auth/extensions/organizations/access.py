@@ -4,16 +4,18 @@ A member acts by the role (rule 48), the service role key and administrators of 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of
-from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
+from auth.flows.sign_in import reauthentication
+from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import Role
 from auth.rules.proofs import Proof
@@ -90,6 +92,13 @@ def on_users(asked: Asked, *user_ids: str | None) -> "Iterator[tuple[Act, Person
         yield act, admit_caller(asked, act)
 
 
+def give_proof(asked: Asked, body: Mapping[str, Any] | None) -> Proof | None:
+    """Check the proof in a body, and return its kind; None if it needs none, as operators do."""
+    if body is None or is_operator(asked):
+        return None
+    return reauthentication.give_proof(asked, dict(body), CHANGE)
+
+
 @contextmanager
 def locked(
     asked: Asked,
@@ -106,7 +115,7 @@ def locked(
     users.
     """
     wanted = [] if body is None or is_operator(asked) else [CHANGE]
-    given = given or (give_proof(asked, body, CHANGE) if wanted and body else None)
+    given = given or (give_proof(asked, body) if body else None)
     if is_operator(asked):
         with targets.act(asked) as act:
             before(act)

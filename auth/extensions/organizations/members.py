@@ -7,7 +7,7 @@ from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.organizations import Facts, record, record_added, remove_member
 from auth.rules import organizations
-from auth.rules.organizations import ADMIN, OWNER, Role
+from auth.rules.organizations import OWNER, Role
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries
@@ -22,8 +22,8 @@ def set_role(
     `tells` the other owners of a new one.
     """
     seen = access.see(asked, name)
-    is_raise = not access.is_operator(asked) and role in (OWNER, ADMIN)
-    with access.locked(asked, seen, user_id, body=body if is_raise else None) as (act, known, caller):
+    sent = body if organizations.manages(role) else None
+    with access.locked(asked, seen, user_id, body=sent) as (act, known, caller):
         member = _member(asked, act, user_id)
         if known.role is None and not access.is_operator(asked):
             raise ApiError("member.user_not_found")

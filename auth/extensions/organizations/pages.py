@@ -296,7 +296,7 @@ def submit_removal(slug: str, user_id: str) -> Response:
 
 
 @blueprint.get("/account/organizations/<slug>/invite")
-@signed_in(Level.AAL2)
+@signed_in(Level.PROOF)
 @or_not_found
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER, ADMIN)
@@ -304,11 +304,11 @@ def show_invite(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
-@form("invite_member", shown=show_invite, level=Level.AAL2)
+@form("invite_member", shown=show_invite, level=Level.PROOF)
 @audited("change_refused")
 def submit_invite(slug: str) -> Response:
     sent = read_form(_InvitationForm)
-    invitations.invite(current_asked(), slug, sent["email"], sent["role"])
+    invitations.invite(current_asked(), slug, sent["email"], sent["role"], {})
     return redirect_to_own(f"{_PATH}/{slug}#invitations", "member_invited")
 
 

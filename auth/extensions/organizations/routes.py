@@ -38,7 +38,9 @@ _OrganizationChange = schemas.Reauthentication.of(
 )
 Role = schemas.Input.of(role=fields.MemberRole(required=True))
 _RoleBody = schemas.Reauthentication.of(role=fields.MemberRole(required=True))
-_NewInvitation = schemas.Input.of(email=fields.Email(required=True), role=fields.MemberRole(required=True))
+_NewInvitation = schemas.Reauthentication.of(
+    email=fields.Email(required=True), role=fields.MemberRole(required=True)
+)
 _ListQuery = PageQuery.of(search=fields.Text())
 
 
@@ -153,10 +155,11 @@ def list_invitations(name: str) -> Response:
 
 @blueprint.post("/organizations/<name>/invitations")
 @acting("invite_member")
+@asks_more
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
     body = read_body(_NewInvitation)
-    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"]), 201)
+    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"], body), 201)
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")
