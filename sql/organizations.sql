@@ -116,12 +116,14 @@ SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS
  WHERE o.id = :id AND o.ended_at IS NULL;
 
 -- name: count_memberships(user_id uuid) -> row
--- And the organisations that the user has founded, whoever owns them by now.
-SELECT count(*) AS total,
-       (SELECT count(*) FROM organizations AS own WHERE own.founded_by = :user_id AND own.ended_at IS NULL) AS founded
+SELECT count(*) AS total
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
+
+-- name: count_founded(user_id uuid) -> row
+-- Whoever owns them by now.
+SELECT count(*) AS total FROM organizations AS o WHERE o.founded_by = :user_id AND o.ended_at IS NULL;
 
 -- name: select_invitation(id uuid, user_id uuid) -> row? (invited_by?, ended_at?, membership?)
 -- An invitation, with the role that a user has already. The foreign key keeps the organisation.

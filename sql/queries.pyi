@@ -1906,9 +1906,13 @@ def select_organization_facts(on: Runner, /, *, id: str | None, user_id: str | N
 
 class CountMemberships(NamedTuple):
     total: int
-    founded: int
 
 def count_memberships(on: Runner, /, *, user_id: str | None) -> CountMemberships: ...
+
+class CountFounded(NamedTuple):
+    total: int
+
+def count_founded(on: Runner, /, *, user_id: str | None) -> CountFounded: ...
 
 class SelectInvitation(NamedTuple):
     id: str

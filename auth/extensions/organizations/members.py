@@ -29,11 +29,7 @@ def set_role(
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, role)
         if known.role is None:
-            added = addable(asked, act, user_id)
-            number = queries.count_memberships(act, user_id=user_id)
-            if number.total >= organizations.MOST_MEMBERSHIPS:
-                raise ApiError("too_many_memberships")
-            write_membership(act, known, added, role, "administrator")
+            write_membership(act, known, addable(asked, act, user_id), role, "administrator")
         elif known.role != role:
             queries.write_membership(
                 act, user_id=user_id, organization_id=known.id, role=role, added_by="administrator"
@@ -93,5 +89,8 @@ def addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
 
 
 def write_membership(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
+    """Add a locked user, unless the user is in too many organisations."""
+    if organizations.is_in_fifty(queries.count_memberships(act, user_id=user.id).total):
+        raise ApiError("too_many_memberships")
     queries.write_membership(act, user_id=user.id, organization_id=known.id, role=role, added_by=added_by)
     record_added(act, known, user, role, added_by)

@@ -1,9 +1,13 @@
 """Organisations and their members: /organizations, and what tokens and GET /user say of them."""
 
+import json
+from uuid import uuid4
+
 import pytest
 
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
+from tests.support.commands import run_command
 from tests.support.factors import set_up
 from tests.support.server import at_once
 
@@ -181,6 +185,37 @@ def test_founder_and_owner_set_nothing_of_the_operators(owner, acme, bob, databa
     ):
         details = f"{field}: only the service role key sets it"
         assert_error(response, 403, "insufficient_permissions", details=details)
+    assert database.everything("organizations", "memberships") == before
+
+
+@pytest.mark.parametrize("act", ["found", "create for", "add", "import"])
+def test_nobody_is_in_more_than_fifty(owner, acme, bob, client, service_role, database, act, tmp_path):
+    database.run(
+        "INSERT INTO organizations (id, slug, name)"
+        " SELECT gen_random_uuid(), 'o' || n, 'O' FROM generate_series(1, 50) AS n"
+    )
+    database.run(
+        "INSERT INTO memberships (user_id, organization_id, role, added_by)"
+        " SELECT %(id)s, id, 'member', 'administrator' FROM organizations WHERE slug <> 'acme'",
+        id=bob.id,
+    )
+    session, new = bob.open_session(client), {"name": "Beta", "slug": "beta"}
+    before = database.everything("organizations", "memberships")
+    if act == "import":
+        file = tmp_path / "organizations.jsonl"
+        member = {"user_id": bob.id, "email": bob.email, "role": "owner"}
+        file.write_text(json.dumps(new | {"id": str(uuid4()), "members": [member]}))
+        assert run_command(client.application, "organizations", "import", str(file)).exit_code == 3
+        assert database.everything("memberships") == {"memberships": before["memberships"]}
+        return
+    response = {
+        "found": lambda: session.post("/organizations", json=new),
+        "create for": lambda: client.post(
+            "/organizations", json=new | {"owner": bob.id}, headers=service_role
+        ),
+        "add": lambda: client.put(f"{acme}/members/{bob.id}", json={"role": "member"}, headers=service_role),
+    }[act]()
+    assert_error(response, 422, "too_many_memberships")
     assert database.everything("organizations", "memberships") == before
 
 
