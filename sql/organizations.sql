@@ -68,9 +68,13 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
   FROM organization_invitations AS i
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
--- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint) -> row
+-- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint, most integer) -> row
 -- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account.
-SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
+SELECT (SELECT count(*)
+          FROM (SELECT
+                  FROM audit_log AS a
+                 WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text
+                 LIMIT :most) AS found) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
                                   || jsonb_build_object('details', CASE WHEN a.reason IS NULL
                                           THEN a.details - ARRAY['administrator', 'system_user']
@@ -83,6 +87,7 @@ SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND
           FROM (SELECT *
                   FROM audit_log AS listed
                  WHERE listed.details ? 'organization' AND listed.details #>> '{organization,id}' = :organization_id::text
+                   AND :page_offset < :most
                  ORDER BY listed.at DESC, listed.id DESC
                  LIMIT :page_size OFFSET :page_offset) AS a) AS entries;
 

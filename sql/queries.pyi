@@ -1873,7 +1873,7 @@ class ListAuditOfOrganization(NamedTuple):
     total: int
     entries: str
 
-def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, page_size: int | None, page_offset: int | None) -> ListAuditOfOrganization: ...
+def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListAuditOfOrganization: ...
 
 class ListMemberships(NamedTuple):
     id: str

@@ -18,7 +18,7 @@ from auth.web.context import latchkey
 from auth.web.declarations import Scope
 from auth.web.input import known_id, read_body, read_query
 from auth.web.limits import limited
-from auth.web.schemas import PageQuery, bounds
+from auth.web.schemas import MOST_EVENTS, PageQuery, bounds
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
@@ -141,7 +141,9 @@ def remove_member(name: str, user_id: str) -> Response:
 def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organisation, newest first."""
     seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
-    row = queries.list_audit_of_organization(latchkey.db, organization_id=seen.id, **bounds(query))
+    row = queries.list_audit_of_organization(
+        latchkey.db, organization_id=seen.id, most=MOST_EVENTS, **bounds(query)
+    )
     return paginated(row.entries, row.total, query)
 
 

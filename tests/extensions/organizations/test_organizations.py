@@ -266,6 +266,19 @@ def test_owner_reads_in_the_log_what_was_refused_to_an_operator_but_not_to_which
     assert "billing-job" not in str(newest)
 
 
+def test_log_is_counted_up_to_100_000(acme, owner, database):
+    database.run(
+        "INSERT INTO audit_log (at, action, reason, actor, details)"
+        " SELECT now() - number * interval '1 second', 'change_refused', 'insufficient_permissions', 'user',"
+        "        jsonb_build_object('organization', jsonb_build_object('id', o.id, 'slug', o.slug))"
+        "   FROM organizations AS o, generate_series(1, 100100) AS number"
+    )
+    first = owner.get(f"{acme}/audit?per_page=100").json
+    assert (len(first["data"]), first["pagination"]["total"]) == (100, 100_000)
+    assert len(owner.get(f"{acme}/audit?per_page=100&page=1000").json["data"]) == 100
+    assert owner.get(f"{acme}/audit?per_page=100&page=1001").json["data"] == []
+
+
 def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):
     join(bob, acme, "owner")
     metadata = {"is_paid": True}
