@@ -97,6 +97,8 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
         if joined:
             known = found(facts(act, row.organization_id), "organization_not_found")
             record_added(act, known, person, taken.role, "invitation")
+            if taken.role == OWNER:
+                access.tell_owners(asked, act, known, person, "organization_owner_added")
     return {"id": row.organization_id, "slug": row.slug, "name": row.name, "role": role}
 
 
