@@ -67,9 +67,13 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
   FROM organization_invitations AS i
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
--- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint) -> row
+-- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint, most integer) -> row
 -- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account.
-SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text) AS total,
+SELECT (SELECT count(*)
+          FROM (SELECT
+                  FROM audit_log AS a
+                 WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text
+                 LIMIT :most) AS found) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
                                   || jsonb_build_object('details', CASE WHEN a.reason IS NULL
                                           THEN a.details - ARRAY['administrator', 'system_user']
@@ -82,6 +86,7 @@ SELECT (SELECT count(*) FROM audit_log AS a WHERE a.details ? 'organization' AND
           FROM (SELECT *
                   FROM audit_log AS listed
                  WHERE listed.details ? 'organization' AND listed.details #>> '{organization,id}' = :organization_id::text
+                   AND :page_offset < :most
                  ORDER BY listed.at DESC, listed.id DESC
                  LIMIT :page_size OFFSET :page_offset) AS a) AS entries;
 
@@ -115,12 +120,14 @@ SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS
  WHERE o.id = :id AND o.ended_at IS NULL;
 
 -- name: count_memberships(user_id uuid) -> row
--- And the organisations that the user has founded, whoever owns them by now.
-SELECT count(*) AS total,
-       (SELECT count(*) FROM organizations AS own WHERE own.founded_by = :user_id AND own.ended_at IS NULL) AS founded
+SELECT count(*) AS total
   FROM memberships AS m
   JOIN organizations AS o ON o.id = m.organization_id
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
+
+-- name: count_founded(user_id uuid) -> row
+-- Whoever owns them by now.
+SELECT count(*) AS total FROM organizations AS o WHERE o.founded_by = :user_id AND o.ended_at IS NULL;
 
 -- name: select_invitation(id uuid, user_id uuid) -> row? (ended_at?, membership?)
 -- An invitation, with the role that a user has already. The foreign key keeps the organisation.

@@ -1871,7 +1871,7 @@ class ListAuditOfOrganization(NamedTuple):
     total: int
     entries: str
 
-def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, page_size: int | None, page_offset: int | None) -> ListAuditOfOrganization: ...
+def list_audit_of_organization(on: Runner, /, *, organization_id: str | None, page_size: int | None, page_offset: int | None, most: int | None) -> ListAuditOfOrganization: ...
 
 class ListMemberships(NamedTuple):
     id: str
@@ -1901,9 +1901,13 @@ def select_organization_facts(on: Runner, /, *, id: str | None, user_id: str | N
 
 class CountMemberships(NamedTuple):
     total: int
-    founded: int
 
 def count_memberships(on: Runner, /, *, user_id: str | None) -> CountMemberships: ...
+
+class CountFounded(NamedTuple):
+    total: int
+
+def count_founded(on: Runner, /, *, user_id: str | None) -> CountFounded: ...
 
 class SelectInvitation(NamedTuple):
     id: str

@@ -155,7 +155,7 @@ def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider
     """
     known = facts(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
-    if known is None or known.role or number >= organizations.MOST_MEMBERSHIPS:
+    if known is None or known.role or organizations.is_in_fifty(number):
         return
     ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
     queries.add_by_provider(act, **ids, role=role)

@@ -104,6 +104,11 @@ def may_manage(actor: Role, before: Role, after: Role) -> bool:
     return actor == ADMIN and {before, after}.isdisjoint((OWNER, ADMIN))
 
 
+def manages(role: Role) -> bool:
+    """Whether a role may manage others. Who gives it, by an invitation too, proves who they are."""
+    return role in (OWNER, ADMIN)
+
+
 def refusal_of_change(
     actor: Role, before: Role, after: Role, other_owners: int, *, is_self: bool
 ) -> Refusal | None:
@@ -148,18 +153,19 @@ def refusal_of_acceptance(
         return "invitation_not_found"
     if invitation.expires_at <= person.now or invitation.ended_at is not None:
         return "invitation_not_found"
-    if not is_member and memberships >= MOST_MEMBERSHIPS:
-        return "too_many_memberships"
-    return None
+    return "too_many_memberships" if not is_member and is_in_fifty(memberships) else None
 
 
-def refusal_of_founder(person: Person, founded: int, memberships: int) -> Refusal | None:
-    """Refuse a founder without a proved email, or with too many organisations."""
+def is_in_fifty(memberships: int) -> bool:
+    """Rule 47: a user is in fifty organisations at most, whoever adds the user."""
+    return memberships >= MOST_MEMBERSHIPS
+
+
+def refusal_of_founder(person: Person, founded: int) -> Refusal | None:
+    """Refuse a founder without a proved email, or who has founded too many organisations."""
     if not person.email_proved:
         return "email_not_confirmed"
-    if founded >= MOST_FOUNDED:
-        return "too_many_organizations"
-    return "too_many_memberships" if memberships >= MOST_MEMBERSHIPS else None
+    return "too_many_organizations" if founded >= MOST_FOUNDED else None
 
 
 def may_be_added(person: Person) -> bool:

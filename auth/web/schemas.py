@@ -63,6 +63,10 @@ class Reauthentication(Input):
     factor_code = fields.Code()
 
 
+# The last row of a log or a timeline that paging reaches.
+MOST_EVENTS = 100_000
+
+
 class PageQuery(Input):
     page = fields.PageNumber()
     per_page = fields.PageSize(20, most=100, most_in_dialect=1000)

@@ -131,16 +131,20 @@ def test_invitation_is_accepted(sentence, person, invitation, memberships, is_me
 
 
 @cases(
-    ("person", "founded", "memberships", "refusal"),
+    ("person", "founded", "refusal"),
     [
-        (PROVED, 4, 49, None),
-        (replace(ALICE, email_proved=False), 0, 0, "email_not_confirmed"),
-        (PROVED, 5, 5, "too_many_organizations"),
-        (PROVED, 0, 50, "too_many_memberships"),
+        (PROVED, 4, None),
+        (replace(ALICE, email_proved=False), 0, "email_not_confirmed"),
+        (PROVED, 5, "too_many_organizations"),
     ],
 )
-def test_organisation_is_founded(person, founded, memberships, refusal):
-    assert organizations.refusal_of_founder(person, founded, memberships) == refusal
+def test_organisation_is_founded(person, founded, refusal):
+    assert organizations.refusal_of_founder(person, founded) == refusal
+
+
+@cases(("memberships", "is_in_fifty"), [(49, False), (50, True)])
+def test_user_is_in_fifty_organisations_at_most(memberships, is_in_fifty):
+    assert organizations.is_in_fifty(memberships) == is_in_fifty
 
 
 @cases(

@@ -4,9 +4,10 @@ A member acts by the role (rule 48), the service role key and administrators of 
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
@@ -14,7 +15,8 @@ from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of, named
-from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof
+from auth.flows.sign_in import reauthentication
+from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import Role
 from auth.rules.proofs import Proof
@@ -102,6 +104,13 @@ def on_user(
         yield act, admit_caller(asked, act, *wanted, given=given)
 
 
+def give_proof(asked: Asked, body: Mapping[str, Any] | None) -> Proof | None:
+    """Check the proof in a body, and return its kind; None if it needs none, as operators do."""
+    if body is None or is_operator(asked):
+        return None
+    return reauthentication.give_proof(asked, dict(body), CHANGE)
+
+
 @contextmanager
 def locked(
     asked: Asked,
@@ -117,7 +126,7 @@ def locked(
     needs a proof of the last 15 minutes, unless it was `given`.
     """
     wanted = [] if body is None or is_operator(asked) else [CHANGE]
-    given = given or (give_proof(asked, body, CHANGE) if wanted and body else None)
+    given = given or (give_proof(asked, body) if body else None)
     with on_user(asked, user_id, *wanted, given=given, before=before) as (act, caller):
         act.lock_organizations([seen.id])
         row = facts(act, seen.id, user_id, caller and caller.id)

@@ -43,8 +43,8 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
             if access.is_operator(asked) and owner_id:
                 owner = members.addable(asked, act, owner_id)
             if caller:
-                number = queries.count_memberships(act, user_id=caller.id)
-                if refusal := organizations.refusal_of_founder(caller, number.founded, number.total):
+                founded = queries.count_founded(act, user_id=caller.id).total
+                if refusal := organizations.refusal_of_founder(caller, founded):
                     raise ApiError(refusal)
             columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
             metadata = json.dumps(body.get("app_metadata", {}))

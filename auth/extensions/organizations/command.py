@@ -155,7 +155,7 @@ def invite(organization: str, email: str, role: str) -> None:
     """
     with acting() as asked:
         given = check(Role, {"role": role})["role"]
-        invited = json.loads(invitations.invite(asked, organization, canonical_typed_email(email), given))
+        invited = json.loads(invitations.invite(asked, organization, canonical_typed_email(email), given, {}))
         show(invited, f"{invited['email']} is invited as {role} until {invited['expires_at'][:10]}.")
 
 

@@ -178,7 +178,7 @@ _ACTS = {
         effects=lambda _subject: ["Sends 1 email, whose recipient may join for seven days."],
         undo="You can withdraw the invitation until the recipient joins.",
         do=lambda asked, subject, form: invitations.invite(
-            asked, subject.row.id, form["email"], form["role"]
+            asked, subject.row.id, form["email"], form["role"], {}
         ),
         done="Invitation sent.",
         form=_AddForm,

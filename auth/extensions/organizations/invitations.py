@@ -18,7 +18,7 @@ from auth.web.errors import ApiError, found
 from sql import acts, queries
 
 
-def invite(asked: Asked, name: str, email: str, role: str) -> str:
+def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> str:
     """Invite an address, whether or not a user has it. Return the invitation's object.
 
     The same address again gets the new role, and another seven days.
@@ -26,11 +26,13 @@ def invite(asked: Asked, name: str, email: str, role: str) -> str:
     seen, settings = access.see(asked, name, OWNER, ADMIN), asked.settings
     if seen.role and not organizations.may_manage(seen.role, None, role):
         raise ApiError("organization.insufficient_permissions")
+    sent = body if organizations.manages(role) else None
+    given = access.give_proof(asked, sent)
     windows = [outgoing.window("invite", settings.rate_limit_invite_per_address, email)]
     if access.is_operator(asked):
         windows.append(outgoing.window("invite", settings.rate_limit_invite))
     quota = outgoing.take_quota(asked, email, windows)
-    with access.locked(asked, seen) as (act, known, caller):
+    with access.locked(asked, seen, body=sent, given=given) as (act, known, caller):
         again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)
         open_role = again.role if again and again.expires_at > known.now else None
         actor = None if access.is_operator(asked) else known.actor_role or ""
@@ -96,6 +98,8 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
         if joined:
             known = found(facts(act, row.organization_id), "organization_not_found")
             record_added(act, known, person, taken.role, "invitation")
+            if taken.role == OWNER:
+                access.tell_owners(asked, act, known, person, "organization_owner_added")
     return {"id": row.organization_id, "slug": row.slug, "name": row.name, "role": role}
 
 

@@ -8,7 +8,7 @@ from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.organizations import Facts, record, record_added, remove_member
 from auth.rules import organizations
-from auth.rules.organizations import ADMIN, OWNER, Role
+from auth.rules.organizations import OWNER, Role
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import queries
@@ -23,18 +23,14 @@ def set_role(
     `tells` the other owners of a new one.
     """
     seen = access.see(asked, name)
-    is_raise = not access.is_operator(asked) and role in (OWNER, ADMIN)
-    with access.locked(asked, seen, user_id, body=body if is_raise else None) as (act, known, caller):
+    sent = body if organizations.manages(role) else None
+    with access.locked(asked, seen, user_id, body=sent) as (act, known, caller):
         member = _member(asked, act, user_id)
         if known.role is None and not access.is_operator(asked):
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, role)
         if known.role is None:
-            added = addable(asked, act, user_id)
-            number = queries.count_memberships(act, user_id=user_id)
-            if number.total >= organizations.MOST_MEMBERSHIPS:
-                raise ApiError("too_many_memberships")
-            write_membership(act, known, added, role, "administrator")
+            write_membership(act, known, addable(asked, act, user_id), role, "administrator")
         elif known.role != role:
             queries.write_membership(
                 act, user_id=user_id, organization_id=known.id, role=role, added_by="administrator"
@@ -94,5 +90,8 @@ def addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
 
 
 def write_membership(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
+    """Add a locked user, unless the user is in too many organisations."""
+    if organizations.is_in_fifty(queries.count_memberships(act, user_id=user.id).total):
+        raise ApiError("too_many_memberships")
     queries.write_membership(act, user_id=user.id, organization_id=known.id, role=role, added_by=added_by)
     record_added(act, known, user, role, added_by)

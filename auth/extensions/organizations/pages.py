@@ -300,18 +300,18 @@ def submit_removal(slug: str, user_id: str) -> Response:
 
 
 @blueprint.get("/account/organizations/<slug>/invite")
-@showing(Level.AAL2)
+@showing(Level.PROOF)
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER, ADMIN)
     return form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
-@form("invite_member", shown=show_invite, level=Level.AAL2)
+@form("invite_member", shown=show_invite, level=Level.PROOF)
 @audited("change_refused")
 def submit_invite(slug: str) -> Response:
     sent = read_form(_InvitationForm)
-    invitations.invite(current_asked(), slug, sent["email"], sent["role"])
+    invitations.invite(current_asked(), slug, sent["email"], sent["role"], {})
     return redirect_to_own(f"{PATH}/{slug}#invitations", "member_invited")
 
 

@@ -17,7 +17,7 @@ from auth.web.context import latchkey
 from auth.web.declarations import Scope
 from auth.web.input import known_id, read_body, read_query
 from auth.web.limits import limited
-from auth.web.schemas import PageQuery, bounds
+from auth.web.schemas import MOST_EVENTS, PageQuery, bounds
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
@@ -37,7 +37,9 @@ _OrganizationChange = schemas.Reauthentication.of(
 )
 Role = schemas.Input.of(role=fields.MemberRole(required=True))
 _RoleBody = schemas.Reauthentication.of(role=fields.MemberRole(required=True))
-_NewInvitation = schemas.Input.of(email=fields.Email(required=True), role=fields.MemberRole(required=True))
+_NewInvitation = schemas.Reauthentication.of(
+    email=fields.Email(required=True), role=fields.MemberRole(required=True)
+)
 _ListQuery = PageQuery.of(search=fields.Text())
 
 
@@ -137,7 +139,9 @@ def remove_member(name: str, user_id: str) -> Response:
 def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organisation, newest first."""
     seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
-    row = queries.list_audit_of_organization(latchkey.db, organization_id=seen.id, **bounds(query))
+    row = queries.list_audit_of_organization(
+        latchkey.db, organization_id=seen.id, most=MOST_EVENTS, **bounds(query)
+    )
     return paginated(row.entries, row.total, query)
 
 
@@ -151,10 +155,11 @@ def list_invitations(name: str) -> Response:
 
 @blueprint.post("/organizations/<name>/invitations")
 @acting("invite_member")
+@asks_more
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
     body = read_body(_NewInvitation)
-    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"]), 201)
+    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"], body), 201)
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")

@@ -12,7 +12,7 @@ from auth.flows.admin import providers
 from auth.flows.admin.providers import Door, KnownProvider
 from auth.flows.facts import PersonFacts
 from auth.flows.organizations import Facts
-from auth.flows.sign_in.reauthentication import admit_caller, give_proof
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -86,8 +86,7 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
 
 def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, tells: bool = True) -> Door:
     """Return the door to the providers of an organisation. With a `body`, owners need a fresh proof."""
-    is_operator = access.is_operator(asked)
-    given = None if body is None or is_operator else give_proof(asked, dict(body), access.CHANGE)
+    is_operator, given = access.is_operator(asked), access.give_proof(asked, body)
 
     @contextmanager
     def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:

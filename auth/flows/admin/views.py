@@ -19,13 +19,11 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import json_body, known_id, read_body, read_query
-from auth.web.schemas import AdminPageQuery, bounds
+from auth.web.schemas import MOST_EVENTS, AdminPageQuery, bounds
 from sql import queries
 
 blueprint = Blueprint("admin", __name__)
 
-# The last row of the log and of a timeline that paging reaches. The filter `until` reaches older rows.
-MOST_EVENTS = 100_000
 # A larger total is cached for `_TOTAL_AGE` seconds.
 _EXACT_TOTAL = 1_000
 _TOTAL_AGE = 10

@@ -113,6 +113,13 @@ ACTS = {
         command=("invite",),
         body={"email": "other@example.com", "role": "member"},
     ),
+    "invite who will manage": Act(
+        who={"owner"},
+        api=("post", f"{ORGANIZATION}/invitations"),
+        page=f"{PAGE}/invite",
+        body={"email": "other@example.com", "role": "admin"},
+        needs_proof=True,
+    ),
     "withdraw": Act(
         who=MANAGERS,
         api=("delete", ORGANIZATION + INVITATION),

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.support.answers import A_TIMESTAMP, A_UUID, assert_error, assert_ok
+from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
 from tests.support.server import at_once
+from tests.support.users import PASSWORD
 
 TABLES = ("memberships", "organization_invitations")
 DAVE = "dave@example.com"
@@ -38,6 +39,23 @@ def test_invited_address_gets_a_mail_without_a_secret_and_joins_by_a_press(owner
     assert session.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "member"}
     assert_ok(owner.get(f"{acme}/invitations"), {"invitations": []})
     assert_error(session.post(path), 404, "invitation_not_found")
+
+
+@pytest.mark.parametrize("role", ["owner", "admin"])
+def test_stolen_session_makes_nobody_manage_without_a_proof(owner, acme, mallory, client, database, role):
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
+    accomplice, path = mallory.open_session(client), f"{acme}/invitations"
+    body = {"email": mallory.email, "role": role}
+    assert_error(owner.post(path, json=body), 400, "reauthentication_needed", details=ANYTHING)
+    wrong = owner.post(path, json=body | {"current_password": "wrong"})
+    assert_error(wrong, 400, "current_password_invalid", details=ANYTHING)
+    assert database.count("organization_invitations") == 0
+    # Others are invited without one, and raised by an invitation of theirs as little.
+    invited = owner.post(path, json=body | {"role": "member"})
+    assert invited.status_code == 201
+    assert_error(owner.post(path, json=body), 400, "reauthentication_needed", details=ANYTHING)
+    assert accomplice.post(f"/user/invitations/{invited.json['id']}").json["role"] == "member"
+    assert owner.post(path, json=body | {"current_password": PASSWORD}).status_code == 201
 
 
 def test_stranger_with_the_id_joins_nothing(owner, acme, bob, mallory, client, database):

@@ -57,6 +57,14 @@ def test_removed_member_is_told_and_who_leaves_is_not(acme, owner, join, bob, ma
     assert database.count("outbox", "kind = 'membership_removed'") == 1
 
 
+def test_owners_are_told_of_who_becomes_one_by_an_invitation(acme, join, bob, mallory, read, database):
+    join(mallory, acme, "admin")
+    assert database.count("outbox", "kind = 'organization_owner_added'") == 0
+    join(bob, acme, "owner")
+    assert "Acme has a new owner" in read("alice@example.com", "organization_owner_added").subject
+    assert database.count("outbox", "kind = 'organization_owner_added'") == 1
+
+
 def test_other_owners_are_told_of_a_new_owner_and_of_a_requirement(acme, owner, join, bob, mallory, read):
     join(bob, acme)
     join(mallory, acme)

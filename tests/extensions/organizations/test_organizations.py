@@ -1,9 +1,13 @@
 """Organisations and their members: /organizations, and what tokens and GET /user say of them."""
 
+import json
+from uuid import uuid4
+
 import pytest
 
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
+from tests.support.commands import run_command
 from tests.support.factors import set_up
 from tests.support.server import at_once
 
@@ -184,6 +188,37 @@ def test_founder_and_owner_set_nothing_of_the_operators(owner, acme, bob, databa
     assert database.everything("organizations", "memberships") == before
 
 
+@pytest.mark.parametrize("act", ["found", "create for", "add", "import"])
+def test_nobody_is_in_more_than_fifty(owner, acme, bob, client, service_role, database, act, tmp_path):
+    database.run(
+        "INSERT INTO organizations (id, slug, name)"
+        " SELECT gen_random_uuid(), 'o' || n, 'O' FROM generate_series(1, 50) AS n"
+    )
+    database.run(
+        "INSERT INTO memberships (user_id, organization_id, role, added_by)"
+        " SELECT %(id)s, id, 'member', 'administrator' FROM organizations WHERE slug <> 'acme'",
+        id=bob.id,
+    )
+    session, new = bob.open_session(client), {"name": "Beta", "slug": "beta"}
+    before = database.everything("organizations", "memberships")
+    if act == "import":
+        file = tmp_path / "organizations.jsonl"
+        member = {"user_id": bob.id, "email": bob.email, "role": "owner"}
+        file.write_text(json.dumps(new | {"id": str(uuid4()), "members": [member]}))
+        assert run_command(client.application, "organizations", "import", str(file)).exit_code == 3
+        assert database.everything("memberships") == {"memberships": before["memberships"]}
+        return
+    response = {
+        "found": lambda: session.post("/organizations", json=new),
+        "create for": lambda: client.post(
+            "/organizations", json=new | {"owner": bob.id}, headers=service_role
+        ),
+        "add": lambda: client.put(f"{acme}/members/{bob.id}", json={"role": "member"}, headers=service_role),
+    }[act]()
+    assert_error(response, 422, "too_many_memberships")
+    assert database.everything("organizations", "memberships") == before
+
+
 def test_founder_needs_a_proved_address_and_founds_five(owner, acme, database):
     for number in range(2, 6):
         assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
@@ -229,6 +264,19 @@ def test_owner_reads_in_the_log_what_was_refused_to_an_operator_but_not_to_which
     )
     assert newest["user_id"] == bob.id
     assert "billing-job" not in str(newest)
+
+
+def test_log_is_counted_up_to_100_000(acme, owner, database):
+    database.run(
+        "INSERT INTO audit_log (at, action, reason, actor, details)"
+        " SELECT now() - number * interval '1 second', 'change_refused', 'insufficient_permissions', 'user',"
+        "        jsonb_build_object('organization', jsonb_build_object('id', o.id, 'slug', o.slug))"
+        "   FROM organizations AS o, generate_series(1, 100100) AS number"
+    )
+    first = owner.get(f"{acme}/audit?per_page=100").json
+    assert (len(first["data"]), first["pagination"]["total"]) == (100, 100_000)
+    assert len(owner.get(f"{acme}/audit?per_page=100&page=1000").json["data"]) == 100
+    assert owner.get(f"{acme}/audit?per_page=100&page=1001").json["data"] == []
 
 
 def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):

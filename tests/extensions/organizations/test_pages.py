@@ -284,6 +284,17 @@ class TestManaging:
         at_acme.press(f"members/{bob.id}", role="owner")
         assert database.count("memberships", "role = 'owner'") == 2
 
+    def test_owner_is_invited_only_after_a_proof_and_a_member_without(self, acme, at_acme, database):
+        database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
+        for email, role in ((NEW, "member"), ("owner@example.com", "owner")):
+            at_acme.visit(f"{PATH}/invite")
+            at_acme.press("invite", email=email, role=role)
+            assert database.count("organization_invitations") == 1
+        assert "Confirm it’s you" in words(at_acme.page)
+        at_acme.press("account/confirm", current_password=PASSWORD)
+        at_acme.press("invite", email="owner@example.com", role="owner")
+        assert database.count("organization_invitations", "role = 'owner'") == 1
+
     def test_word_of_the_application_can_be_chosen_once_it_is_in_use(self, acme, join, bob, mallory, at_acme):
         join(bob, acme, "billing")
         join(mallory, acme)
