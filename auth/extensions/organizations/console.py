@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import access, acts, domains, invitations, members
+from auth.extensions.organizations import access, acts, domains, invitations, members, sign_in
 from auth.extensions.organizations.routes import Role
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web import fields
@@ -78,6 +78,7 @@ def show_organization(organization_id: str) -> Response:
             each | {"state": domains.state_of(each)}
             for each in json.loads(queries.list_domains(latchkey.db, organization_id=id).domains)
         ],
+        providers=[each | {"state": sign_in.state_of(each)} for each in sign_in.listed(current_asked(), id)],
         requirement=domains.requirement_of(subject.row.requires),
         possible=[
             "invite",
