@@ -26,7 +26,7 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
 
     `token` is that of an imported one.
     """
-    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain)
+    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain, "domain")
     with access.locked(asked, seen) as (act, known, _):
         access.demand(asked, known, OWNER)
         here = {"organization_id": known.id, "domain": domain}

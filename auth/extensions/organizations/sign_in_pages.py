@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.extensions.organizations import access, acts, domains, sign_in
-from auth.extensions.organizations.pages import form_page, or_not_found
+from auth.extensions.organizations.pages import form_page, notice, or_not_found
 from auth.extensions.organizations.sign_in_routes import NewOwnProvider
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
@@ -54,7 +54,7 @@ def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
         for each in sign_in.listed(asked, slug)
     ]
     values: dict[str, Any] = {"domains": named, "providers": own, "failure": problem or told()}
-    return form_page("sign_in", seen, problem, **values)
+    return form_page("sign_in", seen, problem, notice=notice(), **values)
 
 
 def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:
@@ -67,7 +67,7 @@ def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> Re
 @audited("change_refused")
 def submit_domain(slug: str) -> Response:
     domains.name_domain(current_asked(), slug, read_form(_DomainForm)["domain"])
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in", "domain_added")
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
@@ -76,7 +76,7 @@ def submit_domain(slug: str) -> Response:
 @audited("change_refused")
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     domains.prove(current_asked(), slug, domain)
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in", "domain_proved")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
@@ -96,7 +96,7 @@ def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = Non
 @audited("change_refused")
 def submit_removal_of_domain(slug: str, domain: str) -> Response:
     domains.forget(current_asked(), slug, domain, {})
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in", "domain_removed")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/new")
@@ -117,7 +117,7 @@ def submit_connect(slug: str) -> Response:
     sent = read_form(_ConnectForm)
     body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
     sign_in.connect(current_asked(), slug, body)
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in#providers", "provider_connected")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/requirement")
@@ -136,7 +136,8 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
 def submit_own_requirement(slug: str) -> Response:
     demands = read_form(_RequirementForm)["own_provider"] == "true"
     acts.change(current_asked(), slug, {"requires": {"own_provider": demands}})
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    done = "own_provider_required" if demands else "own_provider_lifted"
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in#providers", done)
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
@@ -146,11 +147,12 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
     asked = current_asked()
     if act == "move":
-        seen, shown = access.see_own(asked, slug), {"id": provider, "name": ""}
-    elif act in _ACTS:
-        seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
-    else:
+        seen = access.see_own(asked, slug)
+        require(asked, access.CHANGE)
+        return form_page("move", seen, problem, provider=provider)
+    if act not in _ACTS:
         raise ApiError("not_found")
+    seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
     require(asked, access.CHANGE)
     return form_page("provider_act", seen, problem, provider=shown, doing=act)
 
@@ -169,7 +171,7 @@ def submit_act(slug: str, provider: str, act: str) -> Response:
         sign_in.change(asked, slug, provider, {"enabled": act == "on"})
     else:
         raise ApiError("not_found")
-    return redirect_to_own(f"{_PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in#providers", f"provider_{act}")
 
 
 def _press(slug: str, provider: str, act: str) -> Response:
