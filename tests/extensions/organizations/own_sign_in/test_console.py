@@ -1,9 +1,10 @@
-"""What the console shows of an organisation's sign-in."""
+"""What the console and the command show of an organisation's sign-in."""
 
 import pytest
 
 from tests.support.armed_console import armed as armed
 from tests.support.armed_console import codes as codes
+from tests.support.commands import run_command
 from tests.support.pages import words
 
 
@@ -55,3 +56,8 @@ def test_list_says_which_organisation_requires_its_own_sign_in(armed, on, databa
 def test_user_page_says_that_a_provider_made_a_member(armed, acme, alice, database):
     database.run("UPDATE memberships SET added_by = 'provider'")
     assert "by a provider of the organization" in words(armed.visit(f"/console/users/{alice.id}"))
+
+
+def test_command_shows_the_providers_of_an_organisation(service, provider, acme):
+    done = run_command(service.app, "organizations", "show", "acme")
+    assert f"provider: {provider}  Acme-Idp  off, not tried" in done.stdout.splitlines()
