@@ -579,6 +579,8 @@ def organizations(page_client: PageClient) -> None:
     page_client.visit(f"{path}/sign-in")
     page_client.shows("sign-in of an organization, connected", "Off. Try it first.")
     id = page_client.rows.value("SELECT id::text FROM identity_providers")
+    page_client.visit(f"{path}/sign-in/providers/{id}/change")
+    page_client.shows("change a provider", "Leave it empty to keep the present one.")
     page_client.visit(f"{path}/sign-in/providers/{id}/try")
     page_client.shows("try a provider", "Nobody else can until you turn it on.")
     page_client.visit(f"{path}/sign-in/providers/{id}/on")

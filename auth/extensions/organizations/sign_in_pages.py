@@ -10,7 +10,7 @@ from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.extensions.organizations import access, acts, domains, sign_in
 from auth.extensions.organizations.pages import form_page, notice, or_not_found
-from auth.extensions.organizations.sign_in_routes import NewOwnProvider
+from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, NewOwnProvider
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
 from auth.flows.sign_in.reauthentication import require
@@ -33,11 +33,14 @@ blueprint = Blueprint("organization_sign_in_pages", __name__)
 
 _PATH = "account/organizations"
 _DomainForm = Input.of(domain=fields.TypedText(load_default=""))
-_ConnectForm = Input.of(
-    **{name: fields.TypedText(load_default="") for name in ("name", "issuer", "client_id", "member_role")},
-    client_secret=fields.TypedText(load_default=""),
+_ChangeForm = Input.of(
+    **{
+        name: fields.TypedText(load_default="")
+        for name in ("name", "client_id", "client_secret", "member_role")
+    },
     domains=fields.TypedItems(load_default=list),
 )
+_ConnectForm = _ChangeForm.of(issuer=fields.TypedText(load_default=""))
 _RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
 _ACTS = ("try", "on", "off", "delete")
 
@@ -106,7 +109,7 @@ def show_connect(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER)
     require(current_asked(), access.CHANGE)
     proved = queries.list_proved_domains(latchkey.db, organization_id=seen.id).domains
-    return form_page("connect", seen, problem, proved=proved)
+    return form_page("provider", seen, problem, provider=None, proved=proved)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/new")
@@ -118,6 +121,29 @@ def submit_connect(slug: str) -> Response:
     body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
     sign_in.connect(current_asked(), slug, body)
     return redirect_to_own(f"{_PATH}/{slug}/sign-in#providers", "provider_connected")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/change")
+@signed_in(Level.PROOF)
+@or_not_found
+def show_change(slug: str, provider: str, problem: Problem | None = None) -> Response:
+    asked = current_asked()
+    seen, own = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
+    require(asked, access.CHANGE)
+    return form_page("provider", seen, problem, provider=own)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/change")
+@form("change_sign_in", shown=show_change, level=Level.PROOF)
+@or_not_found
+@audited("change_refused")
+def submit_change(slug: str, provider: str) -> Response:
+    sent = read_form(_ChangeForm)
+    kept = {} if sent["client_secret"] else {"client_secret"}
+    body = {name: value for name, value in sent.items() if name not in kept}
+    body["member_role"] = sent["member_role"] or None
+    sign_in.change(current_asked(), slug, provider, check(OWN_PROVIDER_CHANGE, body))
+    return redirect_to_own(f"{_PATH}/{slug}/sign-in#providers", "provider_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/requirement")

@@ -203,6 +203,9 @@ def by_own_provider(page_client, database, company, names):
     client = {"client_id": provider.client_id, "client_secret": provider.client_secret}
     page_client.press("sign-in/new", issuer=provider.url, **client)
     id = database.value("SELECT id::text FROM identity_providers")
+    page_client.visit(f"{path}/providers/{id}/change")
+    page_client.press(f"providers/{id}/change", name="Acme")
+    page_client.shows("provider, changed", "The provider has been changed.")
     company.be("1", ALICE)
     page_client.visit(f"{path}/providers/{id}/try")
     page_client.press(f"providers/{id}/try")

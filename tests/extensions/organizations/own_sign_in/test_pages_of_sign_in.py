@@ -63,3 +63,40 @@ def test_provider_that_cannot_be_connected_keeps_what_was_typed(
     for kept in typed.values():
         assert f'value="{kept}"' in page.text
     assert database.count("identity_providers") == 0
+
+
+def test_page_changes_a_provider_and_keeps_the_secret_that_it_does_not_show(
+    browse, alice, provider, customers, database
+):
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    secret = database.value("SELECT client_secret FROM identity_providers")
+    page = visitor.visit(path)
+    assert customers.acme.provider.client_secret not in page.text
+    page = visitor.press(path[1:], name="Renamed", member_role="billing")
+    assert "The provider has been changed." in words(page)
+    row = database.one("SELECT name, member_role, client_secret FROM identity_providers")
+    assert (row.name, row.member_role, bytes(row.client_secret)) == ("Renamed", "billing", bytes(secret))
+    visitor.visit(path)
+    visitor.press(path[1:], client_secret="another secret", member_role="")
+    row = database.one("SELECT tried_at, member_role, client_secret FROM identity_providers")
+    assert (row.tried_at, row.member_role) == (None, None)
+    assert bytes(row.client_secret) != bytes(secret)
+
+
+def test_page_takes_no_domain_that_is_not_proved(browse, alice, provider, database):
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor.visit(path)
+    page = visitor.press(path[1:], domains=f"{DOMAIN} other.example")
+    assert page.status == 422
+    assert "This domain isn’t verified" in words(page)
+    assert f'value="{DOMAIN} other.example"' in page.text
+    assert database.value("SELECT array_agg(domain) FROM identity_provider_domains") == [DOMAIN]
+
+
+def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provider, database):
+    database.run("UPDATE identity_providers SET is_blocked = true")
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor.visit(path)
+    page = visitor.press(path[1:], name="Renamed")
+    assert "Only they can turn it on again." in words(page)
+    assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
