@@ -210,8 +210,8 @@ _ACTS = {
     "require": _act(
         title="Require a second factor",
         effects=lambda subject: [
-            f"{counted(subject.row.without_factor, 'member')} without a second factor lose access until they"
-            " add one and sign in with it.",
+            f"Takes the access of {counted(subject.row.without_factor, 'member')} without a second factor,"
+            " until they add one and sign in with it.",
         ],
         undo="You can lift the requirement at any time.",
         do=_require("aal2"),
