@@ -176,7 +176,7 @@ _MAKING = {
 }
 _ACTS = {
     "invite": _act(
-        title="Invite",
+        title="Invite a member",
         effects=lambda _subject: ["Sends 1 email, whose recipient may join for seven days."],
         undo="You can withdraw the invitation until the recipient joins.",
         do=lambda asked, subject, form: invitations.invite(
@@ -211,7 +211,9 @@ _ACTS = {
         title="Require a second factor",
         effects=lambda subject: [
             f"Takes the access of {counted(subject.row.without_factor, 'member')} without a second factor,"
-            " until they add one and sign in with it.",
+            " until they add one and sign in with it."
+            if subject.row.without_factor
+            else "All members have a second factor. They lose access without it.",
         ],
         undo="You can lift the requirement at any time.",
         do=_require("aal2"),
