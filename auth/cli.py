@@ -20,6 +20,7 @@ from sql import queries
 if TYPE_CHECKING:
     from auth.web.asked import Asked
     from auth.web.context import Latchkey
+    from auth.web.errors import ApiError
 
 
 def load_settings(*, missing_secrets: Missing = "refuse") -> settings.Settings:
@@ -138,12 +139,15 @@ def acting() -> Iterator["Asked"]:
         yield Asked(open_parts(), dict.fromkeys(("ip", "network", "user_agent")), "service_role")
     except ApiError as error:
         kind = click.BadParameter if error.status == 400 else Unusable
-        raise kind(f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error.status)}") from None
+        raise kind(f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error)}") from None
 
 
-def _way_to_find(status: int) -> str:
+def _way_to_find(error: "ApiError") -> str:
     group = click.get_current_context().parent
-    if status != 404 or group is None or "list" not in getattr(group.command, "commands", ()):
+    # The list is of other things than users.
+    if error.status != 404 or error.error_code == "user_not_found":
+        return ""
+    if group is None or "list" not in getattr(group.command, "commands", ()):
         return ""
     return f" Find its ID by: {group.command_path} list"
 

@@ -9,7 +9,8 @@ import click
 from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_option, printable, show, yes_option
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
-from auth.extensions.organizations import access, acts, invitations, members, transfer
+from auth.core.text.labels import counted
+from auth.extensions.organizations import access, acts, invitations, members, sign_in, transfer
 from auth.extensions.organizations.domains import requirement_of, state_of
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
@@ -74,18 +75,17 @@ def list_command(search: str | None) -> None:
     with acting() as asked:
         listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
         for each in _pages(lambda offset: listed(page_offset=offset).organizations):
-            level = "  requires a second factor" if each["requires"]["aal"] == "aal2" else ""
-            line = (
-                f"{each['id']}  {each['slug']}  {printable(each['name'])}  {each['members']} members{level}"
-            )
-            show(each, line)
+            columns = [each["id"], each["slug"], printable(each["name"]), counted(each["members"], "member")]
+            demanded = requirement_of(each["requires"])
+            columns += [f"requires {demanded}"] if demanded != "nothing" else []
+            show(each, "  ".join(columns))
 
 
 @command.command("show")
 @_organization
 @json_option
 def show_command(organization: str) -> None:
-    """Show ORGANIZATION with its members and open invitations.
+    """Show ORGANIZATION with its members, open invitations, domains and providers.
 
     \b
     Example: latchkey organizations show acme
@@ -106,7 +106,12 @@ def show_command(organization: str) -> None:
         ]
         domains = json.loads(queries.list_domains(asked.db, organization_id=seen.id).domains)
         lines += [f"domain: {each['domain']}  {state_of(each)}" for each in domains]
-        show(shown | {"members": members, "invitations": invitations, "domains": domains}, *lines)
+        own = sign_in.listed(asked, seen.id)
+        lines += [
+            f"provider: {each['id']}  {printable(each['name'])}  {sign_in.state_of(each)}" for each in own
+        ]
+        known = {"members": members, "invitations": invitations, "domains": domains, "providers": own}
+        show(shown | known, *lines)
 
 
 @command.command("add")

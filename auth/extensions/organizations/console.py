@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import access, acts, domains, invitations, members
+from auth.extensions.organizations import access, acts, domains, invitations, members, sign_in
 from auth.extensions.organizations.routes import Role
 from auth.rules.organizations import ADMIN, MEMBER, OWNER
 from auth.web import fields
@@ -77,6 +77,7 @@ def show_organization(organization_id: str) -> Response:
             each | {"state": domains.state_of(each)}
             for each in json.loads(queries.list_domains(latchkey.db, organization_id=id).domains)
         ],
+        providers=[each | {"state": sign_in.state_of(each)} for each in sign_in.listed(current_asked(), id)],
         requirement=domains.requirement_of(subject.row.requires),
         possible=[
             "invite",
@@ -174,7 +175,7 @@ _MAKING = {
 }
 _ACTS = {
     "invite": _act(
-        title="Invite",
+        title="Invite a member",
         effects=lambda _subject: ["Sends 1 email, whose recipient may join for seven days."],
         undo="You can withdraw the invitation until the recipient joins.",
         do=lambda asked, subject, form: invitations.invite(
@@ -208,8 +209,10 @@ _ACTS = {
     "require": _act(
         title="Require a second factor",
         effects=lambda subject: [
-            f"{counted(subject.row.without_factor, 'member')} without a second factor lose access until they"
-            " add one and sign in with it.",
+            f"Takes the access of {counted(subject.row.without_factor, 'member')} without a second factor,"
+            " until they add one and sign in with it."
+            if subject.row.without_factor
+            else "All members have a second factor. They lose access without it.",
         ],
         undo="You can lift the requirement at any time.",
         do=_require("aal2"),

@@ -27,7 +27,7 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
 
     `token` is that of an imported one.
     """
-    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain)
+    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain, "domain")
     with access.locked(asked, seen) as (act, known, _):
         here = {"organization_id": known.id, "domain": domain}
         if queries.select_domain(act, **here) is None:

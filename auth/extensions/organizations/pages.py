@@ -173,7 +173,6 @@ def show_organization(slug: str) -> Response:
         page_offset=_MOST * (number - 1),
     )
     invitations = queries.list_invitations(latchkey.db, organization_id=seen.id).invitations
-    done = forms.signed("done")
     return page(
         "organizations/organization.html",
         script=True,
@@ -183,7 +182,7 @@ def show_organization(slug: str) -> Response:
         members=[_member(seen, each) for each in json.loads(listed.members)],
         following=number + 1 if listed.total > number * _MOST else None,
         invitations=[_shown_invitation(seen, each) for each in json.loads(invitations)] if manages else [],
-        notice=text("done", done) if has_text("done", done) else None,
+        notice=notice(),
         problem=told(),
     )
 
@@ -323,6 +322,12 @@ def submit_withdrawal(slug: str, invitation_id: str) -> Response:
 
 
 # What the pages share.
+
+
+def notice() -> Markup | None:
+    """Return the message of our redirect to this page, if any."""
+    done = forms.signed("done")
+    return text("done", done) if has_text("done", done) else None
 
 
 def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:

@@ -29,6 +29,15 @@ def listed(asked: Asked, name: str) -> list[dict[str, Any]]:
     return [providers.described(asked, row) for row in rows]
 
 
+def state_of(provider: Mapping[str, Any]) -> str:
+    """Return what an operator reads about a provider of an organisation."""
+    if provider["enabled"]:
+        return "on"
+    if provider.get("is_blocked"):
+        return "disabled"
+    return "off" if provider.get("tried_at") else "off, not tried"
+
+
 def shown(asked: Asked, name: str, provider: str) -> dict[str, Any]:
     door = _door(asked, access.see(asked, name, OWNER))
     return providers.described(asked, providers.found_provider(asked, provider, door))

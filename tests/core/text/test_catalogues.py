@@ -58,6 +58,13 @@ def test_every_string_is_translated(subject, language):
     assert language == "en" or same <= SAME
 
 
+@each_subject
+def test_no_line_of_a_french_text_begins_with_its_punctuation(subject):
+    for name, text in built_in(subject)["fr"].items():
+        # GSM-7 has no narrow space that does not break.
+        assert name.startswith("sms.") or not re.search(r" [:?!;»]|« ", text), name
+
+
 @each_language
 def test_mail_of_a_sign_up_names_the_button_of_the_page(language):
     pages, messages = built_in("pages")[language], built_in("messages")[language]

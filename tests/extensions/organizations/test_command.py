@@ -49,6 +49,14 @@ def test_organisations_are_listed_and_searched(run, acme, database):
     assert len(run("list")) == 131
     (found,) = run("list", "--search", "acm", "--json")
     assert (found["slug"], found["members"]) == ("acme", 1)
+    database.run("UPDATE organizations SET level = 'aal2', needs_own_provider = true")
+    (line,) = run("list", "--search", "acm")
+    assert line == f"{found['id']}  acme  Acme  1 member  requires a second factor and its own sign-in"
+
+
+def test_user_who_is_no_member_is_not_looked_for_in_a_list_of_organisations(client, acme, bob):
+    result = run_command(client.application, "organizations", "remove", "acme", bob.email)
+    assert (result.exit_code, result.stderr.strip()) == (3, "Error: This user is not a member.")
 
 
 def test_member_is_added_changed_and_removed(run, id, bob, database):

@@ -255,3 +255,20 @@ def test_owner_does_not_read_in_the_log_which_administrator_acted(act, id, acme,
     entry, *_ = listed.json["data"]
     assert (entry["action"], entry["actor"], entry["actor_id"]) == ("member_invited", "service_role", None)
     assert carol.email not in listed.text
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (0, "All members have a second factor."),
+        (1, "Takes the access of 1 member without a second factor"),
+        (2, "Takes the access of 2 members without a second factor"),
+    ],
+)
+def test_requirement_says_first_who_loses_access(armed, id, acme, join, bob, database, members, said):
+    join(bob, acme, "member")
+    database.run(
+        "DELETE FROM memberships WHERE user_id IN (SELECT user_id FROM memberships ORDER BY user_id LIMIT %(n)s)",
+        n=2 - members,
+    )
+    assert said in words(armed.visit(f"{PATH}/{id}/require"))

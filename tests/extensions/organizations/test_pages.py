@@ -96,7 +96,7 @@ class TestInvitation:
         visitor.visit(visitor.link_to("organizations/acme/join"))
         shown = words(visitor.page)
         assert "Join Acme as admin?" in shown
-        assert "Its owners will see your name and address." in shown
+        assert "Its owners and admins will see your name and email address" in shown
         visitor.press("organizations/acme/join", action="approve")
         assert "You’ve joined the organization." in words(visitor.page)
         assert unsigned(visitor.page).endswith("/account?done=organization_joined#organizations")

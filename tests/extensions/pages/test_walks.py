@@ -194,23 +194,26 @@ def by_own_provider(page_client, database, company, names):
     page_client.visit(path)
     page_client.press("sign-in/domains", domain="example.com")
     page_client.press("sign-in/domains/example.com")
-    page_client.shows("domain, no record", "We can’t see the TXT record yet.")
+    page_client.shows("domain, no record", "we can’t see its TXT record")
     token = database.value("SELECT token FROM organization_domains")
     names.texts["_latchkey.example.com"] = f"latchkey={token}"
     page_client.press("sign-in/domains/example.com")
-    page_client.shows("domain, proved", "Proved")
+    page_client.shows("domain, proved", "The domain has been verified.")
     page_client.visit(f"{path}/new")
     client = {"client_id": provider.client_id, "client_secret": provider.client_secret}
     page_client.press("sign-in/new", issuer=provider.url, **client)
     id = database.value("SELECT id::text FROM identity_providers")
+    page_client.visit(f"{path}/providers/{id}/change")
+    page_client.press(f"providers/{id}/change", name="Acme")
+    page_client.shows("provider, changed", "The provider has been changed.")
     company.be("1", ALICE)
     page_client.visit(f"{path}/providers/{id}/try")
     page_client.press(f"providers/{id}/try")
-    page_client.shows("provider, tried", "Off. Tried: it can be turned on.")
+    page_client.shows("provider, tried", "Off. Tried: you can turn it on while signed in with it.")
     page_client.visit(f"{path}/providers/{id}/on")
     page_client.shows("turn a provider on", "From now on")
     page_client.press(f"providers/{id}/on")
-    page_client.shows("provider, on", "Turn off")
+    page_client.shows("provider, on", "The provider has been turned on.")
     page_client.visit(f"{path}/requirement")
     database.run("DELETE FROM identity_provider_domains")
     page_client.press("sign-in/requirement")
@@ -232,8 +235,8 @@ def by_own_provider(page_client, database, company, names):
     page_client.visit(path)
     page_client.shows("domain, missing", "The record is missing.")
     for act, said in (
-        ("off", "Memberships stay."),
-        ("delete", "the members it added are removed"),
+        ("off", "They stay members."),
+        ("delete", "the members it added will be removed"),
     ):
         page_client.visit(f"{path}/providers/{id}/{act}")
         page_client.shows(f"{act} a provider", said)
@@ -241,9 +244,11 @@ def by_own_provider(page_client, database, company, names):
     page_client.forget()
     page_client.visitor.with_session_of(bob)
     page_client.visit("/account")
-    page_client.shows("account, asked for the own sign-in", "Acme asks for its own sign-in.")
+    page_client.shows(
+        "account, asked for the own sign-in", "Acme asks you to sign in with your company’s account."
+    )
     page_client.visit(f"{path}/providers/{id}/move")
-    page_client.shows("move to the own sign-in", "You’ll sign in with your company’s account.")
+    page_client.shows("move to the own sign-in", "Your other ways to sign in stay.")
 
 
 def test_every_form_works_without_javascript(page_client, database, monkeypatch):

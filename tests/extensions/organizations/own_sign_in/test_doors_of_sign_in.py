@@ -53,7 +53,7 @@ def test_opens_to_owners_alone(service, ids, join, acme, bob, client, database, 
         doors(routes(service.app), "sign_in_routes"),
         doors(page_routes(service.app), "sign_in_pages"),
     )
-    assert (len(api), len(pages)) == (9, 11)
+    assert (len(api), len(pages)) == (9, 13)
     for method, path in api:
         body = next((body for end, body in BODIES.items() if path.endswith(end)), None)
         sent = {} if method == "get" or body is None else {"json": body}

@@ -259,7 +259,7 @@ class TestRequirement:
         database.run("UPDATE organizations SET needs_own_provider = true")
         customers.acme.be("2", BOB)
         visitor = browse(bob)
-        assert "Acme asks for its own sign-in." in words(visitor.visit("/account"))
+        assert "Acme asks you to sign in with your company’s account." in words(visitor.visit("/account"))
         visitor.visit(visitor.link_to(f"{PATH[1:]}/sign-in/providers/{provider}/move"))
         visitor.press(f"{PATH[1:]}/sign-in/providers/{provider}/move")
         assert unsigned(visitor.page) == f"{SITE}{PATH}"
@@ -343,7 +343,7 @@ class TestRequirement:
         page = on.visit(f"{PATH}/sign-in/providers/{provider}/off")
         assert page.status == 200
         on.press(f"{PATH[1:]}/sign-in/providers/{provider}/off")
-        assert "Lift the requirement first" in words(on.page)
+        assert "Stop requiring it first" in words(on.page)
         assert "access_token" in service.sign_in(f"custom:{provider}").url
         assert database.value("SELECT proved_at IS NOT NULL FROM organization_domains")
         # What keeps a way in is free, and so is the operator.

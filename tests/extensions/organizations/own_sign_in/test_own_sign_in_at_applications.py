@@ -74,7 +74,7 @@ def test_page_of_a_member_with_a_password_leads_to_the_own_sign_in(
     require()
     visitor = browse(alice)
     page = application.begin(visitor, scope=SCOPE)
-    assert "Acme asks for its own sign-in." in words(page)
+    assert "Acme asks you to sign in with your company’s account." in words(page)
     assert "second step" not in words(page)
     assert visitor.link_to(f"account/organizations/acme/sign-in/providers/{provider}/move")
 
@@ -126,7 +126,7 @@ def test_device_gets_what_the_session_of_its_browser_has(
     visitor.visit(f"/device?user_code={asked['user_code']}")
     page = visitor.submit(user_code=asked["user_code"])
     assert page.status == (200 if way == "provider" else 403)
-    assert ("Acme asks for its own sign-in." in words(page)) is (way == "password")
+    assert ("Acme asks you to sign in with your company’s account." in words(page)) is (way == "password")
     visitor.submit(action="approve")
     form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
     answer = television.post(client, "/oauth/token", **form)

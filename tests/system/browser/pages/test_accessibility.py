@@ -50,6 +50,10 @@ CUT_OFF = """[...document.querySelectorAll("svg")].filter((svg) => {
   });
 }).map((svg) => svg.outerHTML.slice(0, 200))"""
 
+# Sections beside a column that is empty.
+_NARROW = """[...document.querySelectorAll("main.wide section")]
+  .filter((each) => innerWidth >= 900 && each.offsetWidth < 400).map((each) => each.id)"""
+
 # The positions of the heading and the field.
 _PLACES = """[...document.querySelectorAll("h1, input:not([type=hidden])")]
   .map((each) => [each.innerText, each.getBoundingClientRect().top])"""
@@ -96,6 +100,7 @@ def assert_accessible(page: Browser, axe: str, name: str) -> None:
         assert problems(page) == [], (name, width)
         assert page.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
         assert page.run(CUT_OFF) == [], (name, width)
+        assert page.run(_NARROW) == [], name
     page.run("window.focused = document.activeElement")
     page.press("Tab")
     assert page.run(_WITHOUT_RING) == [], name

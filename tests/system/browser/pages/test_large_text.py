@@ -3,8 +3,24 @@
 import pytest
 
 from auth.web.html.page import LANGUAGES
+from tests.system.browser.pages.test_stories import signed_in
 
 pytest_plugins = ["tests.support.browser_fixtures"]
+
+# An organisation with a provider that is on, a domain without its record, and an invitation.
+_INITECH = """
+INSERT INTO organizations (id, slug, name) SELECT id, 'initech', 'Initech Consulting' FROM users LIMIT 1;
+INSERT INTO memberships (user_id, organization_id, role, added_by)
+SELECT u.id, o.id, 'owner', 'founder' FROM users AS u, organizations AS o;
+INSERT INTO organization_domains (organization_id, domain, token, proved_at, checked_at, missing_since)
+SELECT id, 'initech-consulting.example', md5(slug), now(), now(), now() FROM organizations;
+INSERT INTO organization_invitations (id, organization_id, email, role, expires_at)
+SELECT id, id, 'a.long.address@subdomain.example.com', 'member', now() + interval '1 day' FROM organizations;
+INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled, disabled_at,
+  organization_id, is_on, tried_at)
+SELECT id, 'custom:initech', 'Initech', 'https://login.initech.example', 'x', 'x', false, now(), id, true, now()
+  FROM organizations
+"""
 
 _LARGE = "document.documentElement.style.fontSize = '32px'"
 # The most lines that a rule of the password takes, and whether its field is free of the button that shows it.
@@ -24,6 +40,11 @@ _GROWN = """
 """
 
 
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    return {"AUTH_ORGANIZATIONS": "users", "AUTH_SSO": "true"}
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("path", ["sign-up", "sign-in"])
 def test_page_can_be_read_and_filled_in_at_twice_the_size(page, here, language, path):
@@ -39,3 +60,15 @@ def test_page_can_be_read_and_filled_in_at_twice_the_size(page, here, language, 
     assert page.run(_FREE)
     assert page.run(_GROWN)
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_pages_of_an_organisation_fit_a_phone_at_twice_the_size(page, here, alice, database, language):
+    signed_in(page, here, alice)
+    database.run(_INITECH)
+    page.speak(language)
+    page.resize(375, 740)
+    for path in ("account", "account/organizations/initech", "account/organizations/initech/sign-in"):
+        page.open(f"{here}/{path}")
+        page.run(_LARGE)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), path

@@ -71,7 +71,7 @@ def test_organisation_that_requires_a_second_step_asks_its_member_for_it(page, h
     page.forget()
     signed_in(page, here, bob)
     assert "Initech asks for a second step." in page.text
-    page.click("Give the second step Initech")
+    page.click("Complete the second step Initech")
     set_up_app(page)
     page.wait_for("Members need it for access.")
     page.open(f"{here}/account")

@@ -39,15 +39,15 @@ def gunicorn() -> list[str]:
 
 def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, here, alice, acme, names, database):
     found(page, here, alice)
-    page.click("Open Sign-in")
-    page.wait_for("Own sign-in")
+    page.click("Open Sign\u2011in")
+    page.wait_for("Add domain")
     fill(page, domain="example.com")
     page.click("Add domain")
-    page.wait_for("Not proved yet")
+    page.wait_for("Not verified yet")
     shown = page.run("[...document.querySelectorAll('#domains code')].map(each => each.textContent)")
     names.texts[shown[0]] = shown[1]
     page.click("Check example.com")
-    page.wait_for("Proved")
+    page.wait_for("The domain has been verified.")
     page.click("Connect a provider")
     page.wait_for("Client secret")
     provider = acme.provider
@@ -58,15 +58,15 @@ def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, here, al
     page.click("Try it Initech")
     page.wait_for("Nobody else can until you turn it on.")
     page.click("Try it")
-    page.wait_for("Off. Tried: it can be turned on.")
+    page.wait_for("Off. Tried: you can turn it on")
     page.click("Turn on Initech")
     page.wait_for("From now on")
     page.click("Turn on")
-    page.wait_for("Turn off")
-    page.click("Require Own sign-in")
+    page.wait_for("The provider has been turned on.")
+    page.click("Require Sign\u2011in with your provider")
     page.wait_for("Members who sign in another way keep their account")
     page.click("Require")
-    page.wait_for("Members need it for access.")
+    page.wait_for("Members now need to sign in with your provider.")
     page.forget()
     acme.be("2", "dave@example.com")
     page.open(f"{here}/sign-in")
@@ -75,5 +75,5 @@ def test_owner_sets_up_the_sign_in_and_a_second_employee_signs_in(page, here, al
     page.click("Sign in")
     page.wait_for("Your account")
     assert "Initech" in page.text
-    assert "asks for its own sign-in" not in page.text
+    assert "asks you to sign in" not in page.text
     assert database.count("memberships", "added_by = 'provider' AND role = 'member'") == 1

@@ -1,0 +1,102 @@
+"""The pages on which owners set up the sign-in: each refused form says what is wrong, and keeps what was typed."""
+
+import pytest
+
+from tests.support.own_providers import DOMAIN, PATH
+from tests.support.pages import words
+
+HERE = f"{PATH}/sign-in"
+
+
+@pytest.fixture
+def visitor(sign_in, browse, alice):
+    """Alice's browser, whose organisation has proved a domain."""
+    assert sign_in.prove(DOMAIN).status_code == 200
+    return browse(alice)
+
+
+@pytest.mark.parametrize("domain", ["gmail.com", "no domain", "localhost"])
+def test_domain_that_cannot_be_added_is_refused_at_its_field(visitor, database, domain):
+    visitor.visit(HERE)
+    page = visitor.press("sign-in/domains", domain=domain)
+    assert page.status == 400
+    assert page.text.count("Use a domain of your own, like acme.example.") == 1
+    assert f'value="{domain}" aria-invalid="true"' in page.text
+    assert database.count("organization_domains") == 1
+
+
+def test_domain_of_another_organisation_says_so(visitor, names, browse, bob, client, database):
+    made = bob.open_session(client).post("/organizations", json={"name": "Globex"}).json
+    theirs, path = browse(bob), f"/account/organizations/{made['slug']}/sign-in"
+    theirs.visit(path)
+    assert "Not verified yet" in words(theirs.press("sign-in/domains", domain=DOMAIN))
+    token = database.value("SELECT token FROM organization_domains WHERE proved_at IS NULL")
+    names.texts[f"_latchkey.{DOMAIN}"] = f"latchkey={token}"
+    page = theirs.press(f"sign-in/domains/{DOMAIN}")
+    assert page.status == 400
+    assert "Another organization uses this domain." in words(page)
+    assert database.count("organization_domains", "proved_at IS NOT NULL") == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("issuer", "ftp://login.acme.example", "We can’t use this issuer."),
+        ("issuer", "http://127.0.0.1:9", "We can’t use this issuer."),
+        ("issuer", "https://accounts.google.com", "We can’t use this issuer."),
+        ("domains", "gmail.com", "Use domains you’ve verified"),
+        ("domains", "other.example", "This domain isn’t verified"),
+        ("member_role", "Bad role", "Use a role below admin"),
+        ("member_role", "owner", "Use a role below admin"),
+    ],
+)
+def test_provider_that_cannot_be_connected_keeps_what_was_typed(
+    visitor, customers, database, field, value, said
+):
+    body = customers.acme.body()
+    typed = {name: body[name] for name in ("issuer", "client_id", "client_secret")}
+    typed |= {"name": "Acme-Idp", "domains": DOMAIN, "member_role": "member", field: value}
+    visitor.visit(f"{HERE}/new")
+    page = visitor.press("sign-in/new", **typed)
+    assert page.status >= 400
+    assert said in words(page)
+    for kept in typed.values():
+        assert f'value="{kept}"' in page.text
+    assert database.count("identity_providers") == 0
+
+
+def test_page_changes_a_provider_and_keeps_the_secret_that_it_does_not_show(
+    browse, alice, provider, customers, database
+):
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    secret = database.value("SELECT client_secret FROM identity_providers")
+    page = visitor.visit(path)
+    assert customers.acme.provider.client_secret not in page.text
+    page = visitor.press(path[1:], name="Renamed", member_role="billing")
+    assert "The provider has been changed." in words(page)
+    row = database.one("SELECT name, member_role, client_secret FROM identity_providers")
+    assert (row.name, row.member_role, bytes(row.client_secret)) == ("Renamed", "billing", bytes(secret))
+    visitor.visit(path)
+    visitor.press(path[1:], client_secret="another secret", member_role="")
+    row = database.one("SELECT tried_at, member_role, client_secret FROM identity_providers")
+    assert (row.tried_at, row.member_role) == (None, None)
+    assert bytes(row.client_secret) != bytes(secret)
+
+
+def test_page_takes_no_domain_that_is_not_proved(browse, alice, provider, database):
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor.visit(path)
+    page = visitor.press(path[1:], domains=f"{DOMAIN} other.example")
+    assert page.status == 422
+    assert "This domain isn’t verified" in words(page)
+    assert f'value="{DOMAIN} other.example"' in page.text
+    assert database.value("SELECT array_agg(domain) FROM identity_provider_domains") == [DOMAIN]
+
+
+def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provider, database):
+    database.run("UPDATE identity_providers SET is_blocked = true")
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor.visit(path)
+    page = visitor.press(path[1:], name="Renamed")
+    assert "Only they can turn it on again." in words(page)
+    assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
