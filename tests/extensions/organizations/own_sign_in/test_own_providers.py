@@ -61,6 +61,18 @@ def test_owner_reads_in_the_log_who_changed_the_own_sign_in(
     assert all(entry["details"]["organization"]["slug"] == "acme" for entry in listed)
 
 
+def test_other_owners_are_mailed_that_a_provider_is_off_and_signs_nobody_in(
+    sign_in, provider, acme, join, alice, bob, database, mailbox
+):
+    join(bob, acme, "owner")
+    database.run("UPDATE identity_providers SET is_on = true")
+    before = {user: len(mailbox.messages_to(user.email)) for user in (alice, bob)}
+    assert sign_in.change(provider, enabled=False).status_code == 200
+    assert len(mailbox.messages_to(alice.email)) == before[alice]
+    told = mailbox.messages_to(bob.email)[before[bob] :]
+    assert ["was turned off. Nobody can sign in with it." in letter.text for letter in told] == [True]
+
+
 def test_refused_acts_are_in_the_log_with_their_reasons(
     sign_in, provider, owner, acme, mallory, client, database
 ):
