@@ -30,6 +30,27 @@ def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bo
             assert [_refusal(row) for row in cursor] == [wanted]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [statement for statement in STATEMENTS.values() if "with_organizations" in statement.parameters],
+    ids=lambda statement: statement.name,
+)
+def test_statement_prepared_with_organizations_off_opens_none_of_their_tables(statement, database_url):
+    """Of two executions, the first plans it."""
+    explain = f"EXPLAIN {statement.execute({'with_organizations'})}"
+    with contextlib.closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
+        cursor.execute(statement.prepare({"with_organizations"}), {"with_organizations": False})
+        for _ in range(2):
+            connection.commit()
+            cursor.execute(explain, dict.fromkeys(statement.parameters))
+        cursor.execute(
+            "SELECT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND relation IS NOT NULL"
+        )
+        opened = {name for (name,) in cursor}
+    assert opened & {"users", "oauth_requests"}
+    assert opened & {"memberships", "organizations", "identity_providers"} == set()
+
+
 def _refusal(row):
     policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
     return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy)
