@@ -1,7 +1,9 @@
 -- Locks of acts: sql/acts.py has their order.
 
 -- name: lock_users(ids text[])
-SELECT FROM users WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR UPDATE;
+-- The subquery hides the number of users: for a single one, Postgres would take a plan with its id for much cheaper, and
+-- make that at each execution, in 16 of 30 µs.
+SELECT FROM users WHERE id = ANY ((SELECT :ids::uuid[])::uuid[]) ORDER BY id FOR UPDATE;
 
 -- name: share_client(id uuid)
 SELECT FROM oauth_clients WHERE id = :id FOR SHARE;

@@ -51,6 +51,25 @@ def test_statement_prepared_with_organizations_off_opens_none_of_their_tables(st
     assert opened & {"memberships", "organizations", "identity_providers"} == set()
 
 
+def test_statements_of_the_main_requests_are_not_planned_at_each_execution(parts, alice):
+    """Postgres keeps a plan after five executions, unless it takes plans with the values for much cheaper."""
+    # As in a service; the Postgres of the tests keeps every plan. The pool lends this connection to each request.
+    _run(parts, "SET plan_cache_mode = auto")
+    for _ in range(8):
+        session = alice.sign_in().refreshed()
+        assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
+        assert session.get("/user").status_code == 200
+    planned = _run(parts, "RESET plan_cache_mode; SELECT name, custom_plans FROM pg_prepared_statements")
+    assert {"select_user", "lock_users", "lock_session"} <= {name for name, _ in planned}
+    assert {name for name, times in planned if times > 5} == set()
+
+
+def _run(parts, text):
+    with parts.db.pool.connection() as connection, connection.cursor() as cursor:
+        cursor.execute(text)
+        return cursor.fetchall() if cursor.description else []
+
+
 def _refusal(row):
     policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
     return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy)
