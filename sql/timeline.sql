@@ -99,7 +99,7 @@ SELECT u.id,
        made.total AS api_keys,
        made.below AS api_keys_below
   FROM users AS u
- CROSS JOIN linked_to(u.id) AS linked
+ CROSS JOIN linked_identities(u.id) AS linked
  CROSS JOIN LATERAL (SELECT :mfa_required = 'all' AND NOT is_anonymous(u)
                          OR :mfa_required = 'admins' AND u.role = 'admin' OR own.has_second_step
                        FROM factors_of(u.id) AS own) AS needed (is_step)

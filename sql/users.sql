@@ -45,7 +45,7 @@ WITH draft AS (
   INSERT INTO identities SELECT draft_identity.* FROM draft_identity, created
 )
 SELECT created.id IS NOT NULL AS is_created, draft.id,
-       user_object_with(draft::users, jsonb_build_array(identity_object(draft_identity::identities)),
+       user_object_from(draft::users, jsonb_build_array(linked_identity(draft_identity::identities)),
                         ARRAY[draft_identity.provider], '', :audience) AS user_object
   FROM draft
  CROSS JOIN draft_identity
@@ -71,11 +71,11 @@ SELECT record_refusal(:origin, :user_id, 'sign_up_refused', :reason, '{}');
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step, now() AS now,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
-       user_object_with(u, linked.objects, linked.providers, held.member || own.member, :audience) AS user_object
+       user_object_from(u, linked.objects, linked.providers, held.member || own.member, :audience) AS user_object
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  CROSS JOIN factors_of(u.id) AS own
- CROSS JOIN linked_to(u.id) AS linked
+ CROSS JOIN linked_identities(u.id) AS linked
  CROSS JOIN memberships_of(u.id, :with_organizations) AS held
  WHERE u.id = :caller_id;
 

@@ -11,6 +11,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import flask
 from flask import Flask, Request, Response, json, request, send_from_directory
 from flask.json.provider import DefaultJSONProvider
+from flask.sessions import NullSession, SessionInterface
 from flask.typing import ResponseReturnValue
 from flask_limiter import RequestLimit
 from jinja2 import FileSystemLoader
@@ -154,9 +155,19 @@ class JsonProvider(DefaultJSONProvider):
         return JsonResponse(self.dumps(self._prepare_response_obj(args, kwargs)))
 
 
+class _NoSessions(SessionInterface):
+    """Turns off Flask's sessions, of which each request would make an empty one."""
+
+    _none = NullSession()
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        return self._none
+
+
 class Application(Flask):
     request_class = BoundedRequest
     json_provider_class = JsonProvider
+    session_interface = _NoSessions()
     app_ctx_globals_class = cast("Any", RequestContext)
     folders: Sequence[str] = ()
 

@@ -9,7 +9,7 @@ import psycopg2
 import structlog
 from flask import has_request_context
 
-from auth.web import g
+from auth.web import current_g, g
 from auth.web.context import latchkey
 from sql import queries
 from sql.acts import Act
@@ -42,6 +42,7 @@ def origin() -> dict[str, str | None]:
     """Return the actor of this request, command or service, and its client."""
     if not has_request_context():
         return of_command() if click.get_current_context(silent=True) else {"actor": "service"}
+    g = current_g()
     known: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
     if g.actor == "user":
         known["actor_id"] = g.caller.user_id

@@ -16,7 +16,7 @@ from auth.core.tokens import api_keys
 from auth.core.tokens.access_tokens import KeyCaller
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.rules.tokens import refusal_of_admin_key
-from auth.web import Level, View, audit, audited, callers, cookies, current_request, g
+from auth.web import Level, View, audit, audited, callers, cookies, current_g, current_request, g
 from auth.web.application import FORM, AdminKeyCaller
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -42,7 +42,7 @@ def guarded(
 
         @functools.wraps(view)
         def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
-            g.level = level
+            current_g().level = level
             admit()
             return view(*args, **kwargs)
 
@@ -95,7 +95,7 @@ def client_token(level: Level) -> Callable[[View], View]:
 def _admit_user() -> None:
     token = _bearer()
     try:
-        g.admit(latchkey.access_tokens.verify(token))
+        current_g().admit(latchkey.access_tokens.verify(token))
     except InvalidAccessToken:
         raise _refusal_of_token(token) from None
 
@@ -106,7 +106,7 @@ def _admit_user_or_service_role() -> None:
 
 
 def _admit_user_or_key() -> None:
-    token = _bearer()
+    g, token = current_g(), _bearer()
     try:
         g.admit(latchkey.access_tokens.verify(token))
     except InvalidAccessToken:
@@ -250,6 +250,7 @@ def caller_id() -> str:
 
 def caller_on_network() -> str:
     """Return the key of limits that a thief of the password must not use up from another network."""
+    g = current_g()
     return f"{g.caller.user_id} {g.client['network']}"
 
 

@@ -72,6 +72,7 @@ def _too_large() -> ApiError:
 
 def json_body() -> dict[str, Any]:
     """Return the JSON body, not yet checked by a schema."""
+    g = current_g()
     if g.json_body is None:
         try:
             g.json_body = json_bodies.decode(whole_body())
@@ -93,9 +94,9 @@ def _made(shape: type[Schema]) -> Schema:
 
 
 def read_body(shape: Shape) -> dict[str, Any]:
-    if request.mimetype == FORM:
+    if current_request().mimetype == FORM:
         return read_form(shape)
-    return check(shape, json_body(), in_dialect=g.in_dialect)
+    return check(shape, json_body(), in_dialect=current_g().in_dialect)
 
 
 def read_form(shape: Shape) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def read_query(shape: Shape) -> dict[str, Any]:
 
 def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
     """Return `redirect_to` of body or query, unchecked."""
-    query = check(_RedirectQuery, asked.query, in_dialect=asked.in_dialect)
+    query = check(_RedirectQuery, asked.query, in_dialect=asked.in_dialect) if asked.query else {}
     return body.get("redirect_to") or query.get("redirect_to")
 
 

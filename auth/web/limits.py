@@ -85,6 +85,7 @@ class PostgresStorage(Storage):
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         row = queries.count_request(latchkey.db, key=key, amount=amount, seconds=expiry)
         if has_request_context():
+            g = current_g()
             g.limit_counts = (g.limit_counts or {}) | {key: row}
         return row.count
 
@@ -110,8 +111,8 @@ class PostgresStorage(Storage):
         raise NotImplementedError
 
     def _read(self, key: str) -> "queries.CountRequest | queries.SelectRequestCount | None":
-        known = (g.limit_counts or {}) if has_request_context() else {}
-        return known.get(key) or queries.select_request_count(latchkey.db, key=key)
+        known = current_g().limit_counts if has_request_context() else None
+        return (known or {}).get(key) or queries.select_request_count(latchkey.db, key=key)
 
 
 class OptionalRedis(RedisStorage):
@@ -153,7 +154,7 @@ def limited(
         @functools.wraps(counted(operation)(view))
         def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
             if unless is None or not unless():
-                count(operation, key() if key else g.client["network"])
+                count(operation, key() if key else current_g().client["network"])
             if check := latchkey.operation_checks.get(operation):
                 check()
             return view(*args, **kwargs)
@@ -169,7 +170,7 @@ def count(operation: str, key: str, limit: RateLimitItem | None = None) -> None:
         return
     limit = limit or getattr(latchkey.settings, _SETTINGS[operation])
     of_request = RequestLimit(limiter, limit, [key, operation], breached=False, shared=True)
-    g.counted += (of_request,)
+    current_g().counted += (of_request,)
     if not limiter.limiter.hit(limit, key, operation):
         raise refusal("over_request_rate_limit", of_request.window.reset_time - time.time())
 

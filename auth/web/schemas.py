@@ -21,8 +21,11 @@ class Input(Schema):
     def leave_out_null(self, data: object, **_kwargs: object) -> object:
         if not isinstance(data, dict):
             return data
-        nullable = {name for name, field in self.fields.items() if field.allow_none}
-        return {name: value for name, value in data.items() if value is not None or name in nullable}
+        return {
+            name: value
+            for name, value in data.items()
+            if value is not None or (name in self.fields and self.fields[name].allow_none)
+        }
 
 
 class AdminInput(Input):

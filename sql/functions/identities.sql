@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION identity_object(i identities) RETURNS json
+CREATE OR REPLACE FUNCTION linked_identity(i identities) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT jsonb_build_object(
@@ -10,14 +10,14 @@ AS $$
     'last_sign_in_at', iso_8601(i.last_sign_in_at),
     'created_at', iso_8601(i.created_at),
     'updated_at', iso_8601(i.updated_at)
-  )::json
+  )
 $$;
 
 -- The identities of a user, as the user object has them, and their providers in the same order.
-CREATE OR REPLACE FUNCTION linked_to(owner uuid) RETURNS TABLE (objects jsonb, providers text[])
+CREATE OR REPLACE FUNCTION linked_identities(owner uuid) RETURNS TABLE (objects jsonb, providers text[])
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT coalesce(jsonb_agg(identity_object(i)::jsonb ORDER BY i.created_at, i.provider), '[]'),
+  SELECT coalesce(jsonb_agg(linked_identity(i) ORDER BY i.created_at, i.provider), '[]'),
          coalesce(array_agg(i.provider ORDER BY i.created_at, i.provider), '{}')
     FROM identities AS i
    WHERE i.user_id = owner

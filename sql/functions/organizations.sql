@@ -14,19 +14,21 @@ AS $$
                 WHERE p.organization_id = o.id AND p.is_on ORDER BY p.created_at, p.id)
 $$;
 
--- The first member of the user object, as text: without memberships, or with AUTH_ORGANIZATIONS off, there is none. One
--- look-up of an empty table costs less than asking whether there is one.
+-- The first member of the user object, as text: without memberships, or with AUTH_ORGANIZATIONS off, there is none. A
+-- statement prepared while it is off is planned without the tables, because CASE is decided before its parts are planned.
 CREATE OR REPLACE FUNCTION memberships_of(owner uuid, is_on boolean) RETURNS TABLE (member text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT coalesce('"organizations": ' || jsonb_agg(
-                    jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name, 'role', m.role)
-                    || CASE WHEN o.level = 'aal1' AND NOT o.needs_own_provider THEN '{}'
-                            ELSE jsonb_build_object('requires', requirement_of(o)) END
-                    ORDER BY o.slug)::text || ', ', '')
-    FROM memberships AS m
-    JOIN organizations AS o ON o.id = m.organization_id
-   WHERE is_on AND m.user_id = owner AND o.ended_at IS NULL
+  SELECT CASE WHEN is_on THEN (
+           SELECT coalesce('"organizations": ' || jsonb_agg(
+                             jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name, 'role', m.role)
+                             || CASE WHEN o.level = 'aal1' AND NOT o.needs_own_provider THEN '{}'
+                                     ELSE jsonb_build_object('requires', requirement_of(o)) END
+                             ORDER BY o.slug)::text || ', ', '')
+             FROM memberships AS m
+             JOIN organizations AS o ON o.id = m.organization_id
+            WHERE m.user_id = owner AND o.ended_at IS NULL
+         ) ELSE '' END
 $$;
 
 CREATE OR REPLACE FUNCTION organization_object(o organizations) RETURNS jsonb

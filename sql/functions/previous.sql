@@ -114,6 +114,31 @@ AS $$
      AND c.id = r.client_id AND NOT may_use(u, c, r.resource)
 $$;
 
+CREATE OR REPLACE FUNCTION identity_object(i identities) RETURNS json
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT jsonb_build_object(
+    'id', i.id,
+    'identity_id', i.id,
+    'user_id', i.user_id,
+    'identity_data', i.identity_data,
+    'provider', i.provider,
+    'last_sign_in_at', iso_8601(i.last_sign_in_at),
+    'created_at', iso_8601(i.created_at),
+    'updated_at', iso_8601(i.updated_at)
+  )::json
+$$;
+
+-- The identities of a user, as the user object has them, and their providers in the same order.
+CREATE OR REPLACE FUNCTION linked_to(owner uuid) RETURNS TABLE (objects jsonb, providers text[])
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(jsonb_agg(identity_object(i)::jsonb ORDER BY i.created_at, i.provider), '[]'),
+         coalesce(array_agg(i.provider ORDER BY i.created_at, i.provider), '{}')
+    FROM identities AS i
+   WHERE i.user_id = owner
+$$;
+
 -- In the format of the dialect. Nonce and PKCE are always used, and an email is always required.
 CREATE OR REPLACE FUNCTION identity_provider_object(p identity_providers) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -157,6 +182,39 @@ CREATE OR REPLACE FUNCTION may_use(u users, c oauth_clients, resource text) RETU
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT may_use(u, c) AND (resource IS NULL OR c.is_dynamic OR resource = ANY (c.resources))
+$$;
+
+-- The user object from what belongs to the user; it is inlined. `member` is that of `factors_of`. `user_object`, which
+-- the triggers call, builds the same.
+CREATE OR REPLACE FUNCTION user_object_with(
+  u users, identities jsonb, providers text[], member text, audience text
+) RETURNS text
+  LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT '{' || member || substr(jsonb_build_object(
+    'aud', audience,
+    'id', u.id,
+    'role', u.role,
+    'email', u.email,
+    'email_confirmed_at', iso_8601(u.email_confirmed_at),
+    'phone', u.phone,
+    'phone_confirmed_at', iso_8601(u.phone_confirmed_at),
+    'confirmed_at', iso_8601(least(u.email_confirmed_at, u.phone_confirmed_at)),
+    'confirmation_sent_at', iso_8601(u.confirmation_sent_at),
+    'invited_at', iso_8601(u.invited_at),
+    'last_sign_in_at', iso_8601(u.last_sign_in_at),
+    'app_metadata', u.app_metadata || jsonb_build_object('provider', providers[1], 'providers', providers),
+    'user_metadata', u.user_metadata,
+    'identities', identities,
+    'new_email', u.new_email,
+    'email_change_sent_at', iso_8601(u.email_change_sent_at),
+    'new_phone', u.new_phone,
+    'phone_change_sent_at', iso_8601(u.phone_change_sent_at),
+    'banned_until', CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END,
+    'is_anonymous', is_anonymous(u),
+    'created_at', iso_8601(u.created_at),
+    'updated_at', iso_8601(u.updated_at)
+  )::text, 2)
 $$;
 
 -- The user object for a response or the claims of a token. A table, so that a statement is planned together with

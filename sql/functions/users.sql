@@ -13,12 +13,13 @@ AS $$
 $$;
 
 -- The user object from what belongs to the user; it is inlined. `member` are those of `memberships_of` and `factors_of`.
-CREATE OR REPLACE FUNCTION user_object_with(
+-- `right` skips the first brace; `substr` would count the characters of the rest, too.
+CREATE OR REPLACE FUNCTION user_object_from(
   u users, identities jsonb, providers text[], member text, audience text
 ) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT '{' || member || substr(jsonb_build_object(
+  SELECT '{' || member || right(jsonb_build_object(
     'aud', audience,
     'id', u.id,
     'role', u.role,
@@ -41,7 +42,7 @@ AS $$
     'is_anonymous', is_anonymous(u),
     'created_at', iso_8601(u.created_at),
     'updated_at', iso_8601(u.updated_at)
-  )::text, 2)
+  )::text, -1)
 $$;
 
 -- The user object for a response or the claims of a token. A table, so that a statement is planned together with
@@ -50,8 +51,8 @@ CREATE OR REPLACE FUNCTION user_object_of(u users, audience text, with_organizat
   RETURNS TABLE (user_object text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT user_object_with(u, linked.objects, linked.providers, held.member || own.member, audience)
-    FROM linked_to(u.id) AS linked
+  SELECT user_object_from(u, linked.objects, linked.providers, held.member || own.member, audience)
+    FROM linked_identities(u.id) AS linked
    CROSS JOIN factors_of(u.id) AS own
    CROSS JOIN memberships_of(u.id, with_organizations) AS held
 $$;

@@ -30,6 +30,46 @@ def test_read_for_a_caller_returns_the_facts_that_refuse_it(statement, alice, bo
             assert [_refusal(row) for row in cursor] == [wanted]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [statement for statement in STATEMENTS.values() if "with_organizations" in statement.parameters],
+    ids=lambda statement: statement.name,
+)
+def test_statement_prepared_with_organizations_off_opens_none_of_their_tables(statement, database_url):
+    """Of two executions, the first plans it."""
+    explain = f"EXPLAIN {statement.execute({'with_organizations'})}"
+    with contextlib.closing(psycopg2.connect(database_url)) as connection, connection.cursor() as cursor:
+        cursor.execute(statement.prepare({"with_organizations"}), {"with_organizations": False})
+        for _ in range(2):
+            connection.commit()
+            cursor.execute(explain, dict.fromkeys(statement.parameters))
+        cursor.execute(
+            "SELECT relation::regclass::text FROM pg_locks WHERE pid = pg_backend_pid() AND relation IS NOT NULL"
+        )
+        opened = {name for (name,) in cursor}
+    assert opened & {"users", "oauth_requests"}
+    assert opened & {"memberships", "organizations", "identity_providers"} == set()
+
+
+def test_statements_of_the_main_requests_are_not_planned_at_each_execution(parts, alice):
+    """Postgres keeps a plan after five executions, unless it takes plans with the values for much cheaper."""
+    # As in a service; the Postgres of the tests keeps every plan. The pool lends this connection to each request.
+    _run(parts, "SET plan_cache_mode = auto")
+    for _ in range(8):
+        session = alice.sign_in().refreshed()
+        assert session.put("/user", json={"data": {"name": "Alice"}}).status_code == 200
+        assert session.get("/user").status_code == 200
+    planned = _run(parts, "RESET plan_cache_mode; SELECT name, custom_plans FROM pg_prepared_statements")
+    assert {"select_user", "lock_users", "lock_session"} <= {name for name, _ in planned}
+    assert {name for name, times in planned if times > 5} == set()
+
+
+def _run(parts, text):
+    with parts.db.pool.connection() as connection, connection.cursor() as cursor:
+        cursor.execute(text)
+        return cursor.fetchall() if cursor.description else []
+
+
 def _refusal(row):
     policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
     return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy)
