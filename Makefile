@@ -56,7 +56,7 @@ test-source:
 test-system:
 	@$(PYTHON) make_venv.py test
 	@if command -v npm >/dev/null; then npm ci --prefix tests/system/clients && npm ci --prefix examples/express; fi
-	@failed=; .venv/bin/pytest -n auto tests/system -k 'not spring' $(ARGS) || failed=yes; \
+	@export PYTHONDONTWRITEBYTECODE=; failed=; .venv/bin/pytest -n auto tests/system -k 'not spring' $(ARGS) || failed=yes; \
 	  .venv/bin/pytest -n auto tests/system/faults $(ARGS) || failed=yes; test -z "$$failed"
 
 test-browser:
