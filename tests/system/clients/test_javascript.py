@@ -30,7 +30,7 @@ pytestmark = [
         reason="NOT TESTED: the JavaScript clients. They need Node.js and npm: make test-clients",
     ),
 ]
-TIMEOUT = 300.0
+TIMEOUT = 900.0
 SECRET = "a-secret-of-these-tests-for-HS256-tokens"
 WAYS = {
     "default": {},
@@ -131,10 +131,11 @@ def test_typescript_client_generated_from_openapi_yaml_compiles_and_works(servic
         'import type { components } from "./api.js";\n'
         f'export const names: (keyof components["schemas"])[] = {names};\n'
     )
-    compiler = ["tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--noEmitOnError"]
+    # Without the declarations of TypeScript itself, which are a third of the work.
+    options = "--strict --skipDefaultLibCheck --target es2022 --module nodenext --noEmitOnError".split()
     for command in (
         ["openapi-typescript", str(OPENAPI), "--output", "api.d.ts"],
-        [*compiler, "generated.ts", "names.ts"],
+        ["tsc", *options, "generated.ts", "names.ts"],
     ):
         run([f"node_modules/.bin/{command[0]}", *command[1:]], tmp_path, service)
     run([str(NODE), "generated.js"], tmp_path, service)
