@@ -136,6 +136,13 @@ class Browser:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")
 
+    @contextmanager
+    def on_each_page(self, script: str) -> Iterator[None]:
+        """Run a script on each page before its own, without sending it again."""
+        added = self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
+        yield
+        self._call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
+
     def click(self, text: str) -> tuple[float, float]:
         """Click on the visible button or link with this text, and return where."""
         said = """(each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(

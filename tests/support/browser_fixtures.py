@@ -6,9 +6,11 @@ import pytest
 
 from tests.support.browser import Browser, opened
 from tests.support.inbox import Post
-from tests.support.processes import PATIENT_GUNICORN, Service, free_port
+from tests.support.processes import CHECKOUT, PATIENT_GUNICORN, Service, free_port
 from tests.support.server import ServerClient
 from tests.support.smtp_server import MailServer
+
+AXE = CHECKOUT / "tests/system/clients/node_modules/axe-core/axe.min.js"
 
 
 @pytest.fixture(scope="session")
@@ -124,6 +126,15 @@ def page(tab, here, request) -> Iterator[Browser]:
         # The browser may ask for an icon while the application stops, or once it has stopped.
         accepted += ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET"]
     assert [each for each in complaints if not any(text in each for text in accepted)] == []
+
+
+@pytest.fixture
+def axe(page) -> Iterator[None]:
+    """axe-core, on each page that the test opens. `npm ci` in tests/system/clients installs it."""
+    if not AXE.exists():
+        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/system/clients")
+    with page.on_each_page(AXE.read_text()):
+        yield
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Deliverers in the process of the tests."""
 
 import threading
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from auth.delivery.deliverer import GRACE, Deliverer
 from auth.delivery.senders import channels
@@ -21,16 +21,20 @@ def deliver_due(parts: Any) -> int:
 class RunningDeliverer:
     """A deliverer in a separate thread, until `stop` or the end of the context."""
 
+    _running: ClassVar[set["RunningDeliverer"]] = set()
+
     def __init__(self, deliverer: Deliverer, grace: float = GRACE) -> None:
         self._deliverer = deliverer
         self._thread = threading.Thread(target=deliverer.run, args=(grace,))
         self._thread.start()
+        self._running.add(self)
 
     def stop(self) -> None:
         self._deliverer.end()
         self._thread.join()
+        self._running.discard(self)
         # Longer than a short `grace`: it would hold the janitor's lock in the next test.
-        for thread in threading.enumerate():
+        for thread in [] if self._running else threading.enumerate():
             if thread.name == "delivery housekeeping":
                 thread.join(30)
 

@@ -16,6 +16,7 @@ SLOW = (
     "pages/test_accessibility.py",
     "attack_model/test_attack_model.py",
     "clients/test_javascript.py",
+    "trials/test_one_machine.py",
     "trials/test_install.py",
     "trials/test_conversations.py",
     "trials/test_backup_command.py",

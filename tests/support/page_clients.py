@@ -124,8 +124,8 @@ class ChromiumPageClient(PageClient):
         return self.page.run(f"document.querySelector('a[href*=\"{path}\"]').href").removeprefix(self.here)
 
     def visit(self, path: str) -> None:
-        # A path that differs only in its fragment is not loaded again.
-        self.page.open("about:blank")
+        if "#" in path:  # a page that differs only in its fragment is not loaded again
+            self.page.open("about:blank")
         self.page.open(self.here + path)
 
     def press(self, action: str, /, **fields: str) -> None:

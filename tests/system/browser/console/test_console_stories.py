@@ -12,7 +12,7 @@ from tests.support.browser import Browser, fill
 from tests.support.factors import App, set_up
 from tests.support.pictures import take_overview
 from tests.support.users import PASSWORD, Session
-from tests.system.browser.pages.test_accessibility import AXE, CUT_OFF, SCREENS, problems
+from tests.system.browser.pages.test_accessibility import CUT_OFF, SCREENS, problems
 from tests.system.browser.pages.test_stories import signed_in_with_new_passkey
 
 pytest_plugins = ["tests.support.browser_fixtures"]
@@ -96,14 +96,13 @@ def choose(page: Browser, title: str) -> None:
     page.wait_for("Cancel")
 
 
-def test_pages_and_confirmations_are_accessible_and_fit_the_screen(page, here, passkey, app, ids, database):
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/system/clients")
-    axe, console = AXE.read_text(), Console(app, ids, database)
+def test_pages_and_confirmations_are_accessible_and_fit_the_screen(
+    page, here, passkey, axe, app, ids, database
+):
+    console = Console(app, ids, database)
     database.run(LONG, address=LONG_ADDRESS, error="connection reset by peer " * 20)
 
     def check(name: str) -> None:
-        page.run(axe)
         for width, height, dark in SCREENS:
             page.resize(width, height, dark=dark)
             assert problems(page) == [], (name, width)

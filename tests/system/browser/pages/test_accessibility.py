@@ -1,13 +1,12 @@
 """All pages in all their states in Chromium: accessible, at home on any screen, and within their CSP.
 
-axe-core is installed by `npm ci` in tests/system/clients. The fixture `page` collects complaints on the console.
+The fixture `page` collects complaints on the console.
 """
 
 import os
 import re
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,6 @@ from tests.support.pictures import Pictures
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-AXE = Path(__file__).parents[2] / "clients" / "node_modules" / "axe-core" / "axe.min.js"
 # The language with the longest words.
 LONGEST = "de"
 # A phone at night and a desktop by day; a fault in one shows in the others too.
@@ -78,23 +76,15 @@ def page_client(page, here, started, site, service_role, outbox, database, make_
     return client
 
 
-@pytest.fixture
-def axe() -> str:
-    if not AXE.exists():
-        pytest.skip("NOT TESTED: accessibility. It needs axe-core: npm ci in tests/system/clients")
-    return AXE.read_text()
-
-
 def problems(page: Browser) -> list[str]:
     """Return what axe-core, which the page has, finds on it."""
     return page.run(
-        "axe.run().then((found) => found.violations.map((each) =>"
+        "axe.run({resultTypes: ['violations']}).then((found) => found.violations.map((each) =>"
         " `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`))"
     )
 
 
-def assert_accessible(page: Browser, axe: str, name: str) -> None:
-    page.run(axe)
+def assert_accessible(page: Browser, name: str) -> None:
     for width, height, dark in SCREENS:
         page.resize(width, height, dark=dark)
         assert problems(page) == [], (name, width)
@@ -114,7 +104,7 @@ def test_pages_are_accessible_and_fit_the_screen(page_client, page, part, axe):
     def check(name: str) -> None:
         if pictures:
             pictures.take(name)
-        assert_accessible(page, axe, name)
+        assert_accessible(page, name)
 
     page_client.check = check
     part(page_client)
@@ -136,7 +126,7 @@ def test_page_that_leads_to_an_application_is_accessible_and_fits_the_screen(pag
         page.speak(LONGEST)
         page_client.visit(authorize_path(client_id, redirect_uri=uri))
         page.wait(lambda: page.run("!!document.querySelector('[http-equiv=refresh]')"))
-        assert_accessible(page, axe, "leads to an application")
+        assert_accessible(page, "leads to an application")
         page.resize(375, 740)
         assert page.run(_BROKEN) == []
         application.reached.clear()
@@ -215,7 +205,6 @@ def test_docs_are_accessible_and_fit_the_screen(page, here, axe, path):
     page.open(f"{here}/{path}")
     page.run("document.querySelectorAll('section article:nth-of-type(n+3)').forEach((each) => each.remove())")
     page.run("document.querySelector('article .other')?.click()")
-    page.run(axe)
     for width, height, dark in SCREENS:
         page.resize(width, height, dark=dark)
         assert problems(page) == [], width

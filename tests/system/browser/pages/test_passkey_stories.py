@@ -4,8 +4,9 @@ import pytest
 
 from tests.support import security_keys
 from tests.support.browser import fill
+from tests.support.browser_fixtures import AXE
 from tests.support.users import PASSWORD
-from tests.system.browser.pages.test_accessibility import AXE, problems
+from tests.system.browser.pages.test_accessibility import problems
 from tests.system.browser.pages.test_stories import signed_in, signed_in_with_new_passkey
 
 pytest_plugins = ["tests.support.browser_fixtures"]
