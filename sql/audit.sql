@@ -1,6 +1,6 @@
 -- name: record_refusal(user_id uuid, address text, token_hash bytea, action text, reason text, details jsonb,
 --                      origin jsonb) -> row?
-SELECT record_refusal(:origin,
+SELECT record_refused(:origin,
                       coalesce(:user_id,
                                (SELECT id FROM users WHERE email = :address OR phone = :address),
                                (SELECT user_id FROM one_time_tokens WHERE token_hash = :token_hash)),

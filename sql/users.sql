@@ -62,7 +62,7 @@ UPDATE users SET converted_at = :acted_at, updated_at = :acted_at WHERE id = :us
 SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
 
 -- name: record_refused_sign_up(user_id uuid, reason text, origin jsonb)
-SELECT record_refusal(:origin, :user_id, 'sign_up_refused', :reason, '{}');
+SELECT record_refused(:origin, :user_id, 'sign_up_refused', :reason, '{}');
 
 -- name: select_user(caller_id uuid, caller_session_id uuid, audience text, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,

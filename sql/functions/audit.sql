@@ -68,7 +68,7 @@ END
 $$;
 
 -- Equal refusals of one minute share a row, so that a flood cannot fill the disk.
-CREATE OR REPLACE FUNCTION record_refusal(
+CREATE OR REPLACE FUNCTION record_refused(
   origin jsonb, subject uuid, refused_act text, error_code text, details jsonb
 ) RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
@@ -76,7 +76,7 @@ AS $$
 DECLARE
   same CONSTANT text := concat_ws('|', date_trunc('minute', now()), subject, refused_act, error_code,
                                   origin ->> 'network', origin ->> 'actor', origin ->> 'actor_id',
-                                  record_refusal.details #>> '{organization,id}');
+                                  record_refused.details #>> '{organization,id}');
 BEGIN
   INSERT INTO audit_log AS refusal (
     id, at, action, reason, user_id, actor, actor_id, ip, network, user_agent, request_id, details
@@ -84,7 +84,7 @@ BEGIN
   VALUES (
     encode(substr(sha256(convert_to(same, 'UTF8')), 1, 16), 'hex')::uuid, now(), refused_act, error_code,
     subject, origin ->> 'actor', (origin ->> 'actor_id')::uuid, (origin ->> 'ip')::inet, origin ->> 'network',
-    origin ->> 'user_agent', origin ->> 'request_id', record_refusal.details
+    origin ->> 'user_agent', origin ->> 'request_id', record_refused.details
   )
   ON CONFLICT (id) DO UPDATE
      SET count = refusal.count + 1, user_agent = excluded.user_agent, request_id = excluded.request_id,
@@ -118,7 +118,7 @@ AS $$
 $$;
 
 -- Not every role of the database may call functions that run as the owner.
-REVOKE ALL ON FUNCTION record_acts_at, record_refusal, record_import, delete_old_entries FROM PUBLIC;
+REVOKE ALL ON FUNCTION record_acts_at, record_refused, record_import, delete_old_entries FROM PUBLIC;
 
 -- `done_by` is the id of a user who acted on another user or on the service, or an actor that has no id. Find
 -- what users do to themselves by `subject`.

@@ -1,6 +1,32 @@
 -- Only nodes of 0.6.1 call these functions, which have its text. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
+-- Equal refusals of one minute share a row, so that a flood cannot fill the disk.
+CREATE OR REPLACE FUNCTION record_refusal(
+  origin jsonb, subject uuid, refused_act text, error_code text, details jsonb
+) RETURNS void
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT
+AS $$
+DECLARE
+  same CONSTANT text := concat_ws('|', date_trunc('minute', now()), subject, refused_act, error_code,
+                                  origin ->> 'network', origin ->> 'actor', origin ->> 'actor_id');
+BEGIN
+  INSERT INTO audit_log AS refusal (
+    id, at, action, reason, user_id, actor, actor_id, ip, network, user_agent, request_id, details
+  )
+  VALUES (
+    encode(substr(sha256(convert_to(same, 'UTF8')), 1, 16), 'hex')::uuid, now(), refused_act, error_code,
+    subject, origin ->> 'actor', (origin ->> 'actor_id')::uuid, (origin ->> 'ip')::inet, origin ->> 'network',
+    origin ->> 'user_agent', origin ->> 'request_id', record_refusal.details
+  )
+  ON CONFLICT (id) DO UPDATE
+     SET count = refusal.count + 1, user_agent = excluded.user_agent, request_id = excluded.request_id,
+         details = excluded.details;
+END
+$$;
+
+REVOKE ALL ON FUNCTION record_refusal FROM PUBLIC;
+
 -- The users that match the filters of the console; an absent filter matches all. Inlined, and planned with
 -- the filters' values (see bound_search), so that the conditions of absent filters vanish.
 CREATE OR REPLACE FUNCTION filtered_users(filters jsonb, among uuid[]) RETURNS SETOF users

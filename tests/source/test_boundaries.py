@@ -252,7 +252,8 @@ def test_statements_that_lock_several_users_lock_them_by_their_id():
 # Statements that write to the audit log.
 RECORDING = {
     "record_acts_at": "acts at the time of an act, with their events",
-    "record_refusal": "refusals, which are no acts",
+    "record_refused": "refusals, which are no acts",
+    "record_refusal": "those of nodes of the last release",
     "record_import": "one entry for all batches of an import",
 }
 

@@ -36,7 +36,7 @@ def refuse(
 ) -> None:
     """Record a refusal."""
     database.run(
-        "SELECT record_refusal(%(origin)s, %(subject)s, %(action)s, %(reason)s, %(details)s)",
+        "SELECT record_refused(%(origin)s, %(subject)s, %(action)s, %(reason)s, %(details)s)",
         origin=json.dumps(SOMEWHERE | (origin or {})), subject=subject, action=action, reason=reason, details=json.dumps(details),
     )  # fmt: skip
 
