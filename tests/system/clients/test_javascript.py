@@ -30,7 +30,7 @@ pytestmark = [
         reason="NOT TESTED: the JavaScript clients. They need Node.js and npm: make test-clients",
     ),
 ]
-TIMEOUT = 300.0
+TIMEOUT = 900.0
 SECRET = "a-secret-of-these-tests-for-HS256-tokens"
 WAYS = {
     "default": {},
@@ -132,6 +132,8 @@ def test_typescript_client_generated_from_openapi_yaml_compiles_and_works(servic
         f'export const names: (keyof components["schemas"])[] = {names};\n'
     )
     compiler = ["tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--noEmitOnError"]
+    # The declarations of TypeScript itself are a third of the work.
+    compiler += ["--skipDefaultLibCheck"]
     for command in (
         ["openapi-typescript", str(OPENAPI), "--output", "api.d.ts"],
         [*compiler, "generated.ts", "names.ts"],
