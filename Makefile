@@ -1,5 +1,7 @@
 PYTHON ?= python3
 ARGS ?=
+# Written at the end of an installation.
+CLIENTS = $(addsuffix /node_modules/.package-lock.json,tests/system/clients examples/express)
 
 .DEFAULT_GOAL := help
 .PHONY: help targets run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults test-trials bench bench-large lint lint-openapi queries format lock audit release
@@ -52,22 +54,24 @@ test-source:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/pytest tests/source $(ARGS)
 
+%/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --prefix $*
+
 # Those of examples/spring need Maven, and belong to test-interop.
 test-system:
 	@$(PYTHON) make_venv.py test
-	@if command -v npm >/dev/null; then npm ci --prefix tests/system/clients && npm ci --prefix examples/express; fi
+	@if command -v npm >/dev/null; then $(MAKE) $(CLIENTS); fi
 	@export PYTHONDONTWRITEBYTECODE=; failed=; .venv/bin/pytest -n auto tests/system -k 'not spring' $(ARGS) || failed=yes; \
 	  .venv/bin/pytest -n auto tests/system/faults $(ARGS) || failed=yes; test -z "$$failed"
 
 test-browser:
 	@$(PYTHON) make_venv.py test
-	@if command -v npm >/dev/null; then npm ci --prefix tests/system/clients; fi
+	@if command -v npm >/dev/null; then $(MAKE) $(firstword $(CLIENTS)); fi
 	@exec .venv/bin/pytest -n auto tests/system/browser $(ARGS)
 
 test-clients:
 	@$(PYTHON) make_venv.py test
-	@npm ci --prefix tests/system/clients
-	@npm ci --prefix examples/express
+	@$(MAKE) $(CLIENTS)
 	@exec .venv/bin/pytest tests/system/clients tests/system/examples -k 'javascript or express' $(ARGS)
 
 test-interop:
