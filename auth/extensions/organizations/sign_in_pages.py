@@ -153,9 +153,9 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
     asked = current_asked()
     if act == "move":
-        seen = access.see_own(asked, slug)
+        seen, own = access.see_own(asked, slug), sign_in.of_member(asked, slug, provider)
         require(asked, access.CHANGE)
-        return form_page("move", seen, problem, provider=provider)
+        return form_page("move", seen, problem, provider=own)
     if act not in _ACTS:
         raise ApiError("not_found")
     seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)

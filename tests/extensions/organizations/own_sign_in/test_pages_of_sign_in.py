@@ -1,5 +1,7 @@
 """The pages on which owners set up the sign-in: each refused form says what is wrong, and keeps what was typed."""
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.support.own_providers import DOMAIN, PATH
@@ -100,3 +102,12 @@ def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provi
     page = visitor.press(path[1:], name="Renamed")
     assert "Only they can turn it on again." in words(page)
     assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
+
+
+# A browser reads a backslash as a slash: the form would end the organisation.
+@pytest.mark.parametrize("name", [r"\..\..\..\end?", "\0", "00000000-0000-0000-0000-000000000000"])
+@pytest.mark.parametrize("act", ["try", "on", "off", "delete", "move", "change"])
+def test_link_to_an_act_on_no_provider_shows_no_form_for_it(visitor, name, act):
+    page = visitor.visit(f"{HERE}/providers/{quote(name)}/{act}")
+    assert page.status == 404
+    assert {form.action.rpartition("/")[2] for form in page.forms} <= {"preferences"}
