@@ -4,8 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.links import SITE
 from tests.support.own_providers import DOMAIN, PATH
-from tests.support.pages import words
+from tests.support.pages import unsigned, words
+from tests.support.users import PASSWORD
 
 HERE = f"{PATH}/sign-in"
 
@@ -111,3 +113,28 @@ def test_link_to_an_act_on_no_provider_shows_no_form_for_it(visitor, name, act):
     page = visitor.visit(f"{HERE}/providers/{quote(name)}/{act}")
     assert page.status == 404
     assert {form.action.rpartition("/")[2] for form in page.forms} <= {"preferences"}
+
+
+def test_proof_before_a_domain_is_removed_leads_back_to_its_page(visitor, database):
+    database.run(
+        "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL"
+    )
+    path = f"{HERE}/domains/{DOMAIN}/remove"
+    assert "Confirm it’s you" in words(visitor.visit(path))
+    visitor.press("account/confirm", current_password=PASSWORD)
+    assert unsigned(visitor.page) == f"{SITE}{path}"
+    visitor.press(path[1:])
+    assert "The domain has been removed." in words(visitor.page)
+    assert database.count("organization_domains") == 0
+
+
+@pytest.mark.parametrize("path", ["..", "../end", "sign-in/..", "sign-in/domains/..a", "a..b", ".", "a."])
+def test_proof_leads_to_no_page_beside_those_of_the_organisation(visitor, path):
+    visitor.visit(f"/account/confirm?next=organizations/acme/{path}")
+    visitor.press("account/confirm", current_password=PASSWORD)
+    assert unsigned(visitor.page) == f"{SITE}/account"
+
+
+def test_browser_fills_no_password_of_the_owner_in_as_the_client_secret(visitor, database):
+    page = visitor.visit(f"{HERE}/new")
+    assert 'name="client_secret" type="password" autocomplete="new-password"' in page.text
