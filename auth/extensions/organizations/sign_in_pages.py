@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
+from marshmallow.validate import Length
 
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
@@ -36,7 +37,8 @@ _ChangeForm = Input.of(
         name: fields.TypedText(load_default="")
         for name in ("name", "client_id", "client_secret", "member_role")
     },
-    domains=fields.TypedItems(load_default=list),
+    # Without one, a provider signs in nobody.
+    domains=fields.TypedItems(required=True, validate=Length(min=1)),
 )
 _ConnectForm = _ChangeForm.of(issuer=fields.TypedText(load_default=""))
 _RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))

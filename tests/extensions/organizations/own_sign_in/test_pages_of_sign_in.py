@@ -50,6 +50,7 @@ def test_domain_of_another_organisation_says_so(visitor, names, browse, bob, cli
         ("issuer", "https://accounts.google.com", "We can’t use this issuer."),
         ("domains", "gmail.com", "Use domains you’ve verified"),
         ("domains", "other.example", "This domain isn’t verified"),
+        ("domains", " ", "Use domains you’ve verified"),
         ("member_role", "Bad role", "Use a role below admin"),
         ("member_role", "owner", "Use a role below admin"),
     ],
@@ -95,6 +96,19 @@ def test_page_takes_no_domain_that_is_not_proved(browse, alice, provider, databa
     assert "This domain isn’t verified" in words(page)
     assert f'value="{DOMAIN} other.example"' in page.text
     assert database.value("SELECT array_agg(domain) FROM identity_provider_domains") == [DOMAIN]
+
+
+@pytest.mark.parametrize("domains", ["", " "])
+def test_page_leaves_a_provider_its_domains_where_the_field_is_empty(
+    browse, alice, provider, database, domains
+):
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor.visit(path)
+    page = visitor.press(path[1:], name="Renamed", domains=domains)
+    assert page.status == 400
+    assert "Use domains you’ve verified" in words(page)
+    assert database.value("SELECT array_agg(domain) FROM identity_provider_domains") == [DOMAIN]
+    assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
 
 
 def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provider, database):
