@@ -68,7 +68,8 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
 -- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint, most integer) -> row
--- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account.
+-- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account, nor
+-- the id of a user who is no member, such as another administrator.
 SELECT (SELECT count(*)
           FROM (SELECT
                   FROM audit_log AS a
@@ -80,7 +81,10 @@ SELECT (SELECT count(*)
                                           ELSE jsonb_build_object('organization', a.details -> 'organization') END)
                                   || CASE WHEN a.details ? 'administrator'
                                           THEN jsonb_build_object('actor', 'service_role', 'actor_id', NULL,
-                                                                  'user_id', nullif(a.user_id, a.actor_id))
+                                            'user_id', CASE WHEN a.reason IS NULL OR EXISTS (
+                                              SELECT FROM memberships AS m
+                                               WHERE m.organization_id = :organization_id AND m.user_id = a.user_id)
+                                            THEN nullif(a.user_id, a.actor_id) END)
                                           ELSE '{}' END
                                   ORDER BY a.at DESC, a.id DESC), '[]')::text
           FROM (SELECT *

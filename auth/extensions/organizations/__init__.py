@@ -22,7 +22,8 @@ class Organizations(Extension):
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         slug = "organizations/[a-z0-9-]{1,63}"
-        return ((f"{slug}/join", "{}"), (f"{slug}(/[a-z0-9-]+)*", "account/{}"))
+        # A segment may be a domain.
+        return ((f"{slug}/join", "{}"), (rf"{slug}(/[a-z0-9-]+(\.[a-z0-9-]+)*)*", "account/{}"))
 
     def account_tabs(self) -> Mapping[str, Any]:
         from auth.extensions.organizations import pages

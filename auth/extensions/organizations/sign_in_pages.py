@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
+from marshmallow.validate import Length
 
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
@@ -36,7 +37,8 @@ _ChangeForm = Input.of(
         name: fields.TypedText(load_default="")
         for name in ("name", "client_id", "client_secret", "member_role")
     },
-    domains=fields.TypedItems(load_default=list),
+    # Without one, a provider signs in nobody.
+    domains=fields.TypedItems(required=True, validate=Length(min=1)),
 )
 _ConnectForm = _ChangeForm.of(issuer=fields.TypedText(load_default=""))
 _RequirementForm = Input.of(own_provider=fields.Choice("true", "false", required=True))
@@ -153,9 +155,9 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
     asked = current_asked()
     if act == "move":
-        seen = access.see_own(asked, slug)
+        seen, own = access.see_own(asked, slug), sign_in.of_member(asked, slug, provider)
         require(asked, access.CHANGE)
-        return form_page("move", seen, problem, provider=provider)
+        return form_page("move", seen, problem, provider=own)
     if act not in _ACTS:
         raise ApiError("not_found")
     seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)

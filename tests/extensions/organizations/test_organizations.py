@@ -266,6 +266,19 @@ def test_owner_reads_in_the_log_what_was_refused_to_an_operator_but_not_to_which
     assert "billing-job" not in str(newest)
 
 
+def test_owner_does_not_read_in_the_log_which_stranger_an_operator_could_not_add(
+    acme, owner, mallory, client, parts, database
+):
+    database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=mallory.id)
+    key = make_admin_key(parts, "organizations:write", name="billing-job")
+    refused = client.put(f"{acme}/members/{mallory.id}", json={"role": "member"}, headers=key.headers)
+    assert_error(refused, 403, "insufficient_permissions")
+    listed = owner.get(f"{acme}/audit")
+    newest = listed.json["data"][0]
+    assert (newest["reason"], newest["user_id"]) == ("insufficient_permissions", None)
+    assert mallory.id not in listed.text
+
+
 def test_log_is_counted_up_to_100_000(acme, owner, database):
     database.run(
         "INSERT INTO audit_log (at, action, reason, actor, details)"

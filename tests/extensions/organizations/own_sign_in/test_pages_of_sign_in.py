@@ -1,9 +1,13 @@
 """The pages on which owners set up the sign-in: each refused form says what is wrong, and keeps what was typed."""
 
+from urllib.parse import quote
+
 import pytest
 
+from tests.support.links import SITE
 from tests.support.own_providers import DOMAIN, PATH
-from tests.support.pages import words
+from tests.support.pages import unsigned, words
+from tests.support.users import PASSWORD
 
 HERE = f"{PATH}/sign-in"
 
@@ -46,6 +50,7 @@ def test_domain_of_another_organisation_says_so(visitor, names, browse, bob, cli
         ("issuer", "https://accounts.google.com", "We can’t use this issuer."),
         ("domains", "gmail.com", "Use domains you’ve verified"),
         ("domains", "other.example", "This domain isn’t verified"),
+        ("domains", " ", "Use domains you’ve verified"),
         ("member_role", "Bad role", "Use a role below admin"),
         ("member_role", "owner", "Use a role below admin"),
     ],
@@ -93,6 +98,19 @@ def test_page_takes_no_domain_that_is_not_proved(browse, alice, provider, databa
     assert database.value("SELECT array_agg(domain) FROM identity_provider_domains") == [DOMAIN]
 
 
+@pytest.mark.parametrize("domains", ["", " "])
+def test_page_leaves_a_provider_its_domains_where_the_field_is_empty(
+    browse, alice, provider, database, domains
+):
+    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor.visit(path)
+    page = visitor.press(path[1:], name="Renamed", domains=domains)
+    assert page.status == 400
+    assert "Use domains you’ve verified" in words(page)
+    assert database.value("SELECT array_agg(domain) FROM identity_provider_domains") == [DOMAIN]
+    assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
+
+
 def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provider, database):
     database.run("UPDATE identity_providers SET is_blocked = true")
     visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
@@ -100,3 +118,37 @@ def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provi
     page = visitor.press(path[1:], name="Renamed")
     assert "Only they can turn it on again." in words(page)
     assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
+
+
+# A browser reads a backslash as a slash: the form would end the organisation.
+@pytest.mark.parametrize("name", [r"\..\..\..\end?", "\0", "00000000-0000-0000-0000-000000000000"])
+@pytest.mark.parametrize("act", ["try", "on", "off", "delete", "move", "change"])
+def test_link_to_an_act_on_no_provider_shows_no_form_for_it(visitor, name, act):
+    page = visitor.visit(f"{HERE}/providers/{quote(name)}/{act}")
+    assert page.status == 404
+    assert {form.action.rpartition("/")[2] for form in page.forms} <= {"preferences"}
+
+
+def test_proof_before_a_domain_is_removed_leads_back_to_its_page(visitor, database):
+    database.run(
+        "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL"
+    )
+    path = f"{HERE}/domains/{DOMAIN}/remove"
+    assert "Confirm it’s you" in words(visitor.visit(path))
+    visitor.press("account/confirm", current_password=PASSWORD)
+    assert unsigned(visitor.page) == f"{SITE}{path}"
+    visitor.press(path[1:])
+    assert "The domain has been removed." in words(visitor.page)
+    assert database.count("organization_domains") == 0
+
+
+@pytest.mark.parametrize("path", ["..", "../end", "sign-in/..", "sign-in/domains/..a", "a..b", ".", "a."])
+def test_proof_leads_to_no_page_beside_those_of_the_organisation(visitor, path):
+    visitor.visit(f"/account/confirm?next=organizations/acme/{path}")
+    visitor.press("account/confirm", current_password=PASSWORD)
+    assert unsigned(visitor.page) == f"{SITE}/account"
+
+
+def test_browser_fills_no_password_of_the_owner_in_as_the_client_secret(visitor, database):
+    page = visitor.visit(f"{HERE}/new")
+    assert 'name="client_secret" type="password" autocomplete="new-password"' in page.text
