@@ -101,11 +101,11 @@ def may_manage(actor: Role, before: Role, after: Role) -> bool:
     """Rule 48: owners manage all, admins those below them."""
     if actor == OWNER:
         return True
-    return actor == ADMIN and {before, after}.isdisjoint((OWNER, ADMIN))
+    return actor == ADMIN and not (manages(before) or manages(after))
 
 
 def manages(role: Role) -> bool:
-    """Whether a role may manage others. Who gives it, by an invitation too, proves who they are."""
+    """Whether a role may manage others. A member who gives it, also by an invitation, needs a fresh proof."""
     return role in (OWNER, ADMIN)
 
 
@@ -128,7 +128,7 @@ def is_last_owner(role: Role, other_owners: int) -> bool:
 
 def loses_invitations(before: Role, after: Role) -> bool:
     """Rule 49: a membership that is lost or lowered takes the invitations that its user sent."""
-    return before in (OWNER, ADMIN) and _rank(after) < _rank(before)
+    return manages(before) and _rank(after) < _rank(before)
 
 
 def refusal_of_invitation(actor: Role, before: Role, after: str, invitations: int) -> Refusal | None:
@@ -162,7 +162,7 @@ def is_in_fifty(memberships: int) -> bool:
 
 
 def refusal_of_founder(person: Person, founded: int) -> Refusal | None:
-    """Refuse a founder without a proved email, or who has founded too many organisations."""
+    """Refuse a founder who has proved no email, or has founded too many organisations."""
     if not person.email_proved:
         return "email_not_confirmed"
     return "too_many_organizations" if founded >= MOST_FOUNDED else None

@@ -66,7 +66,7 @@ class Reauthentication(Input):
     factor_code = fields.Code()
 
 
-# The last row of a log or a timeline that paging reaches.
+# The last row of a log or a timeline that paging reaches. `until` reaches older ones, where it is a filter.
 MOST_EVENTS = 100_000
 
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from auth.extensions.organizations import access, acts, invitations, members
 from auth.extensions.organizations.access import Seen
 from auth.flows.sign_in.reauthentication import require
-from auth.rules.organizations import ADMIN, MEMBER, OWNER, may_manage
+from auth.rules.organizations import ADMIN, MEMBER, OWNER, manages, may_manage
 from auth.web import Level, View, audited, fields, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -164,11 +164,11 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 @showing(Level.AAL2)
 def show_organization(slug: str) -> Response:
     seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
-    manages = seen.role in (OWNER, ADMIN)
+    is_manager = manages(seen.role)
     listed = queries.list_members(
         latchkey.db,
         organization_id=seen.id,
-        with_addresses=manages,
+        with_addresses=is_manager,
         page_size=_MOST,
         page_offset=_MOST * (number - 1),
     )
@@ -178,10 +178,10 @@ def show_organization(slug: str) -> Response:
         script=True,
         here=f"/{PATH}/{slug}",
         organization=_shown(seen),
-        manages=manages,
+        manages=is_manager,
         members=[_member(seen, each) for each in json.loads(listed.members)],
         following=number + 1 if listed.total > number * _MOST else None,
-        invitations=[_shown_invitation(seen, each) for each in json.loads(invitations)] if manages else [],
+        invitations=[_shown_invitation(seen, each) for each in json.loads(invitations)] if is_manager else [],
         notice=notice(),
         problem=told(),
     )

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
 from auth.extensions.organizations import access, acts, invitations, members
-from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER
+from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER, manages
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
 from auth.web.asked import current_asked
@@ -112,8 +112,10 @@ def delete_organization(name: str) -> Response:
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
     seen, query = access.see(current_asked(), name), read_query(PageQuery)
-    manages = seen.role in (None, OWNER, ADMIN)
-    row = queries.list_members(latchkey.db, organization_id=seen.id, with_addresses=manages, **bounds(query))
+    is_manager = seen.role is None or manages(seen.role)
+    row = queries.list_members(
+        latchkey.db, organization_id=seen.id, with_addresses=is_manager, **bounds(query)
+    )
     return paginated(row.members, row.total, query)
 
 

@@ -326,7 +326,7 @@ def test_organisation_that_its_founder_gave_away_counts_until_it_ends(owner, acm
     assert gave.status_code in (200, 204)
     assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
     assert database.count("organizations") == 5
-    # It is Bob's, who has founded none.
+    # Bob owns it now, and has founded none.
     assert other.post("/organizations", json={"name": "Bob's"}).status_code == 201
     assert other.delete(acme, json={}).status_code == 204
     assert owner.post("/organizations", json={"name": "Team 6"}).status_code == 201
