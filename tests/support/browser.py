@@ -209,8 +209,11 @@ class Browser:
         return wait_until(lambda: _or_none(lambda: self._if_complete(condition())), _PATIENCE)
 
     def wait_for(self, text: str) -> None:
-        """Wait until the page contains a text."""
-        self.wait(lambda: text in self.text)
+        """Wait until the page contains a text; on a timeout, fail with what it shows instead."""
+        try:
+            self.wait(lambda: text in self.text)
+        except AssertionError as timeout:
+            raise AssertionError(f"no {text!r} on {self.url}: {self.text}") from timeout
 
     def accessibility_tree(self) -> list[dict[str, Any]]:
         """Return the nodes of the page for screen readers, the root first."""

@@ -1,5 +1,5 @@
-"""Ten times the service's patience with Postgres, Redis, providers and searches, for tests on a busy machine. And
-messages of strangers that are due at once.
+"""Ten times the service's patience with Postgres, Redis, name servers, providers and searches, for tests on a busy
+machine. And messages of strangers that are due at once.
 """
 
 import os
@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from auth.core import health
+from auth.core.net import text_records
 from auth.core.providers import client
 from auth.flows.messages import outgoing
 from auth.web import limits
@@ -20,7 +21,9 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
     (pool, "_TIMEOUTS", re.sub(r"(\d+)s", r"\g<1>0s", SERVICE_TIMEOUTS)),
     (health, "_TIMEOUT", 10.0),
     (limits, "_REDIS_TIMEOUT", 5.0),
+    (text_records, "_DEADLINE", 30.0),
     (client, "_PATIENCE", 10.0),
+    (client, "_DEADLINE", 80.0),
     (outgoing, "_LONGEST_DELAY", 0.0),
 )
 if os.environ.get("TEST_EXTENSIONS") != "none":
