@@ -1,8 +1,10 @@
 """Outgoing connections that end at a deadline, and TLS that verifies."""
 
 import contextlib
+import errno
 import functools
 import os
+import secrets
 import socket
 import ssl
 import threading
@@ -24,6 +26,9 @@ let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: 
 # operator's names. Names that owners of organisations choose take no thread: see dns_lookups.py.
 OPERATORS: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
 CUSTOMERS, DOCUMENTS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
+
+# Those of outgoing connections are above: one could be taken before it is bound. Browsers refuse 10080.
+_PORTS = range(11_000, 20_000)
 
 
 class AddressRefused(OSError):
@@ -48,9 +53,15 @@ def is_here(host: str) -> bool:
 
 def free_port() -> int:
     """Return a port of this machine that no program uses."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    while True:
+        port = secrets.choice(_PORTS)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return port
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ import requests
 from requests.adapters import HTTPAdapter, Retry
 
 from auth.core.net.sockets import free_port
+from auth.core.settings import running
 from auth.ops.backups import archive, restores
 from auth.ops.backups.archive import BackupError, Manifest
 from auth.ops.connections import Unprepared, autocommitting, connect, execute
@@ -66,7 +67,8 @@ def _service(directory: Path, url: str, manifest: Manifest, http: requests.Sessi
     base_url = environment["AUTH_BASE_URL"]
     try:
         deadline = time.monotonic() + _START_LIMIT
-        while not _is_healthy(base_url, http):
+        # Another program may have the port.
+        while not (running.is_serving(directory / "var") and _is_healthy(base_url, http)):
             if process.poll() is not None or time.monotonic() > deadline:
                 end = (directory / "service.log").read_text(errors="replace").strip().splitlines()[-3:]
                 raise BackupError(

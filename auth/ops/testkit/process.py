@@ -76,7 +76,8 @@ class Process:
     def wait(self) -> Flask:
         """Wait until the service answers, and return an application with its settings. Raises `Refused`."""
         deadline = time.monotonic() + _PATIENCE
-        while not _answers(self._port):
+        # Another program may have the port.
+        while not (running.is_serving(self.state_dir) and _answers(self._port)):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise Refused(running.last_error(self.state_dir) or "The service did not start; see its log")
             time.sleep(0.02)

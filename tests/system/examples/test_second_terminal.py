@@ -30,10 +30,8 @@ class Terminal:
         self.port, self._directory, self.ports = int(ports["8000"]), directory, ports
 
     def here(self, text: str) -> str:
-        """Return the text with the ports of this test."""
-        for known, free in self.ports.items():
-            text = text.replace(known, free)
-        return text
+        """Return the text with the ports of this test, one of which may contain a known one: 30001."""
+        return re.sub("|".join(self.ports), lambda known: self.ports[known[0]], text)
 
     def scripts(self, page: str) -> list[str]:
         return [self.here(block) for _, block in blocks_of(halves(page)[1])]

@@ -205,6 +205,13 @@ def test_settings_that_would_leave_the_machine_are_refused(latchkey_server, sett
         Control(f"{url.scheme}://{url.netloc}", key).start(settings)
 
 
+def test_other_program_on_the_port_is_not_taken_for_the_service(latchkey, latchkey_server):
+    control, port = latchkey_server._control, urlsplit(latchkey.url).port
+    url = urlsplit(control.url)
+    with refused(f"Can't listen on 127.0.0.1:{port}: Address already in use"):
+        Control(f"{url.scheme}://{url.netloc}", control._key).start({"PORT": str(port)})
+
+
 def test_minted_token_is_verified_by_the_keys():
     token = mint({"role": "editor", "phone": None}, issuer="https://auth.example.com")
     (key,) = jwt.PyJWKSet.from_dict(jwks()).keys
