@@ -94,6 +94,10 @@ def _record_verdict(
     # A user who has more apps than tries still has one code a day.
     tries = min(max(apps, 1), most)
     verdict = act.record_verdict(limits_of_code, is_right=is_right, tries=tries)
+    asked.noted.note(user_id=user_id)
+    if is_right and verdict.refused_for is None:
+        # What the request is refused for later is no attempt at a code.
+        return
     asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         act.drop_verdict()

@@ -11,6 +11,7 @@ from tests.support import previous_release
 from tests.support.answers import A_UUID, assert_error
 from tests.support.audit import FIREFOX, clear_history
 from tests.support.checked_rows import statements_run
+from tests.support.factors import set_up
 from tests.support.links import follow, send, type_in
 from tests.support.server import at_once
 from tests.support.services import HOME, at
@@ -166,6 +167,23 @@ class TestRefusal:
         assert refusals(database) == [
             ("change_refused", "reauthentication_needed", quiet.id, 2),
             ("change_refused", "current_password_invalid", quiet.id, 1),
+        ]
+
+    def test_attempt_of_a_code_is_recorded_where_the_code_is_wrong_and_not_where_something_else_is(
+        self, client, alice, database
+    ):
+        app, session = set_up(alice.open_session(client))
+        own = database.value("SELECT id FROM identities")
+        database.run(
+            "UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL"
+        )
+        database.run("UPDATE sessions SET factor_proved_at = created_at")
+        clear_history(database)
+        for code in (app.wrong_code(), app.code()):
+            session.delete(f"/user/identities/{own}", json={"factor_code": code})
+        assert [(row["reason"], row["details"]) for row in written(database)] == [
+            ("reauthentication_not_valid", {"tries": 1, "of": 20}),
+            ("single_identity_not_deletable", {}),
         ]
 
     def test_user_or_wrong_key_refused_by_an_administrators_route_is_recorded(self, client, quiet, database):
