@@ -27,9 +27,10 @@ _RESERVED_ROLES = {"service_role", "supabase_admin", "anon", "postgres"}
 
 
 class Requirement(str):
-    """A requirement that a field does not meet, with its own key of `ERRORS`."""
+    """A requirement that a field does not meet, with its own key of `ERRORS`, and the length of a name."""
 
-    key: str
+    key = "validation_failed"
+    most = ""
 
 
 def _field(load: Callable[[object], object]) -> Callable[..., Function]:
@@ -99,7 +100,9 @@ def _name(value: object, most: int, *, may_be_empty: bool = False) -> str:
         return ""
     name = typed.name(_text(value), most)
     if name is None:
-        raise ValidationError(f"must be 1 to {most} visible characters")
+        requirement = Requirement(f"must be 1 to {most} visible characters")
+        requirement.most = str(most)
+        raise ValidationError(requirement)
     return name
 
 

@@ -169,8 +169,9 @@ def check(shape: Shape, values: Mapping[str, object], *, in_dialect: bool = Fals
     if reason := dict(problems).get("code_challenge"):
         _challenge_refused.count(reason=f"code_challenge: {reason}")
     details = "; ".join(f"{name}: {message}" for name, message in problems)
-    keys = (message.key for _, message in problems if isinstance(message, Requirement))
-    raise ApiError(next(keys, "validation_failed"), details)
+    own = (message for _, message in problems if isinstance(message, Requirement))
+    wrong = next(own, Requirement())
+    raise ApiError(wrong.key, details, most=wrong.most)
 
 
 def _messages(errors: Mapping[str, _Errors], *path: str) -> Iterator[tuple[str, str]]:

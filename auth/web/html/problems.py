@@ -184,6 +184,8 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         "wait": wait(int(error.headers.get("Retry-After", "0")), chosen_language()),
         "least": latchkey.settings.password_min_length,
         "missing": text("forms", "listed", kinds=kinds) if kinds else "",
+        # The length of a name, unless the form has no such field.
+        "most": error.values.get("most"),
         "request_id": _own_line(g.request_id),
     }
     said: str = text("errors", _name(exception, error, field, limit_text), **values)
@@ -206,14 +208,19 @@ def _name(exception: Exception, error: ApiError, field: str | None, limit_text: 
         return _BY_KEY[error.key]
     name = "recovery_code_invalid" if field == "recovery_code" else error.error_code
     if name == "validation_failed":
-        name = f"{field}_invalid"
-        if not has_text("errors", name):
-            name = "link_invalid" if request.method in _OPENING else "form_invalid"
+        name = _name_of_invalid(field)
     if name == "over_request_rate_limit":
         name = limit_text
     if looks_like_phone(request.form.get("email", "")) and has_text("errors", f"{name}_phone"):
         return f"{name}_phone"
     return name if has_text("errors", name) else "other"
+
+
+def _name_of_invalid(field: str | None) -> str:
+    """Return the text about a parameter of an application's request, or about a field of a form of ours."""
+    names = [f"parameter_{field}_invalid"] if g.route.refuses_by_page else []
+    names += [f"{field}_invalid", "link_invalid" if request.method in _OPENING else "form_invalid"]
+    return next(name for name in names if has_text("errors", name))
 
 
 def show_on_page(exception: Exception) -> Response:

@@ -64,6 +64,7 @@ class TestFounding:
             ({"name": "Acme", "slug": "acme"}, "This short name is taken."),
             ({"name": "Other", "slug": "Not A Slug"}, "Use lowercase letters, digits and hyphens."),
             ({"name": "Other", "slug": "join"}, "This short name is taken."),
+            ({"name": "n" * 101, "slug": "other"}, "Use 1 to 100 visible characters."),
         ],
     )
     def test_refused_form_keeps_what_was_typed(self, at_acme, database, fields, said):
@@ -72,6 +73,15 @@ class TestFounding:
         assert said in words(at_acme.page)
         assert at_acme.page.forms[0].fields["name"] == fields["name"]
         assert database.count("organizations") == 1
+
+    def test_field_takes_as_long_a_name_as_the_api(self, at_acme, database):
+        longest = "n" * 100
+        for path in ("account/organizations/new", f"{PATH[1:]}/name"):
+            assert (
+                'name="name" type="text" autocomplete="off" maxlength="100"' in at_acme.visit(f"/{path}").text
+            )
+            at_acme.press(path, name=longest)
+        assert database.count("organizations", f"name = '{longest}'") == 2
 
     def test_nobody_founds_where_only_the_operator_does(self, make_app, alice, database):
         visitor = Visitor(make_app(AUTH_ORGANIZATIONS="admins")).with_session_of(alice)

@@ -301,6 +301,6 @@ def _sent_back(client: "queries.SelectClient", redirect_uri: str, url: str, erro
     if not client.is_dynamic or not asks_for_page():
         return redirect(url, 302)
     # Anyone may have registered it, to redirect people who trust our host (RFC 9700, section 4.11.2).
-    problem = Problem(text("errors", "client_id_invalid"), None, 400, {}, error)
+    problem = Problem(text("errors", "parameter_client_id_invalid"), None, 400, {}, error)
     host = urlsplit(redirect_uri).netloc or redirect_uri
     return page("error.html", status=400, problem=problem, here=None, back_url=url, host=host)

@@ -45,6 +45,11 @@ def test_domain_of_another_organisation_says_so(visitor, names, browse, bob, cli
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
+        ("name", "n" * 41, "Use 1 to 40 visible characters."),
+        ("client_id", "acme idp", "Copy the client ID from your provider"),
+        ("client_id", " ", "Copy the client ID from your provider"),
+        ("client_secret", "gehëim", "Copy the client secret from your provider"),
+        ("client_secret", " ", "Copy the client secret from your provider"),
         ("issuer", "ftp://login.acme.example", "We can’t use this issuer."),
         ("issuer", "http://127.0.0.1:9", "We can’t use this issuer."),
         ("issuer", "https://accounts.google.com", "We can’t use this issuer."),
