@@ -12,6 +12,7 @@ from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
 from auth.flows import ends
 from auth.flows.facts import PersonFacts
+from auth.flows.messages import outgoing
 from auth.rules import organizations
 from auth.rules.levels import Aal
 from auth.rules.organizations import Membership
@@ -184,6 +185,25 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
             record(act, "organization_ended", known, event="organization.deleted")
         elif known:
             _record_removed(act, known, user_id)
+
+
+def tell_owners(
+    asked: Asked,
+    act: Act,
+    known: "Facts | queries.SelectOrganization",
+    kind: str,
+    *,
+    but: str | None = None,
+    **variables: object,
+) -> None:
+    """Write a notice to the owners of an organisation, except the caller and `but`."""
+    variables |= {"organization": known.name, "slug": known.slug}
+    for row in queries.list_owners(act, organization_id=known.id):
+        if row.id in (but, asked.user and asked.user.user_id):
+            continue
+        # An operator's act does not lock the organisation: the owner may have been deleted.
+        if owner := act.read(queries.select_person, user_id=row.id, session_id=None):
+            outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 
 def refuse_key(asked: Asked, known: Facts) -> None:

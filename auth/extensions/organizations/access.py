@@ -12,8 +12,6 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
-from auth.flows.links.proving import person_of
-from auth.flows.messages import outgoing
 from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of, named
 from auth.flows.sign_in import reauthentication
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
@@ -175,22 +173,6 @@ def keeping_a_way_in(asked: Asked, act: Act, known: Facts) -> Iterator[None]:
     yield
     if refusal := organizations.refusal_of_loss(before=before, after=has_way_in()):
         raise ApiError(refusal)
-
-
-def tell_owners(
-    asked: Asked,
-    act: Act,
-    known: Facts,
-    caller: "PersonFacts | None",
-    kind: str,
-    *,
-    but: str | None = None,
-    **variables: object,
-) -> None:
-    variables |= {"organization": known.name, "slug": known.slug}
-    for row in queries.list_owners(act, organization_id=known.id):
-        if row.id not in (but, caller and caller.id):
-            outgoing.notify_without_link(asked, act, person_of(act, row.id), kind, **variables)
 
 
 def _note(asked: Asked, id: str, slug: str | None) -> None:

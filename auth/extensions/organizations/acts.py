@@ -11,7 +11,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.flows.admin import providers
-from auth.flows.organizations import facts, record, refuse_key
+from auth.flows.organizations import facts, record, refuse_key, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -79,7 +79,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
 
     try:
         given = body if required else None
-        with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, caller):
+        with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, _):
             if own_provider and not access.is_operator(asked):
                 access.admit_session(asked, known.id, OWNER, known.requires | {"providers": known.providers})
             if own_provider and not queries.select_way_in(act, organization_id=known.id).is_there:
@@ -98,10 +98,10 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
             if is_changed:
                 record(act, "organization_changed", known, event="organization.updated", **details)
             if "requires" in details:
-                access.tell_owners(asked, act, known, caller, "organization_requirement", requires=level)
+                tell_owners(asked, act, known, "organization_requirement", requires=level)
             if demands is not None:
                 done = "required" if demands else "lifted"
-                access.tell_owners(asked, act, known, caller, "organization_sign_in", change=done)
+                tell_owners(asked, act, known, "organization_sign_in", change=done)
     except UniqueViolation:
         raise ApiError("slug_exists") from None
     return access.see_by_id(asked, seen.id).organization_object

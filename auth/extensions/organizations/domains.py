@@ -11,7 +11,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
 from auth.flows.admin import providers
-from auth.flows.organizations import record
+from auth.flows.organizations import record, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -71,7 +71,7 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
     seen = access.see(asked, name, OWNER)
     here = {"organization_id": seen.id, "domain": _of_path(domain)}
     before = partial(Act.lock_providers_of, organization_id=seen.id)
-    with access.locked(asked, seen, body=body, before=before) as (act, known, caller):
+    with access.locked(asked, seen, body=body, before=before) as (act, known, _):
         with access.keeping_a_way_in(asked, act, known):
             gone = found(queries.delete_domain(act, **here), "domain_not_found")
             provider = queries.take_domain_from_provider(act, **here)
@@ -81,7 +81,7 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
         if gone.proved_at:
             record(act, "domain_lost", known, domain=here["domain"])
             lost = {"change": "domain_lost", "domain": here["domain"]}
-            access.tell_owners(asked, act, known, caller, "organization_sign_in", **lost)
+            tell_owners(asked, act, known, "organization_sign_in", **lost)
 
 
 def state_of(domain: Mapping[str, Any]) -> str:

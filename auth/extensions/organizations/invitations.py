@@ -9,7 +9,7 @@ from auth.core.text import names
 from auth.extensions.organizations import access
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import facts, record, record_added
+from auth.flows.organizations import facts, record, record_added, tell_owners
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER
@@ -99,7 +99,7 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
             known = found(facts(act, row.organization_id), "organization_not_found")
             record_added(act, known, person, taken.role, "invitation")
             if taken.role == OWNER:
-                access.tell_owners(asked, act, known, person, "organization_owner_added")
+                tell_owners(asked, act, known, "organization_owner_added")
     return {"id": row.organization_id, "slug": row.slug, "name": row.name, "role": role}
 
 

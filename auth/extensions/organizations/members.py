@@ -6,7 +6,7 @@ from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Facts, record, record_added, remove_member
+from auth.flows.organizations import Facts, record, record_added, remove_member, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER, Role
 from auth.web.asked import Asked
@@ -40,7 +40,7 @@ def set_role(
             changed = {"id": user_id, "email": member.email, "role": role}
             record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
         if tells and role == OWNER and known.role != OWNER:
-            access.tell_owners(asked, act, known, caller, "organization_owner_added", but=user_id)
+            tell_owners(asked, act, known, "organization_owner_added", but=user_id)
     return {"user_id": user_id, "role": role}
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from auth.core.text.names import PREFIX
@@ -11,7 +10,6 @@ from auth.extensions.organizations.access import Seen
 from auth.flows.admin import providers
 from auth.flows.admin.providers import Door, KnownProvider
 from auth.flows.facts import PersonFacts
-from auth.flows.organizations import Facts
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
@@ -19,8 +17,6 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import acts, queries
 from sql.acts import Act
-
-_TOLD = {"provider_added": "added", "provider_enabled": "on", "provider_disabled": "off"}
 
 
 def listed(asked: Asked, name: str) -> list[dict[str, Any]]:
@@ -51,7 +47,7 @@ def connect(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def restore(asked: Asked, name: str, id: str, body: Mapping[str, Any]) -> None:
     """Connect an imported provider by its id, which its redirect URI has. Tells nobody."""
-    door = _door(asked, access.see(asked, name, OWNER), tells=False)
+    door = _door(asked, access.see(asked, name, OWNER))
     providers.create(asked, {**body, "enabled": False}, door, id=id, is_blocked=body["is_blocked"])
 
 
@@ -93,18 +89,18 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
         begin(act, caller)
 
 
-def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, tells: bool = True) -> Door:
+def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Door:
     """Return the door to the providers of an organisation. With a `body`, owners need a fresh proof."""
     is_operator, given = access.is_operator(asked), access.give_proof(asked, body)
 
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
+    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
         sent = dict(body or {})
         with (
-            access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller),
+            access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, _),
             access.keeping_a_way_in(asked, act, known),
         ):
-            yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
+            yield act
 
     def check(
         act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str
@@ -124,8 +120,3 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, te
                 raise ApiError(why)
 
     return Door(begin, seen.id, is_owners=not is_operator, check=check)
-
-
-def _tell(asked: Asked, act: Act, known: Facts, caller: "PersonFacts | None", done: str) -> None:
-    if done in _TOLD:
-        access.tell_owners(asked, act, known, caller, "organization_sign_in", change=_TOLD[done])

@@ -68,9 +68,8 @@ class KnownProvider(NamedTuple):
 class Door:
     """Through which providers are administered: all of them, or those of an organisation."""
 
-    # Begins an act, and takes these locks before those of users. Also yields what tells of an entry of the
-    # audit log, `provider_added` and so on, after it is written.
-    begin: Callable[[Callable[[Act], object]], AbstractContextManager[tuple[Act, Callable[[str], None]]]]
+    # Begins an act, and takes these locks before those of users.
+    begin: Callable[[Callable[[Act], object]], AbstractContextManager[Act]]
     organization_id: str | None = None
     # What an operator disables, no owner of the organisation turns on again.
     is_owners: bool = False
@@ -80,10 +79,10 @@ class Door:
 
 def of_operator(asked: Asked) -> Door:
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
+    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
         with targets.act(asked) as act:
             before(act)
-            yield act, lambda _done: None
+            yield act
 
     return Door(begin)
 
@@ -125,8 +124,10 @@ def create(
     id: str | None = None,
     is_blocked: bool = False,
 ) -> dict[str, Any]:
-    """Add a provider, and return its object. `id` is that of an imported one, which may be blocked."""
-    door = door or of_operator(asked)
+    """Add a provider, and return its object. `id` is that of an imported one, which may be blocked, and of
+    which nobody is told.
+    """
+    door, is_imported = door or of_operator(asked), id is not None
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
     provider = _checked(asked, KnownProvider(**_chosen(body)))
@@ -134,14 +135,15 @@ def create(
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     columns |= {"is_blocked": is_blocked}
     try:
-        with door.begin(lambda _: None) as (act, tell):
+        with door.begin(lambda _: None) as act:
             door.check(act, None, provider, id)
             queries.insert_identity_provider(
                 act, id=id, identifier=identifier, organization_id=door.organization_id, **columns
             )
             queries.add_domains_of_provider(act, id=id, domains=provider.domains)
             _record(act, "provider_added", id, identifier, provider.domains, door.organization_id)
-            tell("provider_added")
+            if not is_imported:
+                _tell_owners(asked, act, door.organization_id, "added")
     except UniqueViolation as error:
         raise _conflict(error) from None
     return described(asked, found_provider(asked, id))
@@ -174,10 +176,12 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     is_newly_blocked = is_blocked and not row.is_blocked
     is_same = not moves and "client_secret" not in body and provider.client_id == row.client_id
     done = ["provider_changed"] if body.keys() - {"enabled"} else []
+    told = "changed" if row.enabled and not (is_same and _admits_the_same(row, provider)) else None
     if provider.enabled != row.enabled or is_newly_blocked:
         done += ["provider_enabled" if provider.enabled else "provider_disabled"]
+        told = "on" if provider.enabled else "off"
     try:
-        with door.begin(lambda act: act.lock_provider(row.id)) as (act, tell):
+        with door.begin(lambda act: act.lock_provider(row.id)) as act:
             known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
             if known.version != row.version:
                 raise ApiError("stale.validation_failed")
@@ -205,7 +209,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 queries.delete_adoptions_of_provider(act, id=row.id)
             for act_done in done:
                 _record(act, act_done, row.id, row.identifier, provider.domains, row.organization_id)
-                tell(act_done)
+            if told:
+                _tell_owners(asked, act, row.organization_id, told)
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not provider.enabled:
@@ -267,6 +272,12 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     return known.id
 
 
+def _admits_the_same(row: "queries.SelectIdentityProvider", provider: KnownProvider) -> bool:
+    """Whether a provider signs in the same people as before, if it has the same issuer and client."""
+    before = (row.acceptable_client_ids, set(row.domains))
+    return before == (provider.acceptable_client_ids, set(provider.domains))
+
+
 def _chosen(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in KnownProvider._fields if name in body}
 
@@ -324,6 +335,12 @@ def _invalid(name: str, problem: str) -> ApiError:
 def _conflict(error: UniqueViolation) -> ApiError:
     is_domain = error.diag.constraint_name == "identity_provider_domains_pkey"
     return ApiError("conflict", what="domain" if is_domain else "identifier")
+
+
+def _tell_owners(asked: Asked, act: Act, organization_id: str | None, change: str) -> None:
+    """Write a notice about the sign-in of the provider's organisation to its owners."""
+    if organization_id and (known := queries.select_organization(act, id=organization_id, slug=None)):
+        organizations.tell_owners(asked, act, known, "organization_sign_in", change=change)
 
 
 def _record(

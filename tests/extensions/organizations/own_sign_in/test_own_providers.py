@@ -59,16 +59,75 @@ def test_owner_reads_in_the_log_who_changed_the_own_sign_in(
     assert all(entry["details"]["organization"]["slug"] == "acme" for entry in listed)
 
 
-def test_other_owners_are_mailed_that_a_provider_is_off_and_signs_nobody_in(
-    sign_in, provider, acme, join, alice, bob, database, mailbox
-):
-    join(bob, acme, "owner")
-    database.run("UPDATE identity_providers SET is_on = true")
-    before = {user: len(mailbox.messages_to(user.email)) for user in (alice, bob)}
-    assert sign_in.change(provider, enabled=False).status_code == 200
-    assert len(mailbox.messages_to(alice.email)) == before[alice]
-    told = mailbox.messages_to(bob.email)[before[bob] :]
-    assert ["was turned off. Nobody can sign in with it." in letter.text for letter in told] == [True]
+class TestNotices:
+    """What owners are mailed about a provider that others change."""
+
+    OFF, CHANGED = "was turned off. Nobody can sign in with it.", "has a new or changed provider"
+
+    @pytest.fixture
+    def mailed(self, provider, acme, join, alice, bob, database, mailbox):
+        """Return the mails to Alice and Bob since now. Both own Acme, whose provider is on."""
+        join(bob, acme, "owner")
+        database.run("UPDATE identity_providers SET is_on = true")
+        before = {user: len(mailbox.messages_to(user.email)) for user in (alice, bob)}
+        return lambda: [
+            [letter.text for letter in mailbox.messages_to(user.email)[known:]]
+            for user, known in before.items()
+        ]
+
+    def test_other_owners_are_told_that_a_provider_is_off(self, mailed, sign_in, provider):
+        assert sign_in.change(provider, enabled=False).status_code == 200
+        of_alice, (of_bob,) = mailed()
+        assert (of_alice, self.OFF in of_bob) == ([], True)
+
+    @pytest.mark.parametrize("is_of_acme", [True, False])
+    def test_owners_are_told_what_the_operator_turns_off(
+        self, mailed, provider, acme, client, service_role, is_of_acme
+    ):
+        path = f"{acme}/providers/{provider}" if is_of_acme else f"/admin/custom-providers/{provider}"
+        assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
+        assert [self.OFF in letter for (letter,) in mailed()] == [True, True]
+
+    def test_owners_are_told_what_the_operator_turns_on(
+        self, mailed, provider, client, service_role, database
+    ):
+        database.run("UPDATE identity_providers SET is_on = false, is_blocked = true")
+        path = f"/admin/custom-providers/{provider}"
+        assert client.put(path, json={"enabled": True}, headers=service_role).status_code == 200
+        assert [self.CHANGED in letter for (letter,) in mailed()] == [True, True]
+
+    def test_owners_are_told_that_the_operator_deletes_what_is_on(
+        self, mailed, provider, client, service_role
+    ):
+        assert client.delete(f"/admin/custom-providers/{provider}", headers=service_role).status_code == 204
+        assert [self.OFF in letter for (letter,) in mailed()] == [True, True]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"client_id": "another"},
+            {"client_secret": "another"},
+            {"acceptable_client_ids": ["another"]},
+            {"domains": [DOMAIN, "other.example"]},
+            {"domains": []},
+        ],
+    )
+    def test_other_owners_are_told_what_decides_who_signs_in(self, mailed, sign_in, provider, changes):
+        assert sign_in.prove("other.example").status_code == 200
+        assert sign_in.change(provider, **changes).status_code == 200
+        of_alice, (of_bob,) = mailed()
+        assert (of_alice, self.CHANGED in of_bob) == ([], True)
+
+    def test_one_mail_tells_what_one_request_changes(self, mailed, sign_in, provider):
+        assert sign_in.change(provider, client_id="another", enabled=False).status_code == 200
+        of_alice, (of_bob,) = mailed()
+        assert (of_alice, self.OFF in of_bob, "times" in of_bob) == ([], True, False)
+
+    def test_nobody_is_told_of_a_name_or_a_provider_that_is_off(self, mailed, sign_in, provider, database):
+        assert sign_in.change(provider, name="Renamed", domains=[DOMAIN]).status_code == 200
+        database.run("UPDATE identity_providers SET is_on = false")
+        assert sign_in.change(provider, client_secret="another").status_code == 200
+        assert mailed() == [[], []]
 
 
 def test_refused_acts_are_in_the_log_with_their_reasons(
@@ -421,7 +480,7 @@ class TestConsole:
         return service.app
 
     def test_operator_disables_a_provider_that_its_owners_have_turned_off(
-        self, provider, armed, act_at, database
+        self, provider, armed, act_at, alice, database
     ):
         path = "/console/providers"
         assert "Provider disabled" in words(act_at(path, f"{provider}/disable"))
@@ -430,3 +489,7 @@ class TestConsole:
         assert ("/disable" in page.text, "/enable" in page.text) == (False, True)
         assert "Provider enabled" in words(act_at(path, f"{provider}/enable"))
         assert database.value("SELECT is_on AND NOT is_blocked FROM identity_providers")
+        told = database.all(
+            "SELECT recipient, variables ->> 'change' AS change FROM outbox WHERE kind = 'organization_sign_in'"
+        )
+        assert [(row.recipient, row.change) for row in told] == [(alice.email, "off"), (alice.email, "on")]
