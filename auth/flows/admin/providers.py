@@ -339,7 +339,9 @@ def _conflict(error: UniqueViolation) -> ApiError:
 
 def _tell_owners(asked: Asked, act: Act, organization_id: str | None, change: str) -> None:
     """Write a notice about the sign-in of the provider's organisation to its owners."""
-    if organization_id and (known := queries.select_organization(act, id=organization_id, slug=None)):
+    if not organization_id or not organizations.is_on(asked.settings):
+        return
+    if known := queries.select_organization(act, id=organization_id, slug=None):
         organizations.tell_owners(asked, act, known, "organization_sign_in", change=change)
 
 

@@ -461,7 +461,7 @@ def test_silent_names_of_owners_keep_neither_other_organisations_nor_the_operato
     assert at_once(_FLOOD + 1, act) == [400] * _FLOOD + [_FLOOD]
 
 
-def test_off_it_signs_in_nobody_and_a_change_keeps_it_on(
+def test_off_it_signs_in_nobody_and_a_change_keeps_it_on_and_tells_nobody(
     provider, make_app, customers, service_role, database
 ):
     database.run("UPDATE identity_providers SET is_on = true")
@@ -472,6 +472,8 @@ def test_off_it_signs_in_nobody_and_a_change_keeps_it_on(
     # A change keeps it on, for when the setting is on again.
     path = f"/admin/custom-providers/{provider}"
     assert client.put(path, json={"name": "Acme Inc."}, headers=service_role).json["enabled"] is True
+    assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
+    assert database.count("outbox", "kind = 'organization_sign_in'") == 0
 
 
 class TestConsole:
