@@ -31,7 +31,8 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
     windows = [outgoing.window("invite", settings.rate_limit_invite_per_address, email)]
     if access.is_operator(asked):
         windows.append(outgoing.window("invite", settings.rate_limit_invite))
-    quota = outgoing.take_quota(asked, email, windows)
+    # As new: beyond a limit, the answer would tell whether a user has proved the address.
+    quota = outgoing.take_quota(asked, email, windows, is_new=True)
     with access.locked(asked, seen, body=sent, given=given) as (act, known, caller):
         again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)
         open_role = again.role if again and again.expires_at > known.now else None

@@ -67,6 +67,18 @@ def test_stranger_with_the_id_joins_nothing(owner, acme, bob, mallory, client, d
     assert database.everything(*TABLES) == before
 
 
+def test_invitation_beyond_a_limit_does_not_tell_who_has_an_account(make_app, acme, alice, bob, database):
+    limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_MAIL_TOTAL": "10 per hour"}
+    session = alice.open_session(make_app(AUTH_ORGANIZATIONS="users", **limits).test_client())
+    path, body = f"{acme}/invitations", {"role": "member"}
+    assert session.post(path, json=body | {"email": "first@example.com"}).status_code == 201
+    # Its tenth is used up.
+    of_nobody, of_user = (session.post(path, json=body | {"email": email}) for email in (DAVE, bob.email))
+    assert_error(of_nobody, 429, "over_email_send_rate_limit")
+    assert_error(of_user, 429, "over_email_send_rate_limit")
+    assert database.count("organization_invitations") == 1
+
+
 def test_address_that_is_not_proved_joins_nothing(owner, acme, bob, client, database):
     path, session = invite(owner, acme, bob.email), bob.open_session(client)
     database.run("UPDATE users SET email_proved = false WHERE id = %(id)s", id=bob.id)
