@@ -90,6 +90,11 @@ def moment_of(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
+def aal_of(row: "CallerFacts", known: Caller) -> levels.Aal:
+    """Return the level of a session. An access token keeps one that the session has lost with a factor."""
+    return min(known.aal, row.aal or "")
+
+
 def session_of(row: "CallerFacts") -> Session | None:
     """Return the row as a session, if the user has it."""
     return None if row.session_created_at is None else cast(Session, row)

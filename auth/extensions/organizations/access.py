@@ -16,9 +16,11 @@ from auth.flows.organizations import Facts, as_seen, facts, listed, membership_o
 from auth.flows.sign_in import reauthentication
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import organizations
+from auth.rules.levels import Aal
 from auth.rules.organizations import Role
 from auth.rules.proofs import Proof
 from auth.web.asked import Asked
+from auth.web.callers import aal_of
 from auth.web.errors import ApiError, found
 from sql import acts, queries
 from sql.acts import Act
@@ -28,8 +30,8 @@ CHANGE = WantedChange("change", "organization")
 
 @dataclass(frozen=True)
 class Seen:
-    """An organisation that the caller may see. `role` is the caller's, None for an operator; an act demands
-    one of `demanded` again, if there are any.
+    """An organisation that the caller may see. `role` and `aal`, the level of the session, are the caller's,
+    None for an operator; an act demands one of `demanded` again, if there are any.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Seen:
     role: Role
     requires: object
     object: str
+    aal: Aal | None = None
     demanded: Sequence[str] = ()
 
 
@@ -52,7 +55,7 @@ def see(asked: Asked, name: str, *roles: str) -> Seen:
         _note(asked, known.id, known.slug)
         return Seen(known.id, known.slug, None, {}, known.organization_object)
     seen = see_own(asked, name)
-    admit_session(asked, seen.id, seen.role or "", seen.requires)
+    admit_session(asked, seen.aal, seen.id, seen.role or "", seen.requires)
     if roles and seen.role not in roles:
         raise ApiError("organization.insufficient_permissions")
     return replace(seen, demanded=roles)
@@ -64,14 +67,15 @@ def see_own(asked: Asked, name: str) -> Seen:
     if row.id is None:
         raise ApiError("organization_not_found")
     _note(asked, row.id, row.slug)
-    return Seen(row.id, row.slug or "", row.membership, row.requires, row.organization_object or "")
+    aal = aal_of(row, asked.caller)
+    return Seen(row.id, row.slug or "", row.membership, row.requires, row.organization_object or "", aal)
 
 
 def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
     """Return the caller's memberships, as the session sees them, and the open invitations."""
     row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
-    caller = asked.caller
-    seen = [as_seen(each, caller.aal, caller.providers) for each in listed(row.memberships)]
+    aal, providers = aal_of(row, asked.caller), asked.caller.providers
+    seen = [as_seen(each, aal, providers) for each in listed(row.memberships)]
     return seen, json.loads(row.invitations)
 
 
@@ -132,16 +136,16 @@ def locked(
         if caller:
             role = found(known.actor_role, "organization_not_found")
             if not is_leaving:
-                admit_session(asked, known.id, role, known.requires)
+                admit_session(asked, aal_of(caller, asked.caller), known.id, role, known.requires)
             if seen.demanded and role not in seen.demanded:
                 raise ApiError("organization.insufficient_permissions")
         yield act, known, caller
 
 
-def admit_session(asked: Asked, id: str, role: str, requires: object) -> None:
-    """Refuse a session in which a membership does not count."""
+def admit_session(asked: Asked, aal: Aal | None, id: str, role: str, requires: object) -> None:
+    """Refuse a session of a level in which a membership does not count."""
     membership = membership_of({"id": id, "role": role, "requires": requires})
-    refusal = organizations.refusal_of_session(membership, asked.caller.aal, asked.caller.providers)
+    refusal = organizations.refusal_of_session(membership, aal or "", asked.caller.providers)
     if refusal == "organization_sign_in_needed":
         raise ApiError(refusal, members={"providers": membership.providers})
     if refusal:

@@ -66,7 +66,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     level, own_provider = required.get("aal"), required.get("own_provider")
     access.demand_operator(asked, body, "slug", "app_metadata")
     # A requirement would lock out the session that makes it.
-    if level and not access.is_operator(asked) and asked.caller.aal < level:
+    if level and seen.aal is not None and seen.aal < level:
         raise ApiError("insufficient_aal")
     slug, metadata = body.get("slug"), body.get("app_metadata")
     if slug and _is_reserved(slug):
@@ -79,9 +79,10 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
 
     try:
         given = body if required else None
-        with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, _):
-            if own_provider and not access.is_operator(asked):
-                access.admit_session(asked, known.id, OWNER, known.requires | {"providers": known.providers})
+        with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, caller):
+            if own_provider and caller:
+                demanded = known.requires | {"providers": known.providers}
+                access.admit_session(asked, seen.aal, known.id, OWNER, demanded)
             if own_provider and not queries.select_way_in(act, organization_id=known.id).is_there:
                 # Only an operator could lift it.
                 why = "requires.own_provider: needs a provider that is on, with a domain"

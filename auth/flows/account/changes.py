@@ -13,7 +13,7 @@ from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
 from auth.rules.remaining import refusal_of_leaving
 from auth.rules.users import ADDRESS_KINDS, AddressKind, is_anonymous
-from auth.web import audit
+from auth.web import audit, callers
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from sql import Runner, acts, queries
@@ -45,7 +45,9 @@ class _Given:
 def change_user(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
-    """Apply a `UserChange` body to the caller. `link` has columns of the link or code for a new address."""
+    """Apply a `UserChange` body to the caller, and return the user object as the caller's session sees it.
+    `link` has columns of the link or code for a new address.
+    """
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
         return _change_metadata(asked, body.get("data"))
     given = _Given()
@@ -116,7 +118,7 @@ def _try_to_change(
                 "phone_change_requested" if phone else None,
             ]
             audit.record(act, caller.id, left, done, ["user.updated"], **new)
-            return user
+            return _shown(asked, caller, user)
     return None
 
 
@@ -128,7 +130,12 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
         )
         done = ["user_changed" if metadata is not None else None]
         audit.record(act, caller.id, caller.email, done, ["user.updated"])
-        return user
+        return _shown(asked, caller, user)
+
+
+def _shown(asked: Asked, caller: PersonFacts, user: "queries.ChangeUser") -> "queries.ChangeUser":
+    aal = callers.aal_of(caller, asked.caller)
+    return user._replace(user_object=organizations.shown(user.user_object, aal, asked.caller.providers))
 
 
 def delete_caller(asked: Asked, body: JsonObject) -> str:

@@ -41,7 +41,9 @@ def get_user() -> Response:
         return JsonResponse(organizations.shown(row.user_object, row.key_aal or "aal1"))
     of_session = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
     found = callers.admit_reader(of_session, g.caller, g.level, latchkey.policy)
-    return JsonResponse(organizations.shown(found.user_object, g.caller.aal, g.caller.providers))
+    return JsonResponse(
+        organizations.shown(found.user_object, callers.aal_of(found, g.caller), g.caller.providers)
+    )
 
 
 @blueprint.get("/user/recent_changes")
@@ -67,8 +69,7 @@ def update_user() -> Response:
     body = read_body(_UserChange)
     target, code_challenge = checked_redirect(asked, body), body.get("code_challenge")
     link = TokenColumns(redirect_to=target, code_challenge=code_challenge)
-    changed, caller = change_user(asked, body, link), asked.caller
-    return JsonResponse(organizations.shown(changed.user_object, caller.aal, caller.providers))
+    return JsonResponse(change_user(asked, body, link).user_object)
 
 
 @blueprint.delete("/user")

@@ -155,6 +155,31 @@ class TestRequirement:
         assert_error(owner.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")
         assert database.value("SELECT level FROM organizations") == "aal1"
 
+    def test_session_that_has_lost_its_level_is_no_members(self, acme, owner, database):
+        app, raised = set_up(owner)
+        assert raised.put(acme, json={"requires": {"aal": "aal2"}}).status_code == 200
+        assert raised.delete(f"/factors/{app.id}", json={}).status_code == 200
+        # Its access token still says aal2.
+        for response in (
+            raised.get(acme),
+            raised.get(f"{acme}/members"),
+            raised.get(f"{acme}/audit"),
+            raised.put(acme, json={"name": "Other"}),
+            raised.post(f"{acme}/invitations", json={"email": "x@example.com", "role": "member"}),
+        ):
+            assert_error(response, 403, "insufficient_aal")
+        hidden = {"id": acme.rpartition("/")[2], "slug": "acme", "name": "Acme", "requires": {"aal": "aal2"}}
+        assert raised.get("/user").json["organizations"] == [hidden]
+        assert raised.put("/user", json={"data": {}}).json["organizations"] == [hidden]
+        assert raised.get("/organizations").json["data"] == [hidden]
+        assert database.value("SELECT name FROM organizations") == "Acme"
+
+    def test_session_that_has_lost_its_level_demands_it_of_nobody(self, acme, owner, database):
+        app, raised = set_up(owner)
+        assert raised.delete(f"/factors/{app.id}", json={}).status_code == 200
+        assert_error(raised.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")
+        assert database.value("SELECT level FROM organizations") == "aal1"
+
 
 def test_off_both_doors_say_nothing(acme, owner, make_app):
     off = owner.on(make_app().test_client())
