@@ -21,7 +21,7 @@ from werkzeug.routing import MapAdapter
 
 from auth.core.tokens.access_tokens import Caller, KeyCaller
 from auth.core.tokens.client_tokens import ClientCaller
-from auth.web.declarations import Level, Route, Scope
+from auth.web.declarations import Level, RefusalEntry, Route, Scope
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FIELDS = 100
@@ -107,8 +107,9 @@ class RequestContext(Noted):
     json_body: dict[str, Any] | None = None
     # Whether the log gets a line for this request.
     is_logged: bool = True
-    # For the audit log: the error_code of a refusal.
+    # For the audit log: the error_code of a refusal, and its name, if it is not the route's.
     refused_because: str | None = None
+    refusal: RefusalEntry | None = None
     # For the rate-limit headers: the rows of Flask-Limiter by key, what `limits.count` has counted, and
     # whether Redis did not respond.
     limit_counts: dict[str, Any] | None = None

@@ -81,7 +81,7 @@ def record(
 
 def record_refusal() -> None:
     """Record the refusal of a request, once its response is known."""
-    action, reason = g.route.refusal, g.refused_because
+    action, reason = g.refusal or g.route.refusal, g.refused_because
     if action is None or (reason not in _REASONS and reason not in _REASONS_OF.get(action, ())):
         return
     # A forged refresh token, or a stranger's request of an application, belongs to no user.

@@ -183,6 +183,8 @@ def _admits_admin_key() -> bool:
     if row:
         g.actor, g.admin_key = "admin_key", AdminKeyCaller(id, row.name, scope)
     refusal = refusal_of_admin_key(row, scope)
+    # At routes of members, too.
+    g.refusal = "admin_refused" if refusal else None
     if refusal == "admin_key.insufficient_scope":
         raise ApiError(refusal, f"scope: must have {scope}" if scope else "no scope opens this")
     if refusal:

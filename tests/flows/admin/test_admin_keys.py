@@ -19,6 +19,8 @@ from tests.web.test_access_matrix import PUBLIC, USER
 SCOPES: tuple[str, ...] = get_args(Scope)
 # Administrative operations that admit the service role key alone.
 WITHOUT_SCOPE = {"delete_provider", "list_dev_inbox", "get_dev_inbox_message"}
+# The guard of routes for members and keys.
+SHARED, LACKS_SCOPE = "access_token_or_service_role", (403, "insufficient_scope")
 ACTS = "SELECT action, actor, actor_id::text, details FROM audit_log WHERE reason IS NULL ORDER BY at, action"
 REFUSALS = (
     "SELECT reason, actor, actor_id::text, details, user_id::text FROM audit_log WHERE reason IS NOT NULL"
@@ -97,6 +99,25 @@ def test_lack_of_a_scope_is_named_and_recorded_with_the_key(client, make, alice,
     assert database.count("users") == 1
     row = database.one(REFUSALS)
     assert (row.reason, *row[1:4]) == ("insufficient_scope", *named(key))
+
+
+def test_refusal_of_a_key_is_recorded_at_routes_of_members_too(make_app, database):
+    app = make_app(AUTH_ORGANIZATIONS="users", AUTH_SSO="true")
+    key, client = make_admin_key(app.extensions["latchkey"], "users:read"), app.test_client()
+    shared = {name: view for name, view in views(app).items() if route_of(view).guard == SHARED}
+    assert len(shared) > 10
+    for name in shared:
+        operation = OPERATIONS[name]
+        url = re.sub(r"\{\w+\}", NO_ID, operation.path)
+        body: dict[str, Any] = {} if operation.method == "get" else {"json": {}}
+        for sent, (status, reason) in ((key.key, LACKS_SCOPE), ("lka_wrong", (401, "bad_jwt"))):
+            database.run("TRUNCATE audit_log")
+            headers = {"Authorization": f"Bearer {sent}"}
+            answer = client.open(url, method=operation.method.upper(), headers=headers, **body)
+            assert (answer.status_code, answer.json["error_code"]) == (status, reason)
+            (row,) = database.all(f"{REFUSALS} AND action = 'admin_refused'")
+            assert row.reason == reason
+            assert reason == "bad_jwt" or (*row[1:4],) == named(key)
 
 
 class TestEnd:
