@@ -171,8 +171,11 @@ def refusal_of_founder(person: Person, founded: int) -> Refusal | None:
 def may_be_added(person: Person) -> bool:
     """Whether an administrator may add a user: nobody asks before one whom a stranger has made is deleted.
 
-    Who has signed in is never deleted so, even if the address is no longer proved.
+    Who has signed in is never deleted so, even if the address is no longer proved. A provider's user may have
+    an address that the provider has not verified, and that the administrator takes for its owner's.
     """
+    if person.made_by == "oauth":
+        return person.email is None or person.email_proved
     if person.made_by not in ("signup", "message", "anonymous"):
         return True
     return person.email_proved and person.last_sign_in_at is not None

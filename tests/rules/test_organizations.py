@@ -152,6 +152,9 @@ def test_user_is_in_fifty_organisations_at_most(memberships, is_in_fifty):
     [
         (PROVED, True),
         (replace(UNUSED, made_by="administrator"), True),
+        (replace(UNUSED, made_by="oauth", last_sign_in_at=NOW), False),
+        (replace(UNUSED, made_by="oauth", email=None), True),
+        (replace(UNUSED, made_by="oauth", email_proved=True), True),
         (UNUSED, False),
         (replace(UNUSED, email_proved=True), False),
         (replace(UNUSED, email_proved=True, last_sign_in_at=NOW), True),
