@@ -112,6 +112,11 @@ class CustomerProvider(Provider):
         with self._asking():
             self._id_tokens.check()
 
+    @property
+    def has_id_tokens(self) -> bool:
+        # An owner may name a client whose ID tokens others keep, of their own visitors.
+        return super().has_id_tokens and not self._is_owners
+
     def _deadline(self, seconds: float) -> Deadline:
         if self._is_owners:
             return DnsDeadline(seconds, self._allows)

@@ -495,3 +495,20 @@ class TestConsole:
             "SELECT recipient, variables ->> 'change' AS change FROM outbox WHERE kind = 'organization_sign_in'"
         )
         assert [(row.recipient, row.change) for row in told] == [(alice.email, "off"), (alice.email, "on")]
+
+
+@pytest.mark.parametrize("change", ["acceptable_client_ids", "client_id"])
+def test_owner_signs_in_nobody_with_an_id_token_of_a_client_of_his_own(
+    on, press, join, bob, acme, sign_in, provider, customers, service, database, change
+):
+    """The issuer may register clients of everybody, and Bob may have signed in at a website of the owner."""
+    join(bob, acme)
+    customers.acme.be("9", bob.email)
+    press(bob, "move")
+    value = "website" if change == "client_id" else ["website"]
+    assert sign_in.change(provider, **{change: value}).status_code == 200
+    before = database.count("sessions")
+    body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token(aud="website")}
+    refused = service.client.post("/token?grant_type=id_token", json=body)
+    assert_error(refused, 400, "validation_failed", details=ANYTHING)
+    assert database.count("sessions") == before
