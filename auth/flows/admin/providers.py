@@ -183,7 +183,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     try:
         with door.begin(lambda act: act.lock_provider(row.id)) as act:
             known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
-            if known.version != row.version:
+            # A domain may have been given up meanwhile.
+            if (known.version, known.domains) != (row.version, row.domains):
                 raise ApiError("stale.validation_failed")
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"

@@ -97,6 +97,17 @@ def test_domain_that_is_given_up_while_a_provider_gets_it_is_nobodys(
     assert database.count("identity_provider_domains", "domain = 'acme.example'") == 0
 
 
+def test_domain_that_is_lost_while_the_operator_changes_its_provider_stays_lost(
+    provider, client, service_role, database
+):
+    path = f"/admin/custom-providers/custom:{provider}"
+    with database.locked("identity_providers", provider) as lock:
+        changed = lock.start(lambda: client.put(path, json={"name": "Acme"}, headers=service_role))
+        database.run("DELETE FROM identity_provider_domains")
+    assert_error(changed.result(), 409, "validation_failed")
+    assert database.count("identity_provider_domains") == 0
+
+
 def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_goes_meanwhile(
     provider, acme, owner, join, bob, client, service_role, database
 ):
