@@ -101,7 +101,8 @@ def _admit_user() -> None:
 
 
 def _admit_user_or_service_role() -> None:
-    if not _admits_service_role() and not _admits_admin_key():
+    # A server that hands on what its user sent may send its own key as `apikey`.
+    if not _admits_service_role(decides=bool(_single_header("Authorization"))) and not _admits_admin_key():
         _admit_user()
 
 
@@ -127,11 +128,13 @@ def _admit_client() -> None:
         raise ApiError("bad_jwt") from None
 
 
-def _admits_service_role() -> bool:
-    """Accept the service role key or its JWT, and return whether the request has one."""
+def _admits_service_role(*, decides: bool = False) -> bool:
+    """Accept the service role key or its JWT, and return whether the request has one. If Authorization
+    `decides`, a key as `apikey` is none.
+    """
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
     sent = _credential(authorization)
-    if latchkey.service_role_keys.match(apikey, sent):
+    if latchkey.service_role_keys.match("" if decides else apikey, sent):
         g.actor = "service_role"
         return True
     # Clients with a session also send the JWT of the service role as `apikey`.

@@ -181,6 +181,31 @@ class TestRequirement:
         assert database.value("SELECT level FROM organizations") == "aal1"
 
 
+@pytest.mark.parametrize("sent", ["session", "garbage"])
+def test_servers_key_as_apikey_beside_what_its_user_sent_makes_nobody_an_operator(
+    acme, owner, bob, client, service_role, database, sent
+):
+    """A server that hands on the header of its user, and whose client sends the server's own key always."""
+    token = bob.open_session(client).access_token if sent == "session" else "nonsense"
+    key = service_role["Authorization"].removeprefix("Bearer ")
+    headers = {"Authorization": f"Bearer {token}", "apikey": key}
+    before = database.everything("organizations", "memberships")
+    place = f"{acme}/members/{bob.id}"
+    refused = (404, "organization_not_found") if sent == "session" else (401, "bad_jwt")
+    for response in (
+        client.get(acme, headers=headers),
+        client.get(f"{acme}/audit", headers=headers),
+        client.put(place, json={"role": "owner"}, headers=headers),
+        client.delete(acme, json={}, headers=headers),
+    ):
+        assert_error(response, *refused)
+    if sent == "session":
+        assert client.get("/organizations", headers=headers).json["data"] == []
+    assert database.everything("organizations", "memberships") == before
+    for own in ({"apikey": key}, service_role, service_role | {"apikey": key}):
+        assert client.get(acme, headers=own).status_code == 200
+
+
 def test_off_both_doors_say_nothing(acme, owner, make_app):
     off = owner.on(make_app().test_client())
     assert "organizations" not in off.get("/user").json
