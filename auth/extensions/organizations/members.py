@@ -25,9 +25,10 @@ def set_role(
     seen = access.see(asked, name)
     sent = body if organizations.manages(role) else None
     with access.locked(asked, seen, user_id, body=sent) as (act, known, caller):
-        member = _member(asked, act, user_id)
         if known.role is None and not access.is_operator(asked):
+            # Also without such a user.
             raise ApiError("member.user_not_found")
+        member = _member(asked, act, user_id)
         _refuse(asked, known, caller, user_id, role)
         if known.role is None:
             write_membership(act, known, addable(asked, act, user_id), role, "administrator")
@@ -49,9 +50,9 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
     is_leaving = not access.is_operator(asked) and user_id == asked.caller.user_id
     seen = access.see_own(asked, name) if is_leaving else access.see(asked, name)
     with access.locked(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
-        member = _member(asked, act, user_id)
         if known.role is None:
             raise ApiError("member.user_not_found")
+        member = _member(asked, act, user_id)
         _refuse(asked, known, caller, user_id, None)
         remove_member(act, known, user_id)
         if not is_leaving:

@@ -76,6 +76,13 @@ def test_owners_and_admins_see_addresses(acme, owner, join, bob):
         }
 
 
+def test_owner_does_not_learn_whether_a_user_exists_who_is_no_member(acme, owner, bob):
+    for ask in (lambda path: owner.put(path, json={"role": "staff"}), owner.delete):
+        of_user, of_nobody = (ask(f"{acme}/members/{id}") for id in (bob.id, uuid4()))
+        assert_error(of_user, 404, "user_not_found")
+        assert (of_nobody.status_code, of_nobody.json) == (404, of_user.json)
+
+
 def test_admin_manages_those_below(acme, owner, join, bob, mallory):
     session = join(bob, acme, "admin")
     join(mallory, acme)
