@@ -64,6 +64,9 @@ class KnownProvider(NamedTuple):
     member_role: str | None = None
 
 
+_CHANGED = {*KnownProvider._fields, "client_secret"} - {"enabled"}
+
+
 @dataclass(frozen=True)
 class Door:
     """Through which providers are administered: all of them, or those of an organisation."""
@@ -175,7 +178,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
         is_blocked = not provider.enabled
     is_newly_blocked = is_blocked and not row.is_blocked
     is_same = not moves and "client_secret" not in body and provider.client_id == row.client_id
-    done = ["provider_changed"] if body.keys() - {"enabled"} else []
+    # Not by a proof beside `enabled`.
+    done = ["provider_changed"] if body.keys() & _CHANGED else []
     told = "changed" if row.enabled and not (is_same and _admits_the_same(row, provider)) else None
     if provider.enabled != row.enabled or is_newly_blocked:
         done += ["provider_enabled" if provider.enabled else "provider_disabled"]

@@ -148,6 +148,14 @@ def test_refused_acts_are_in_the_log_with_their_reasons(
     ]
 
 
+def test_log_has_no_change_of_a_provider_that_is_only_turned_off(on, sign_in, provider, database):
+    database.run("TRUNCATE audit_log")
+    # With the proof beside it.
+    assert sign_in.change(provider, enabled=False).status_code == 200
+    entries = database.all("SELECT action FROM audit_log WHERE action LIKE 'provider%%'")
+    assert [entry.action for entry in entries] == ["provider_disabled"]
+
+
 def test_change_needs_a_fresh_proof(sign_in, provider, owner, acme, database):
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
     path = f"{acme}/providers/{provider}"
