@@ -10,7 +10,7 @@ from psycopg2.errors import UniqueViolation
 from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
-from auth.flows.admin import providers
+from auth.flows.admin.provider_settings import checked_domain
 from auth.flows.organizations import record
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
@@ -27,7 +27,7 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
 
     `token` is that of an imported one.
     """
-    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain, "domain")
+    seen, domain = access.see(asked, name, OWNER), checked_domain(asked, domain, "domain")
     with access.locked(asked, seen) as (act, known, _):
         here = {"organization_id": known.id, "domain": domain}
         if queries.select_domain(act, **here) is None:

