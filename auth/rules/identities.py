@@ -101,14 +101,14 @@ def turned(provider: CustomersProvider, *, is_enabled: bool, is_blocked: bool) -
 
 
 def disabled_at(
-    *, was_enabled: bool, is_enabled: bool, ended_before: datetime, now: datetime
+    turned: Turned, *, is_enabled: bool, ended_before: datetime, now: datetime
 ) -> datetime | None:
     """When a provider was disabled: everything of its users from before that ends. Another change of a
     disabled provider ends nothing more.
     """
     if is_enabled:
         return None
-    return now if was_enabled else ended_before
+    return now if turned else ended_before
 
 
 def domain_of(email: str | None) -> str:

@@ -68,12 +68,16 @@ def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refu
 
 
 @pytest.mark.parametrize(
-    ("was_enabled", "is_enabled", "moment"),
-    [(True, False, NOW), (False, False, NOW - HOUR), (False, True, None), (True, True, None)],
+    ("entry", "is_enabled", "moment"),
+    [
+        ("provider_disabled", False, NOW),
+        (None, False, NOW - HOUR),
+        ("provider_enabled", True, None),
+        (None, True, None),
+    ],
 )
-def test_provider_that_is_disabled_again_ends_nothing_more(was_enabled, is_enabled, moment):
-    facts = {"was_enabled": was_enabled, "is_enabled": is_enabled}
-    assert disabled_at(**facts, ended_before=NOW - HOUR, now=NOW) == moment
+def test_provider_that_is_disabled_again_ends_nothing_more(entry, is_enabled, moment):
+    assert disabled_at(entry, is_enabled=is_enabled, ended_before=NOW - HOUR, now=NOW) == moment
 
 
 @pytest.mark.parametrize(

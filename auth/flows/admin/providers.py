@@ -108,13 +108,11 @@ def create(
     provider = provider_settings.wanted(asked, body)
     provider_settings.fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
-    columns |= {"is_blocked": is_blocked}
+    columns |= {"organization_id": door.organization_id, "is_blocked": is_blocked}
     try:
         with door.begin(id) as (act, tell):
             door.check(act, None, provider, id)
-            queries.insert_identity_provider(
-                act, id=id, identifier=identifier, organization_id=door.organization_id, **columns
-            )
+            queries.insert_identity_provider(act, id=id, identifier=identifier, **columns)
             queries.add_domains_of_provider(act, id=id, domains=provider.domains)
             _record(act, "provider_added", id, identifier, provider.domains, door.organization_id)
             tell("provider_added")
@@ -135,9 +133,10 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     moves = provider.issuer != in_one_spelling(row.issuer)
     if moves or provider.discovery_url != row.discovery_url:
         provider_settings.fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
-    is_same, sealed = not moves and provider.client_id == row.client_id, bytes(row.client_secret)
-    if "client_secret" in body:
-        is_same, sealed = False, asked.parts.sealer.seal(body["client_secret"], row.id)
+    has_secret = "client_secret" in body
+    sealed = (
+        asked.parts.sealer.seal(body["client_secret"], row.id) if has_secret else bytes(row.client_secret)
+    )
     try:
         with door.begin(row.id) as (act, tell):
             known = facts(act, row.id)
@@ -146,14 +145,21 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
-            if not is_same:
+            if moves or has_secret or provider.client_id != row.client_id:
                 known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
             is_blocked = known.is_blocked
             if known.organization_id and "enabled" in body and not door.is_owners:
                 is_blocked = not provider.enabled
             turned = identities.turned(known, is_enabled=provider.enabled, is_blocked=is_blocked)
-            _update(act, row.id, known, provider, turned, client_secret=sealed, is_blocked=is_blocked)
+            disabled_at = identities.disabled_at(
+                turned, is_enabled=provider.enabled, ended_before=known.ended_before, now=known.now
+            )
+            columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
+            columns |= {"is_blocked": is_blocked, "tried_at": known.tried_at}
+            queries.update_identity_provider(act, id=row.id, **columns)
+            queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
+            queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
             if moves or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
             if moves or turned == "provider_disabled":
@@ -168,26 +174,6 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     if not provider.enabled:
         end_users_of_disabled(asked)
     return described(asked, found_provider(asked, row.id))
-
-
-def _update(
-    act: Act,
-    id: str,
-    known: "queries.SelectProviderFacts",
-    provider: WantedProvider,
-    turned: identities.Turned,
-    **columns: Any,
-) -> None:
-    disabled_at = identities.disabled_at(
-        was_enabled=turned == "provider_disabled",
-        is_enabled=provider.enabled,
-        ended_before=known.ended_before,
-        now=known.now,
-    )
-    columns |= provider._asdict() | {"disabled_at": disabled_at, "tried_at": known.tried_at}
-    queries.update_identity_provider(act, id=id, **columns)
-    queries.remove_domains_of_provider(act, id=id, domains=provider.domains)
-    queries.add_domains_of_provider(act, id=id, domains=provider.domains)
 
 
 def end_users_of_disabled(asked: Asked) -> None:
