@@ -6,7 +6,7 @@ from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Facts, record, record_added, remove_member
+from auth.flows.organizations import Facts, Member, record, record_added, remove_member
 from auth.rules import organizations
 from auth.rules.organizations import OWNER, Role
 from auth.web.asked import Asked
@@ -25,19 +25,19 @@ def set_role(
     seen = access.see(asked, name)
     sent = body if organizations.manages(role) else None
     with access.locked(asked, seen, user_id, body=sent) as (act, known, caller):
-        member = _member(asked, act, user_id)
+        member = target(asked, act, user_id)
         if known.role is None and not access.is_operator(asked):
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, role)
         if known.role is None:
-            write_membership(act, known, addable(asked, act, user_id), role, "administrator")
+            write_membership(act, known, addable(member), role, "administrator")
         elif known.role != role:
             queries.write_membership(
                 act, user_id=user_id, organization_id=known.id, role=role, added_by="administrator"
             )
             if organizations.loses_invitations(known.role, role):
                 queries.withdraw_invitations_by(act, user_id=user_id, organization_id=known.id)
-            changed = {"id": user_id, "email": member.email, "role": role}
+            changed = Member(user_id, member.email, role)
             record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
         if tells and role == OWNER and known.role != OWNER:
             access.tell_owners(asked, act, known, caller, "organization_owner_added", but=user_id)
@@ -49,7 +49,7 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
     is_leaving = not access.is_operator(asked) and user_id == asked.caller.user_id
     seen = access.see_own(asked, name) if is_leaving else access.see(asked, name)
     with access.locked(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
-        member = _member(asked, act, user_id)
+        member = target(asked, act, user_id)
         if known.role is None:
             raise ApiError("member.user_not_found")
         _refuse(asked, known, caller, user_id, None)
@@ -73,7 +73,7 @@ def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: s
         raise ApiError(refusal)
 
 
-def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+def target(asked: Asked, act: Act, user_id: str) -> PersonFacts:
     """Return a user whose membership an act changes. Refuse an operator who may not change the user."""
     person = person_of(act, user_id)
     if access.is_operator(asked):
@@ -81,9 +81,8 @@ def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
     return person
 
 
-def addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+def addable(person: PersonFacts) -> PersonFacts:
     """Return a user whom an operator may add: not one whom a stranger may have made."""
-    person = _member(asked, act, user_id)
     if not organizations.may_be_added(person):
         raise ApiError("email_not_confirmed")
     return person
