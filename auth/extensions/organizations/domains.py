@@ -1,9 +1,7 @@
 """Acts on the domains of an organisation, which a TXT record proves (rule 50)."""
 
 import secrets
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
@@ -82,19 +80,6 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
             record(act, "domain_lost", known, domain=here["domain"])
             lost = {"change": "domain_lost", "domain": here["domain"]}
             access.tell_owners(asked, act, known, caller, "organization_sign_in", **lost)
-
-
-def state_of(domain: Mapping[str, Any]) -> str:
-    """Return what an operator reads about the record of a domain."""
-    if missing := domain.get("missing_since"):
-        return f"record missing since {missing[:10]}"
-    return f"proved, looked up {domain['checked_at'][:10]}" if domain.get("proved_at") else "not proved"
-
-
-def requirement_of(requires: Mapping[str, Any]) -> str:
-    """Return what an operator reads about the requirement of an organisation."""
-    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
-    return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
 
 
 def _of_path(domain: str) -> str:

@@ -70,9 +70,12 @@ def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
     return queries.select_identity_provider(db, identifier=name, id=id)
 
 
-def found_provider(asked: Asked, name: str, door: Door | None = None) -> "queries.SelectIdentityProvider":
+def found_provider(
+    asked: Asked, name: str, organization_id: str | None = None
+) -> "queries.SelectIdentityProvider":
+    """Return the row of a provider; of an organisation's own one, if there is an organisation."""
     row = found(select(asked.db, name), "custom_provider_not_found")
-    if door and door.organization_id and row.organization_id != door.organization_id:
+    if organization_id and row.organization_id != organization_id:
         raise ApiError("custom_provider_not_found")
     return row
 
@@ -124,7 +127,7 @@ def create(
 def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None = None) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     door = door or of_operator(asked)
-    row = found_provider(asked, name, door)
+    row = found_provider(asked, name, door.organization_id)
     provider = provider_settings.wanted(asked, body, row)
     if asked.actor == "admin_key":
         own, turns_on = row.organization_id is not None, body.get("enabled")
@@ -189,7 +192,7 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
     The first act admits the caller, whose session ends then if the provider opened it.
     """
     door = door or of_operator(asked)
-    row = found_provider(asked, name, door)
+    row = found_provider(asked, name, door.organization_id)
     change(asked, row.id, {"enabled": False}, door)
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
