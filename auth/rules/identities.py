@@ -72,11 +72,7 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
 
 
 def problem_of_key(
-    provider: CustomersProvider,
-    domains: Collection[str],
-    turns_on: bool | None,
-    *,
-    is_organizations: bool,
+    provider: CustomersProvider, domains: Collection[str], turns_on: bool | None, *, is_organizations: bool
 ) -> str | None:
     """Return why an administrative key may not change a provider so, or None. `turns_on` is None if it stays.
 

@@ -84,9 +84,7 @@ def refusal_of_session(membership: Membership, aal: Aal, providers: Collection[s
 
 
 def counts(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> bool:
-    """Rule 47: a membership counts in a session of the level, and that one of the providers opened, which the
-    organisation requires.
-    """
+    """Rule 47: whether a membership counts in a session."""
     return refusal_of_session(membership, aal, providers) is None
 
 

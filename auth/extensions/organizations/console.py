@@ -22,7 +22,7 @@ from auth.web.html.admin.actions import Action, Subject, serve, told
 from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
-from auth.web.schemas import Input
+from auth.web.schemas import Input, bounds
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
@@ -50,7 +50,8 @@ def memberships_of(user_id: str) -> list[dict[str, Any]]:
 def show_organizations() -> Response:
     """Show the organisations, newest first."""
     query = read_query(_ListQuery)
-    row = queries.list_organizations(latchkey.db, search=query["search"] or None, **_bounds(query["page"]))
+    place = bounds({"page": query["page"], "per_page": MOST})
+    row = queries.list_organizations(latchkey.db, search=query["search"] or None, **place)
     return console_page(
         "organizations.html",
         rows=json.loads(row.organizations),
@@ -64,8 +65,8 @@ def show_organizations() -> Response:
 @administrator
 def show_organization(organization_id: str) -> Response:
     subject, number = _found(organization_id), read_query(_ListQuery)["page"]
-    id = subject.row.id
-    listed = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **_bounds(number))
+    id, place = subject.row.id, bounds({"page": number, "per_page": MOST})
+    listed = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **place)
     return console_page(
         "organization.html",
         organization=subject.row,
@@ -92,10 +93,6 @@ def show_organization(organization_id: str) -> Response:
         **_paging(number, listed.total),
         notice=told(_MAKING | _ACTS | _MEMBER_ACTS | _INVITATION_ACTS),
     )
-
-
-def _bounds(number: int) -> dict[str, int]:
-    return {"page_size": MOST, "page_offset": MOST * (number - 1)}
 
 
 def _paging(number: int, total: int) -> dict[str, Any]:

@@ -46,15 +46,8 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
             invited_by=caller and caller.id,
             lifetime=promises.INVITATION_LIFETIME,
         )
-        message = outgoing.Message(asked, email, carries=[])
-        message.write(
-            act,
-            None,
-            "organization_invitation",
-            organization=known.name,
-            slug=known.slug,
-            inviter=_inviter(asked, caller),
-        )
+        said = {"organization": known.name, "slug": known.slug, "inviter": _inviter(asked, caller)}
+        outgoing.Message(asked, email, carries=[]).write(act, None, "organization_invitation", **said)
         record(act, "member_invited", known, invited=email, invited_as=role)
     outgoing.add_quota_headers(asked, quota)
     return written.invitation_object

@@ -26,7 +26,7 @@ from auth.web.html.form_schemas import Decision
 from auth.web.html.page import address, ago, application, has_text, page, redirect_to_own, text
 from auth.web.html.problems import Problem, form, told
 from auth.web.input import check, known_id, read_form, read_query
-from auth.web.schemas import Input
+from auth.web.schemas import Input, bounds
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
@@ -168,13 +168,8 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 def show_organization(slug: str) -> Response:
     seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
     is_manager = manages(seen.role)
-    listed = queries.list_members(
-        latchkey.db,
-        organization_id=seen.id,
-        with_addresses=is_manager,
-        page_size=_MOST,
-        page_offset=_MOST * (number - 1),
-    )
+    place = bounds({"page": number, "per_page": _MOST})
+    listed = queries.list_members(latchkey.db, organization_id=seen.id, with_addresses=is_manager, **place)
     open_ones = json.loads(queries.list_invitations(latchkey.db, organization_id=seen.id).invitations)
     return page(
         "organizations/organization.html",
@@ -335,10 +330,8 @@ def notice() -> Markup | None:
 
 def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
     """Show a page with one form about an organisation."""
-    template = f"organizations/{name}.html"
-    return page(
-        template, script=True, here=request.path, problem=problem, organization=_shown(seen), **values
-    )
+    values |= {"organization": _shown(seen), "problem": problem}
+    return page(f"organizations/{name}.html", script=True, here=request.path, **values)
 
 
 def _shown(seen: Seen) -> dict[str, Any]:

@@ -215,8 +215,8 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     """
     row = found_provider(asked, name)
     with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
-        held = act.read(queries.select_provider_facts, id=row.id)
-        if held is None or held.issuer != row.issuer:
+        held = facts(act, row.id)
+        if held.issuer != row.issuer:
             raise ApiError("custom_provider_not_found")
         user_id = next(iter(ids), None)
         known = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
