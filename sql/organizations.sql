@@ -31,20 +31,20 @@ SELECT caller.*, held.member AS memberships,
  CROSS JOIN memberships_of(:caller_id, true) AS held;
 
 -- name: list_organizations(search text, page_size integer, page_offset bigint) -> row
-SELECT (SELECT count(*)
-          FROM organizations AS o
-         WHERE o.ended_at IS NULL
-           AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
-                OR strpos(lower(o.name), lower(:search)) > 0)) AS total,
+WITH found AS (
+  SELECT o
+    FROM organizations AS o
+   WHERE o.ended_at IS NULL
+     AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
+          OR strpos(lower(o.name), lower(:search)) > 0)
+)
+SELECT (SELECT count(*) FROM found) AS total,
        (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_object(
                           'members', (SELECT count(*) FROM memberships AS m WHERE m.organization_id = (page.o).id))
                           ORDER BY (page.o).created_at DESC, (page.o).id DESC), '[]')::text
           FROM (SELECT o
-                  FROM organizations AS o
-                 WHERE o.ended_at IS NULL
-                   AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
-                        OR strpos(lower(o.name), lower(:search)) > 0)
-                 ORDER BY o.created_at DESC, o.id DESC
+                  FROM found
+                 ORDER BY (o).created_at DESC, (o).id DESC
                  LIMIT :page_size OFFSET :page_offset) AS page) AS organizations;
 
 -- name: list_members(organization_id uuid, with_addresses boolean, page_size integer, page_offset bigint) -> row

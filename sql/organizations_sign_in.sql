@@ -26,10 +26,8 @@ SELECT EXISTS (SELECT FROM organization_domains AS d
                 WHERE d.domain = :domain AND p.organization_id IS DISTINCT FROM :organization_id) AS is_taken;
 
 -- name: insert_domain(organization_id uuid, domain text, token text, acted_at timestamptz)
--- A domain that is there keeps its token.
 INSERT INTO organization_domains (organization_id, domain, token, created_at)
-VALUES (:organization_id, :domain, :token, :acted_at)
-ON CONFLICT DO NOTHING;
+VALUES (:organization_id, :domain, :token, :acted_at);
 
 -- name: check_domain(organization_id uuid, domain text, is_held boolean, is_missing boolean, acted_at timestamptz)
 -- Writes what a look-up has found. A domain that another organisation has proved violates a constraint.

@@ -116,15 +116,8 @@ def _miss_record(
         queries.tell_owners_of_domain(act, **here, kind="organization_sign_in", change="domain_lost")
         about = {"id": row.organization_id, "slug": row.slug}
         said = {"organization": about, "domain": row.domain}
-        queries.record_organization_act(
-            act,
-            user_id=None,
-            email=None,
-            entry="domain_lost",
-            event=None,
-            organization=json.dumps(about),
-            role=None,
-            details=json.dumps(said),
+        queries.record_acts(
+            act, user_id=None, email=None, acts=["domain_lost"], events=[], details=json.dumps(said)
         )
 
 

@@ -5,7 +5,7 @@ Everything else about organisations is in auth/extensions/organizations.
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
@@ -28,6 +28,14 @@ CLAIM = "organizations"
 # How the user object of a user with memberships begins.
 _FIRST = f'{{"{CLAIM}": '
 _BATCH = 100
+
+
+class Member(NamedTuple):
+    """A user whom an entry of the audit log is about."""
+
+    id: str
+    email: str | None
+    role: str | None
 
 
 class SessionFacts(Protocol):
@@ -236,12 +244,12 @@ def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
 
 
 def record_added(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
-    added = {"id": user.id, "email": user.email, "role": role}
+    added = Member(user.id, user.email, role)
     record(act, "membership_added", known, added, event="membership.created", added_by=added_by)
 
 
 def _record_removed(act: Act, known: Facts, user_id: str) -> None:
-    lost = {"id": user_id, "email": known.email, "role": known.role}
+    lost = Member(user_id, known.email, known.role)
     record(act, "membership_removed", known, lost, event="membership.deleted")
 
 
@@ -249,25 +257,22 @@ def record(
     act: Act,
     entry: str,
     organization: "Facts | queries.SelectOrganization",
-    user: Mapping[str, str | None] | None = None,
+    member: Member | None = None,
     *,
     event: str | None = None,
     **details: object,
 ) -> None:
-    """Write an entry of the audit log about an organisation, and an event.
-
-    `user` has the `id`, `email` and `role` of a member.
-    """
+    """Write an entry of the audit log about an organisation, and an event."""
     about = {"id": organization.id, "slug": organization.slug}
-    known = user or {"id": None, "email": None, "role": None}
-    said = {"organization": about, "role": known["role"]} | details
+    user_id, email, role = member or (None, None, None)
+    said = {"organization": about, "role": role} | details
     act.later(
         queries.record_organization_act,
-        user_id=known["id"],
-        email=known["email"],
+        user_id=user_id,
+        email=email,
         entry=entry,
         event=event,
         organization=json.dumps(about),
-        role=known["role"],
+        role=role,
         details=json.dumps(said),
     )

@@ -1,4 +1,4 @@
-"""Providers of customers (rule 10): which users one may sign in, and what disabling one ends.
+"""Providers of customers (rule 10): which users one may sign in, what a change may do, and what it ends.
 
 The provider of an identity signs in the user who has its subject: a constraint decides that, and
 `select_owner_of_identity` reads it.
@@ -6,10 +6,13 @@ The provider of an identity signs in the user who has its subject: a constraint 
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from auth.rules.refusals import Refusal
 from auth.rules.users import Person, User
+
+# The entry of the audit log for a provider that is on or off now, None for another change.
+Turned = Literal["provider_enabled", "provider_disabled"] | None
 
 
 class CustomersProvider(Protocol):
@@ -68,15 +71,40 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
     return None if has_left and not is_own_session else "customer.manual_linking_disabled"
 
 
+def problem_of_key(
+    provider: CustomersProvider, domains: Collection[str], turns_on: bool | None, *, is_organizations: bool
+) -> str | None:
+    """Return why an administrative key may not change a provider so, or None. `turns_on` is None if it stays.
+
+    Users would be left without a way to sign in. The owners of an organisation try its provider before they
+    turn it on, and an operator may have disabled it.
+    """
+    if turns_on is False:
+        return "enabled: must be true"
+    if turns_on and is_organizations and not provider.enabled:
+        return "enabled: an organization's provider that is off stays off"
+    if provider.enabled and not set(provider.domains) <= set(domains):
+        return "domains: an enabled provider keeps them"
+    return None
+
+
+def turned(provider: CustomersProvider, *, is_enabled: bool, is_blocked: bool) -> Turned:
+    """An operator who disables a provider that its owners have turned off disables it, too."""
+    if is_enabled:
+        return None if provider.enabled else "provider_enabled"
+    is_newly_blocked = is_blocked and not provider.is_blocked
+    return "provider_disabled" if provider.enabled or is_newly_blocked else None
+
+
 def disabled_at(
-    *, was_enabled: bool, is_enabled: bool, ended_before: datetime, now: datetime
+    turned: Turned, *, is_enabled: bool, ended_before: datetime, now: datetime
 ) -> datetime | None:
     """When a provider was disabled: everything of its users from before that ends. Another change of a
     disabled provider ends nothing more.
     """
     if is_enabled:
         return None
-    return now if was_enabled else ended_before
+    return now if turned else ended_before
 
 
 def domain_of(email: str | None) -> str:

@@ -84,9 +84,7 @@ def refusal_of_session(membership: Membership, aal: Aal, providers: Collection[s
 
 
 def counts(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> bool:
-    """Rule 47: a membership counts in a session of the level, and that one of the providers opened, which the
-    organisation requires.
-    """
+    """Rule 47: whether a membership counts in a session."""
     return refusal_of_session(membership, aal, providers) is None
 
 
@@ -142,16 +140,20 @@ def refusal_of_invitation(actor: Role, before: Role, after: str, invitations: in
     return "too_many_invitations" if before is None and invitations >= MOST_INVITATIONS else None
 
 
+def is_open_to(person: Person, invitation: Invitation) -> bool:
+    """Rule 46: an invitation is for a proved address."""
+    is_for = person.email_proved and person.email == invitation.email
+    return is_for and invitation.expires_at > person.now and invitation.ended_at is None
+
+
 def refusal_of_acceptance(
     person: Person, invitation: Invitation | None, memberships: int, *, is_member: bool
 ) -> Refusal | None:
-    """Refuse an invitation for another address than the user's proved one (rule 46), as if there were none.
+    """Refuse an invitation that is not open to the user, as if there were none.
 
     `memberships` is the number of the user's.
     """
-    if invitation is None or not person.email_proved or person.email != invitation.email:
-        return "invitation_not_found"
-    if invitation.expires_at <= person.now or invitation.ended_at is not None:
+    if invitation is None or not is_open_to(person, invitation):
         return "invitation_not_found"
     return "too_many_memberships" if not is_member and is_in_fifty(memberships) else None
 

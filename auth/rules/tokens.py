@@ -106,11 +106,15 @@ def refusal_of_api_key(
     return gives_token(user, expires_at, end_of_key(key, user.now), is_below)
 
 
+def is_expired(key: AdminKey) -> bool:
+    return key.expires_at is not None and key.expires_at <= key.now
+
+
 def refusal_of_admin_key(key: AdminKey | None, scope: str | None) -> Refusal | None:
     """Refuse an administrative key that is unknown, ended or expired, or lacks the scope of an operation.
 
     An operation without a scope admits no such key.
     """
-    if key is None or (key.expires_at is not None and key.expires_at <= key.now):
+    if key is None or is_expired(key):
         return "admin_key.bad_jwt"
     return None if scope in key.scopes else "admin_key.insufficient_scope"

@@ -6,9 +6,11 @@ import pytest
 
 from auth.rules.identities import (
     disabled_at,
+    problem_of_key,
     refusal_of_customer,
     refusal_of_customers_user,
     refusal_of_unlinking,
+    turned,
 )
 from tests.rules.facts import HOUR, NOW, Person
 
@@ -66,12 +68,57 @@ def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refu
 
 
 @pytest.mark.parametrize(
-    ("was_enabled", "is_enabled", "moment"),
-    [(True, False, NOW), (False, False, NOW - HOUR), (False, True, None), (True, True, None)],
+    ("entry", "is_enabled", "moment"),
+    [
+        ("provider_disabled", False, NOW),
+        (None, False, NOW - HOUR),
+        ("provider_enabled", True, None),
+        (None, True, None),
+    ],
 )
-def test_provider_that_is_disabled_again_ends_nothing_more(was_enabled, is_enabled, moment):
-    facts = {"was_enabled": was_enabled, "is_enabled": is_enabled}
-    assert disabled_at(**facts, ended_before=NOW - HOUR, now=NOW) == moment
+def test_provider_that_is_disabled_again_ends_nothing_more(entry, is_enabled, moment):
+    assert disabled_at(entry, is_enabled=is_enabled, ended_before=NOW - HOUR, now=NOW) == moment
+
+
+@pytest.mark.parametrize(
+    ("was_enabled", "was_blocked", "is_enabled", "is_blocked", "entry"),
+    [
+        (True, False, True, False, None),
+        (False, False, True, False, "provider_enabled"),
+        (False, True, True, False, "provider_enabled"),
+        (True, False, False, False, "provider_disabled"),
+        (True, False, False, True, "provider_disabled"),
+        (False, False, False, True, "provider_disabled"),
+        (False, False, False, False, None),
+        (False, True, False, True, None),
+    ],
+)
+def test_operator_also_disables_a_provider_that_its_owners_have_turned_off(
+    was_enabled, was_blocked, is_enabled, is_blocked, entry
+):
+    provider = replace(EXAMPLE, enabled=was_enabled, is_blocked=was_blocked)
+    assert turned(provider, is_enabled=is_enabled, is_blocked=is_blocked) == entry
+
+
+@pytest.mark.parametrize(
+    ("is_enabled", "is_organizations", "turns_on", "domains", "member"),
+    [
+        (True, False, None, ["example.com", "example.org"], None),
+        (True, False, None, ["example.org"], "domains"),
+        (True, False, False, ["example.com"], "enabled"),
+        (False, False, False, ["example.com"], "enabled"),
+        (False, False, True, ["example.org"], None),
+        (False, True, True, ["example.com"], "enabled"),
+        (False, True, None, ["example.org"], None),
+        (True, True, True, ["example.com"], None),
+    ],
+)
+def test_administrative_key_leaves_users_their_way_to_sign_in(
+    is_enabled, is_organizations, turns_on, domains, member
+):
+    provider = replace(EXAMPLE, enabled=is_enabled)
+    problem = problem_of_key(provider, domains, turns_on, is_organizations=is_organizations)
+    assert (problem and problem.partition(":")[0]) == member
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
-"""The OpenID provider of a customer: the checks of its settings, and the users whom it may sign in."""
+"""The OpenID provider of a customer, and the users whom it may sign in."""
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
 from auth.core import json_bodies, typed
 from auth.core.net.dns_lookups import DnsDeadline
@@ -21,16 +19,7 @@ from auth.core.settings.providers import ProviderSettings
 from auth.core.text.names import PREFIX
 from sql import queries
 
-# Parameters that we send ourselves, or that would return the code to another URI than ours.
-RESERVED_PARAMETERS = {
-    "client_id", "client_secret", "redirect_uri", "response_type", "response_mode", "state", "code_challenge",
-    "code_challenge_method", "code_verifier", "nonce", "scope", "request", "request_uri",
-}  # fmt: skip
 _GOOGLE = PRESETS["google"].issuer
-# Anyone can have an account at these, with any email.
-_OF_EVERYBODY = {preset.issuer for preset in PRESETS.values() if preset.issuer} - {_GOOGLE}
-# Microsoft's placeholders for a tenant; the last one is for personal accounts.
-_NO_TENANT = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
 # Bytes. A user's metadata may have 8 KiB, with the name of the member.
 _MOST_CLAIMS = 2048
 _MOST_METADATA = 8192 - 64
@@ -42,47 +31,16 @@ def in_one_spelling(issuer: str) -> str:
     return issuer.rstrip("/")
 
 
-def problem_of_issuer(issuer: str) -> str | None:
-    """Return why an issuer may not be a customer's, or None."""
-    parts = urlsplit(issuer)
-    tenant = parts.path.strip("/").partition("/")[0].lower()
-    is_microsoft = re.search(
-        r"(^|\.)(microsoftonline\.(com|us|de)|partner\.microsoftonline\.cn|windows\.net)$",
-        parts.hostname or "",
-    )
-    if "{" in issuer or (is_microsoft and tenant in _NO_TENANT):
-        return "must have the ID of the customer's tenant"
-    if in_one_spelling(issuer) in _OF_EVERYBODY:
-        return "must not be a provider at which everybody may have an account"
-    return None
-
-
 def reaches_private_networks(settings: Settings, organization_id: str | None) -> bool:
     """Whether a provider may be in a private network: never one that the owners of an organisation chose."""
     return settings.webhook_private_networks and organization_id is None
-
-
-def problem_of_url(url: str) -> str | None:
-    """Return the problem of a provider's URL, or None."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "must be an https URL"
-    if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
-        return "must be an https URL"
-    return "must have no query and no fragment" if parts.query or parts.fragment else None
 
 
 class CustomerProvider(Provider):
     """Signs in only addresses of its domains, and trusts no claim except `email`."""
 
     def __init__(
-        self,
-        row: "queries.SelectIdentityProvider | SimpleNamespace",
-        secret: str,
-        base_url: str,
-        *,
-        private_networks: bool,
+        self, row: "queries.SelectIdentityProvider | SimpleNamespace", secret: str, service: Settings
     ) -> None:
         settings = ProviderSettings(
             client_ids=(row.client_id, *row.acceptable_client_ids),
@@ -92,12 +50,13 @@ class CustomerProvider(Provider):
             title=row.name,
             link_by_email=True,
         )
-        super().__init__(f"{PREFIX}{row.id}", settings, base_url)
+        super().__init__(f"{PREFIX}{row.id}", settings, service.base_url)
         self.id = row.id
         self.domains = frozenset(row.domains)
         # Each provider has its own redirect URI, so that a code goes only to the provider that made it.
         self.callback_name = row.id
-        self.redirect_uri = f"{base_url}/providers/{row.id}/callback"
+        self.redirect_uri = f"{service.base_url}/providers/{row.id}/callback"
+        private_networks = reaches_private_networks(service, row.organization_id)
         self._allows = allowed_addresses(row.issuer, private_networks)
         self._is_owners = row.organization_id is not None
         self._parameters = row.authorization_params

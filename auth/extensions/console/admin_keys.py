@@ -10,6 +10,7 @@ from auth.core import promises
 from auth.core.text.labels import counted, label, quoted
 from auth.flows.admin import admin_keys
 from auth.flows.admin.admin_keys import SCOPES
+from auth.rules.tokens import is_expired
 from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.errors import found
@@ -41,7 +42,7 @@ _NewKey = AdminInput.of(
 @administrator
 def show_keys() -> Response:
     keys = [
-        SimpleNamespace(**key._asdict(), is_expired=key.expires_at is not None and key.expires_at <= key.now)
+        SimpleNamespace(**key._asdict(), is_expired=is_expired(key))
         for key in admin_keys.listed(current_asked())
     ]
     return console_page("keys.html", keys=keys, acts=_KEY_ACTS, notice=told(_KEY_ACTS))

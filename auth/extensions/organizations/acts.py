@@ -10,8 +10,9 @@ from psycopg2.errors import UniqueViolation
 
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
+from auth.extensions.organizations.access import Seen
 from auth.flows.admin import providers
-from auth.flows.organizations import facts, record, refuse_key, tell_owners
+from auth.flows.organizations import Facts, facts, record, refuse_key, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -40,12 +41,12 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
     try:
         with access.on_user(asked, owner_id) as (act, caller):
             owner = caller
-            if access.is_operator(asked) and owner_id:
-                owner = members.addable(asked, act, owner_id)
             if caller:
                 founded = queries.count_founded(act, user_id=caller.id).total
                 if refusal := organizations.refusal_of_founder(caller, founded):
                     raise ApiError(refusal)
+            elif owner_id:
+                owner = members.addable(members.target(asked, act, owner_id))
             columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
             metadata = json.dumps(body.get("app_metadata", {}))
             queries.insert_organization(act, id=id, **columns, app_metadata=metadata)
@@ -62,13 +63,12 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
 def change(asked: Asked, name: str, body: JsonObject) -> str:
     """Change the name or the requirement; an operator also the short name and the metadata."""
     seen = access.see(asked, name, OWNER)
-    required = body.get("requires", {})
-    level, own_provider = required.get("aal"), required.get("own_provider")
     access.demand_operator(asked, body, "slug", "app_metadata")
+    slug, metadata, required = body.get("slug"), body.get("app_metadata"), body.get("requires", {})
+    level, own_provider = required.get("aal"), required.get("own_provider")
     # A requirement would lock out the session that makes it.
     if level and seen.aal is not None and seen.aal < level:
         raise ApiError("insufficient_aal")
-    slug, metadata = body.get("slug"), body.get("app_metadata")
     if slug and _is_reserved(slug):
         raise ApiError("slug_exists")
 
@@ -78,34 +78,39 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
             act.lock_providers_of(seen.id)
 
     try:
-        given = body if required else None
-        with access.locked(asked, seen, body=given, before=keep_providers) as (act, known, caller):
-            if own_provider and caller:
-                demanded = known.requires | {"providers": known.providers}
-                access.admit_session(asked, seen.aal, known.id, OWNER, demanded)
-            if own_provider and not queries.select_way_in(act, organization_id=known.id).is_there:
-                # Only an operator could lift it.
-                why = "requires.own_provider: needs a provider that is on, with a domain"
-                raise ApiError("validation_failed", why)
+        sent = body if required else None
+        with access.locked(asked, seen, body=sent, before=keep_providers) as (act, known, _):
+            if own_provider:
+                _check_own_sign_in(asked, act, known, seen)
             columns = {"slug": slug, "name": body.get("name"), "level": level}
             columns |= {"needs_own_provider": own_provider}
             is_changed = queries.update_organization(
                 act, id=known.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
             )
-            details = {"requires": level} if level and level != known.level else {}
-            demands = own_provider if own_provider not in (None, known.needs_own_provider) else None
-            if demands is not None:
-                details |= {"requires_own_provider": demands}
+            demands = {"requires": level} if level not in (None, known.level) else {}
+            if own_provider not in (None, known.needs_own_provider):
+                demands["requires_own_provider"] = own_provider
             if is_changed:
-                record(act, "organization_changed", known, event="organization.updated", **details)
-            if "requires" in details:
+                record(act, "organization_changed", known, event="organization.updated", **demands)
+            if "requires" in demands:
                 tell_owners(asked, act, known, "organization_requirement", requires=level)
-            if demands is not None:
-                done = "required" if demands else "lifted"
+            if "requires_own_provider" in demands:
+                done = "required" if own_provider else "lifted"
                 tell_owners(asked, act, known, "organization_sign_in", change=done)
     except UniqueViolation:
         raise ApiError("slug_exists") from None
     return access.see_by_id(asked, seen.id).organization_object
+
+
+def _check_own_sign_in(asked: Asked, act: Act, known: Facts, seen: Seen) -> None:
+    """Refuse to require a provider in a session of another one, or that nobody could sign in with."""
+    if not access.is_operator(asked):
+        demanded = known.requires | {"providers": known.providers}
+        access.admit_session(asked, seen.aal, known.id, OWNER, demanded)
+    if not queries.select_way_in(act, organization_id=known.id).is_there:
+        # Only an operator could lift it.
+        why = "requires.own_provider: needs a provider that is on, with a domain"
+        raise ApiError("validation_failed", why)
 
 
 def end(asked: Asked, name: str, body: JsonObject) -> None:

@@ -10,8 +10,7 @@ from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_optio
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
-from auth.extensions.organizations import access, acts, invitations, members, sign_in, transfer
-from auth.extensions.organizations.domains import requirement_of, state_of
+from auth.extensions.organizations import access, acts, invitations, members, sign_in, states, transfer
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
 from auth.web.input import check
@@ -76,7 +75,7 @@ def list_command(search: str | None) -> None:
         listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
         for each in _pages(lambda offset: listed(page_offset=offset).organizations):
             columns = [each["id"], each["slug"], printable(each["name"]), counted(each["members"], "member")]
-            demanded = requirement_of(each["requires"])
+            demanded = states.of_requirement(each["requires"])
             columns += [f"requires {demanded}"] if demanded != "nothing" else []
             show(each, "  ".join(columns))
 
@@ -93,24 +92,23 @@ def show_command(organization: str) -> None:
     with acting() as asked:
         seen = access.see(asked, organization)
         listed = partial(queries.list_members, asked.db, organization_id=seen.id, with_addresses=True)
-        members = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
-        invitations = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
+        joined = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
+        invited = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
         shown = json.loads(seen.object)
         lines = _lines_of(shown)
-        for each in members:
+        for each in joined:
             step = "" if each["has_second_factor"] else "  no second factor"
             lines.append(f"member: {each['user_id']}  {each['email'] or 'no email'}  {each['role']}{step}")
         lines += [
-            f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}"
-            for each in invitations
+            f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}" for each in invited
         ]
         domains = json.loads(queries.list_domains(asked.db, organization_id=seen.id).domains)
-        lines += [f"domain: {each['domain']}  {state_of(each)}" for each in domains]
+        lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in domains]
         own = sign_in.listed(asked, seen.id)
         lines += [
-            f"provider: {each['id']}  {printable(each['name'])}  {sign_in.state_of(each)}" for each in own
+            f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}" for each in own
         ]
-        known = {"members": members, "invitations": invitations, "domains": domains, "providers": own}
+        known = {"members": joined, "invitations": invited, "domains": domains, "providers": own}
         show(shown | known, *lines)
 
 
@@ -268,8 +266,8 @@ def _show_object(object: str) -> None:
 
 
 def _lines_of(shown: Mapping[str, Any]) -> list[str]:
-    level = requirement_of(shown["requires"])
-    named = {"name": shown["name"], "short name": shown["slug"], "id": shown["id"], "requires": level}
+    named = {"name": shown["name"], "short name": shown["slug"], "id": shown["id"]}
+    named["requires"] = states.of_requirement(shown["requires"])
     return [f"{name}: {printable(value)}" for name, value in named.items()]
 
 

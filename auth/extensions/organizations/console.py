@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import access, acts, domains, invitations, members, sign_in
+from auth.extensions.organizations import access, acts, invitations, members, sign_in, states
 from auth.extensions.organizations.routes import Role
 from auth.rules.organizations import ADMIN, MEMBER, OWNER
 from auth.web import fields
@@ -22,7 +22,7 @@ from auth.web.html.admin.actions import Action, Subject, serve, told
 from auth.web.html.admin.console_page import MOST, console_page
 from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
-from auth.web.schemas import Input
+from auth.web.schemas import Input, bounds
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
@@ -50,7 +50,8 @@ def memberships_of(user_id: str) -> list[dict[str, Any]]:
 def show_organizations() -> Response:
     """Show the organisations, newest first."""
     query = read_query(_ListQuery)
-    row = queries.list_organizations(latchkey.db, search=query["search"] or None, **_bounds(query["page"]))
+    place = bounds({"page": query["page"], "per_page": MOST})
+    row = queries.list_organizations(latchkey.db, search=query["search"] or None, **place)
     return console_page(
         "organizations.html",
         rows=json.loads(row.organizations),
@@ -64,21 +65,23 @@ def show_organizations() -> Response:
 @administrator
 def show_organization(organization_id: str) -> Response:
     subject, number = _found(organization_id), read_query(_ListQuery)["page"]
-    id = subject.row.id
-    members = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **_bounds(number))
+    id, place = subject.row.id, bounds({"page": number, "per_page": MOST})
+    listed = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **place)
     return console_page(
         "organization.html",
         organization=subject.row,
-        members=json.loads(members.members),
-        total=members.total,
+        members=json.loads(listed.members),
+        total=listed.total,
         invitations=json.loads(queries.list_invitations(latchkey.db, organization_id=id).invitations),
         acts=_ACTS,
         domains=[
-            each | {"state": domains.state_of(each)}
+            each | {"state": states.of_domain(each)}
             for each in json.loads(queries.list_domains(latchkey.db, organization_id=id).domains)
         ],
-        providers=[each | {"state": sign_in.state_of(each)} for each in sign_in.listed(current_asked(), id)],
-        requirement=domains.requirement_of(subject.row.requires),
+        providers=[
+            each | {"state": states.of_provider(each)} for each in sign_in.listed(current_asked(), id)
+        ],
+        requirement=states.of_requirement(subject.row.requires),
         possible=[
             "invite",
             "add",
@@ -87,13 +90,9 @@ def show_organization(organization_id: str) -> Response:
             *(["lift_sign_in"] if "providers" in subject.row.requires else []),
             "end",
         ],
-        **_paging(number, members.total),
+        **_paging(number, listed.total),
         notice=told(_MAKING | _ACTS | _MEMBER_ACTS | _INVITATION_ACTS),
     )
-
-
-def _bounds(number: int) -> dict[str, int]:
-    return {"page_size": MOST, "page_offset": MOST * (number - 1)}
 
 
 def _paging(number: int, total: int) -> dict[str, Any]:
@@ -156,8 +155,8 @@ def _user_with(email: str) -> str:
     return found(known, "user_not_found").id
 
 
-def _require(level: str) -> Any:
-    return lambda asked, subject, _form: acts.change(asked, subject.row.id, {"requires": {"aal": level}})
+def _require(**demand: object) -> Any:
+    return lambda asked, subject, _form: acts.change(asked, subject.row.id, {"requires": demand})
 
 
 _act = partial(Action, needs_factor=True)
@@ -215,23 +214,21 @@ _ACTS = {
             else "All members have a second factor. They lose access without it.",
         ],
         undo="You can lift the requirement at any time.",
-        do=_require("aal2"),
+        do=_require(aal="aal2"),
         done="A second factor is now required.",
     ),
     "lift": _act(
         title="Lift the requirement",
         effects=lambda _subject: ["Members need no second factor."],
         undo="You can require it again.",
-        do=_require("aal1"),
+        do=_require(aal="aal1"),
         done="A second factor is no longer required.",
     ),
     "lift_sign_in": _act(
         title="Lift its own sign-in",
         effects=lambda _subject: ["Memberships count however members sign in."],
         undo="Its owners can require it again, in a session of their provider.",
-        do=lambda asked, subject, _form: acts.change(
-            asked, subject.row.id, {"requires": {"own_provider": False}}
-        ),
+        do=_require(own_provider=False),
         done="Its own sign-in is no longer required.",
     ),
     "end": _act(

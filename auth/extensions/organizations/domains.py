@@ -1,16 +1,14 @@
 """Acts on the domains of an organisation, which a TXT record proves (rule 50)."""
 
 import secrets
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from psycopg2.errors import UniqueViolation
 
 from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
-from auth.flows.admin import providers
+from auth.flows.admin.provider_settings import checked_domain
 from auth.flows.organizations import record, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
@@ -27,7 +25,7 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
 
     `token` is that of an imported one.
     """
-    seen, domain = access.see(asked, name, OWNER), providers.checked_domain(asked, domain, "domain")
+    seen, domain = access.see(asked, name, OWNER), checked_domain(asked, domain, "domain")
     with access.locked(asked, seen) as (act, known, _):
         here = {"organization_id": known.id, "domain": domain}
         if queries.select_domain(act, **here) is None:
@@ -82,19 +80,6 @@ def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
             record(act, "domain_lost", known, domain=here["domain"])
             lost = {"change": "domain_lost", "domain": here["domain"]}
             tell_owners(asked, act, known, "organization_sign_in", **lost)
-
-
-def state_of(domain: Mapping[str, Any]) -> str:
-    """Return what an operator reads about the record of a domain."""
-    if missing := domain.get("missing_since"):
-        return f"record missing since {missing[:10]}"
-    return f"proved, looked up {domain['checked_at'][:10]}" if domain.get("proved_at") else "not proved"
-
-
-def requirement_of(requires: Mapping[str, Any]) -> str:
-    """Return what an operator reads about the requirement of an organisation."""
-    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
-    return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
 
 
 def _of_path(domain: str) -> str:

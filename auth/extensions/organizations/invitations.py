@@ -1,7 +1,6 @@
 """Acts on invitations: of those who invite, and of those who are invited."""
 
 import uuid
-from typing import Any, cast
 
 from auth.core import promises
 from auth.core.json_bodies import JsonObject
@@ -9,7 +8,7 @@ from auth.core.text import names
 from auth.extensions.organizations import access
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import facts, record, record_added, tell_owners
+from auth.flows.organizations import Member, facts, record, record_added, tell_owners
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER
@@ -36,8 +35,8 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
     with access.locked(asked, seen, body=sent, given=given) as (act, known, caller):
         again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)
         open_role = again.role if again and again.expires_at > known.now else None
-        actor = None if access.is_operator(asked) else known.actor_role or ""
-        if refusal := organizations.refusal_of_invitation(actor, open_role, role, known.invitations):
+        refusal = organizations.refusal_of_invitation(known.actor_role, open_role, role, known.invitations)
+        if refusal:
             raise ApiError(refusal)
         written = queries.write_invitation(
             act,
@@ -48,15 +47,8 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
             invited_by=caller and caller.id,
             lifetime=promises.INVITATION_LIFETIME,
         )
-        message = outgoing.Message(asked, email, carries=[])
-        message.write(
-            act,
-            None,
-            "organization_invitation",
-            organization=known.name,
-            slug=known.slug,
-            inviter=_inviter(asked, caller),
-        )
+        said = {"organization": known.name, "slug": known.slug, "inviter": _inviter(asked, caller)}
+        outgoing.Message(asked, email, carries=[]).write(act, None, "organization_invitation", **said)
         record(act, "member_invited", known, invited=email, invited_as=role)
     outgoing.add_quota_headers(asked, quota)
     return written.invitation_object
@@ -109,16 +101,15 @@ def decline(asked: Asked, invitation_id: str) -> None:
     with acts.on(asked.db, asked.caller.user_id) as act:
         person = admit_caller(asked, act)
         row = queries.select_invitation(act, id=invitation_id, user_id=person.id)
-        refusal = organizations.refusal_of_acceptance(person, row, 0, is_member=True)
-        if refusal or row is None or not queries.take_invitation(act, id=row.id):
+        if row is None or not organizations.is_open_to(person, row):
             raise ApiError("invitation_not_found")
+        found(queries.take_invitation(act, id=row.id), "invitation_not_found")
         known = found(facts(act, row.organization_id), "organization_not_found")
-        declined: dict[str, str | None] = {"id": person.id, "email": person.email, "role": row.role}
-        record(act, "invitation_declined", known, declined)
+        record(act, "invitation_declined", known, Member(person.id, person.email, row.role))
 
 
 def _inviter(asked: Asked, caller: "PersonFacts | None") -> str | None:
     if caller is None:
         administrator = asked.administrator
         return administrator and (names.person(administrator.name) or administrator.email)
-    return names.person(names.of_user(cast("Any", caller).user_metadata)) or caller.email
+    return names.person(names.of_user(caller.user_metadata)) or caller.email

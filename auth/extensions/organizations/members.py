@@ -6,7 +6,7 @@ from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Facts, record, record_added, remove_member, tell_owners
+from auth.flows.organizations import Facts, Member, record, record_added, remove_member, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER, Role
 from auth.web.asked import Asked
@@ -28,17 +28,17 @@ def set_role(
         if known.role is None and not access.is_operator(asked):
             # Also without such a user.
             raise ApiError("member.user_not_found")
-        member = _member(asked, act, user_id)
+        member = target(asked, act, user_id)
         _refuse(asked, known, caller, user_id, role)
         if known.role is None:
-            write_membership(act, known, addable(asked, act, user_id), role, "administrator")
+            write_membership(act, known, addable(member), role, "administrator")
         elif known.role != role:
             queries.write_membership(
                 act, user_id=user_id, organization_id=known.id, role=role, added_by="administrator"
             )
             if organizations.loses_invitations(known.role, role):
                 queries.withdraw_invitations_by(act, user_id=user_id, organization_id=known.id)
-            changed = {"id": user_id, "email": member.email, "role": role}
+            changed = Member(user_id, member.email, role)
             record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
         if tells and role == OWNER and known.role != OWNER:
             tell_owners(asked, act, known, "organization_owner_added", but=user_id)
@@ -52,7 +52,7 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
     with access.locked(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
         if known.role is None:
             raise ApiError("member.user_not_found")
-        member = _member(asked, act, user_id)
+        member = target(asked, act, user_id)
         _refuse(asked, known, caller, user_id, None)
         remove_member(act, known, user_id)
         if not is_leaving:
@@ -74,7 +74,7 @@ def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: s
         raise ApiError(refusal)
 
 
-def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+def target(asked: Asked, act: Act, user_id: str) -> PersonFacts:
     """Return a user whose membership an act changes. Refuse an operator who may not change the user."""
     person = person_of(act, user_id)
     if access.is_operator(asked):
@@ -82,9 +82,8 @@ def _member(asked: Asked, act: Act, user_id: str) -> PersonFacts:
     return person
 
 
-def addable(asked: Asked, act: Act, user_id: str) -> PersonFacts:
+def addable(person: PersonFacts) -> PersonFacts:
     """Return a user whom an operator may add: not one whom a stranger may have made."""
-    person = _member(asked, act, user_id)
     if not organizations.may_be_added(person):
         raise ApiError("email_not_confirmed")
     return person

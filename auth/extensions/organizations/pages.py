@@ -26,7 +26,7 @@ from auth.web.html.form_schemas import Decision
 from auth.web.html.page import address, ago, application, has_text, page, redirect_to_own, text
 from auth.web.html.problems import Problem, form, told
 from auth.web.input import check, known_id, read_form, read_query
-from auth.web.schemas import Input
+from auth.web.schemas import Input, bounds
 from sql import queries
 
 blueprint = Blueprint("organizations", __name__)
@@ -80,11 +80,11 @@ def _or_not_found(view: View) -> View:
 
 def shown_memberships() -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
-    memberships, invitations = access.own(current_asked())
+    memberships, open_ones = access.own(current_asked())
     may_create = latchkey.settings.organizations == "users" and guard.live_caller().email_proved
     return {
         "memberships": memberships,
-        "invitations": invitations,
+        "invitations": open_ones,
         "may_create": may_create,
         "aal": g.caller.aal,
         "role_title": role_title,
@@ -126,12 +126,15 @@ def show_invitation(slug: str, problem: Problem | None = None) -> Response:
     invitation, known = _invitation(slug), guard.live_caller()
     if invitation is None:
         return redirect_to_own(f"{PATH}/{slug}")
-    values: dict[str, Any] = {
-        "invitation": invitation,
-        "role": role_title(invitation["role"]),
-        "account": known.email,
-    }
-    return page("organizations/join.html", script=True, here=request.path, problem=problem, **values)
+    return page(
+        "organizations/join.html",
+        script=True,
+        here=request.path,
+        problem=problem,
+        invitation=invitation,
+        role=role_title(invitation["role"]),
+        account=known.email,
+    )
 
 
 @blueprint.post("/organizations/<slug>/join")
@@ -150,8 +153,8 @@ def answer_invitation(slug: str) -> Response:
 
 def _invitation(slug: str) -> dict[str, Any] | None:
     """Return the caller's invitation to an organisation, None for a member."""
-    memberships, invitations = access.own(current_asked())
-    open_one = next((each for each in invitations if each["organization"]["slug"] == slug), None)
+    memberships, open_ones = access.own(current_asked())
+    open_one = next((each for each in open_ones if each["organization"]["slug"] == slug), None)
     if open_one is None and not any(each["slug"] == slug for each in memberships):
         raise ApiError("not_found")
     return open_one
@@ -165,14 +168,9 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 def show_organization(slug: str) -> Response:
     seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
     is_manager = manages(seen.role)
-    listed = queries.list_members(
-        latchkey.db,
-        organization_id=seen.id,
-        with_addresses=is_manager,
-        page_size=_MOST,
-        page_offset=_MOST * (number - 1),
-    )
-    invitations = queries.list_invitations(latchkey.db, organization_id=seen.id).invitations
+    place = bounds({"page": number, "per_page": _MOST})
+    listed = queries.list_members(latchkey.db, organization_id=seen.id, with_addresses=is_manager, **place)
+    open_ones = json.loads(queries.list_invitations(latchkey.db, organization_id=seen.id).invitations)
     return page(
         "organizations/organization.html",
         script=True,
@@ -181,7 +179,7 @@ def show_organization(slug: str) -> Response:
         manages=is_manager,
         members=[_member(seen, each) for each in json.loads(listed.members)],
         following=number + 1 if listed.total > number * _MOST else None,
-        invitations=[_shown_invitation(seen, each) for each in json.loads(invitations)] if is_manager else [],
+        invitations=[_shown_invitation(seen, each) for each in open_ones] if is_manager else [],
         notice=notice(),
         problem=told(),
     )
@@ -332,10 +330,8 @@ def notice() -> Markup | None:
 
 def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
     """Show a page with one form about an organisation."""
-    template = f"organizations/{name}.html"
-    return page(
-        template, script=True, here=request.path, problem=problem, organization=_shown(seen), **values
-    )
+    values |= {"organization": _shown(seen), "problem": problem}
+    return page(f"organizations/{name}.html", script=True, here=request.path, **values)
 
 
 def _shown(seen: Seen) -> dict[str, Any]:

@@ -175,8 +175,8 @@ def withdraw_invitation(name: str, invitation_id: str) -> Response:
 @guard.access_token(Level.AAL1)
 def list_own_invitations() -> Response:
     """Return the open invitations for the caller's proved address."""
-    _, invitations = access.own(current_asked())
-    return jsonify(invitations=invitations)
+    _, own = access.own(current_asked())
+    return jsonify(invitations=own)
 
 
 @blueprint.post("/user/invitations/<invitation_id>")

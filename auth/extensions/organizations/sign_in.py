@@ -1,20 +1,22 @@
 """The sign-in of an organisation: the providers that its owners set up, try and turn on."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access
 from auth.extensions.organizations.access import Seen
 from auth.flows.admin import providers
-from auth.flows.admin.providers import Door, KnownProvider
+from auth.flows.admin.provider_settings import WantedProvider
+from auth.flows.admin.providers import Door
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
-from auth.web.errors import ApiError, found
+from auth.web.errors import ApiError
 from sql import acts, queries
 from sql.acts import Act
 
@@ -25,18 +27,9 @@ def listed(asked: Asked, name: str) -> list[dict[str, Any]]:
     return [providers.described(asked, row) for row in rows]
 
 
-def state_of(provider: Mapping[str, Any]) -> str:
-    """Return what an operator reads about a provider of an organisation."""
-    if provider["enabled"]:
-        return "on"
-    if provider.get("is_blocked"):
-        return "disabled"
-    return "off" if provider.get("tried_at") else "off, not tried"
-
-
 def shown(asked: Asked, name: str, provider: str) -> dict[str, Any]:
-    door = _door(asked, access.see(asked, name, OWNER))
-    return providers.described(asked, providers.found_provider(asked, provider, door))
+    seen = access.see(asked, name, OWNER)
+    return providers.described(asked, providers.found_provider(asked, provider, seen.id))
 
 
 def connect(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,21 +57,22 @@ def delete(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> N
 
 def of_member(asked: Asked, name: str, provider: str) -> "queries.SelectIdentityProvider":
     """Return a provider of an organisation of the caller, whose membership need not count."""
-    return providers.found_provider(asked, provider, _door(asked, access.see_own(asked, name)))
+    return providers.found_provider(asked, provider, access.see_own(asked, name).id)
 
 
-def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFacts], None]) -> None:
-    """Let a provider sign in the member who presses, after a fresh proof; `begin` writes the flow.
+@contextmanager
+def press(asked: Asked, row: "queries.SelectIdentityProvider") -> Iterator[tuple[Act, PersonFacts]]:
+    """Let a provider of `of_member` sign in the member who presses, after a fresh proof. The act that this
+    yields writes the flow.
 
     An owner also tries one that is off, unless an operator has disabled it.
     """
-    seen, row = access.see_own(asked, name), of_member(asked, name, provider)
     with acts.begin(asked.db) as act:
         act.share_provider(row.id)
         act.lock_users([asked.caller.user_id])
         caller = admit_caller(asked, act, access.CHANGE)
-        held = found(act.read(queries.select_provider_facts, id=row.id), "custom_provider_not_found")
-        role = queries.select_membership_role(act, organization_id=seen.id, user_id=caller.id)
+        held = providers.facts(act, row.id)
+        role = queries.select_membership_role(act, organization_id=row.organization_id, user_id=caller.id)
         if role is None or (role.role != OWNER and not held.enabled):
             raise ApiError("organization.insufficient_permissions")
         if held.is_blocked:
@@ -86,7 +80,7 @@ def press(asked: Asked, name: str, provider: str, begin: Callable[[Act, PersonFa
         domain = identities.domain_of(caller.email if caller.email_proved else None)
         if refusal := identities.refusal_of_adoption(caller, domain, held.domains):
             raise ApiError(refusal)
-        begin(act, caller)
+        yield act, caller
 
 
 def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Door:
@@ -94,8 +88,8 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Do
     is_operator, given = access.is_operator(asked), access.give_proof(asked, body)
 
     @contextmanager
-    def begin(before: Callable[[Act], object]) -> Iterator[Act]:
-        sent = dict(body or {})
+    def begin(id: str) -> Iterator[Act]:
+        sent, before = dict(body or {}), partial(Act.lock_provider, id=id)
         with (
             access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, _),
             access.keeping_a_way_in(asked, act, known),
@@ -103,7 +97,7 @@ def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Do
             yield act
 
     def check(
-        act: Act, known: "queries.SelectProviderFacts | None", provider: KnownProvider, id: str
+        act: Act, known: "queries.SelectProviderFacts | None", provider: WantedProvider, id: str
     ) -> None:
         proved = queries.list_proved_domains(act, organization_id=seen.id).domains
         if not set(provider.domains) <= set(proved):

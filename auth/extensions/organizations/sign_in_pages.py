@@ -1,7 +1,6 @@
 """The sign-in of an organisation on our pages: domains, providers, *Try it*, *On*, and the requirement."""
 
 import json
-from typing import Any
 
 from flask import Blueprint, Response
 from flask.typing import ResponseReturnValue
@@ -12,7 +11,6 @@ from auth.core.tokens import one_time
 from auth.extensions.organizations import access, acts, domains, sign_in
 from auth.extensions.organizations.pages import PATH, acting, form_page, notice, showing
 from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, NewOwnProvider
-from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
 from auth.flows.sign_in.reauthentication import require
 from auth.rules.organizations import OWNER
@@ -27,7 +25,6 @@ from auth.web.html.redirects import Destination
 from auth.web.input import check, read_form
 from auth.web.schemas import Input
 from sql import queries
-from sql.acts import Act
 
 blueprint = Blueprint("organization_sign_in_pages", __name__)
 
@@ -55,8 +52,8 @@ def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
         each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers}
         for each in sign_in.listed(asked, slug)
     ]
-    values: dict[str, Any] = {"domains": named, "providers": own, "failure": problem or told()}
-    return form_page("sign_in", seen, problem, notice=notice(), **values)
+    failure = problem or told()
+    return form_page("sign_in", seen, problem, notice=notice(), domains=named, providers=own, failure=failure)
 
 
 def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:
@@ -183,27 +180,23 @@ def submit_act(slug: str, provider: str, act: str) -> Response:
 def _press(slug: str, provider: str, act: str) -> Response:
     """Send the browser to the provider, with a flow that signs in nobody else than the caller."""
     asked = current_asked()
-    id = sign_in.of_member(asked, slug, provider).id
-    chosen = provider_named(asked, f"{PREFIX}{id}", is_tried=True)
+    row = sign_in.of_member(asked, slug, provider)
+    chosen = provider_named(asked, f"{PREFIX}{row.id}", is_tried=True)
     state, secrets = one_time.new_token(), new_secrets(None)
     browser = cookies.browser_secret(COOKIES[chosen.posts_form])
     # Before the act: the provider's document is fetched.
     response = redirect_to_provider(chosen, state, secrets, browser, 303)
     back = f"organizations/{slug}/sign-in" if act == "try" else f"organizations/{slug}"
-    target = Destination(next=back).own_url("sign-in")
-
-    def begin(running: Act, caller: PersonFacts) -> None:
+    with sign_in.press(asked, row) as (running, caller):
         write_flow(
             asked,
             running,
             chosen,
             state,
             secrets,
-            redirect_to=target,
+            redirect_to=Destination(next=back).own_url("sign-in"),
             browser_hash=one_time.hash_token(browser),
             user_id=caller.id,
             session_id=asked.caller.session_id,
         )
-
-    sign_in.press(asked, slug, id, begin)
     return response

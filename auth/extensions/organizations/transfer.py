@@ -101,7 +101,7 @@ def _read(number: int, line: str) -> _Read:
     try:
         json_bodies.refuse_escapes(line)
         read = json.loads(line)
-        members = [
+        joined = [
             _checked(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
             for each in read.get("members", [])
         ]
@@ -109,7 +109,7 @@ def _read(number: int, line: str) -> _Read:
         return _Read(
             _checked(_Line, known),
             {"aal": "aal1", "own_provider": False} | read.get("requires", {}),
-            members,
+            joined,
             [check(_Domain, each) for each in read.get("domains", [])],
             [_checked(_Provider, each) for each in read.get("providers", [])],
         )

@@ -3,7 +3,6 @@
 import structlog
 
 from auth.core.addresses import InvalidAddress, canonical_domain
-from auth.core.providers import customers
 from auth.core.providers.customers import CustomerProvider
 from auth.core.text.names import PREFIX
 from auth.core.tokens.derived_keys import CannotOpen
@@ -41,9 +40,7 @@ def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
         except CannotOpen as error:
             log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
             raise unavailable("provider.service_unavailable") from None
-        own = latchkey.settings.base_url
-        private_networks = customers.reaches_private_networks(latchkey.settings, row.organization_id)
-        provider = CustomerProvider(row, secret, own, private_networks=private_networks)
+        provider = CustomerProvider(row, secret, latchkey.settings)
         while len(_KEPT) >= _MOST_KEPT:
             del _KEPT[next(iter(_KEPT))]
         _KEPT[row.id] = key, provider

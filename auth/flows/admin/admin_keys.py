@@ -1,7 +1,6 @@
 """Administrative keys: creating, listing and ending them. The guard admits them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import get_args
 
 from psycopg2.errors import UniqueViolation
@@ -21,30 +20,25 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 def create(asked: Asked, name: str, scopes: Sequence[str], lifetime: int | None) -> tuple[str, str]:
     """Create a key with a lifetime in seconds, or without an end. Return its id and the key."""
     id, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
-    with _unique_name(), targets.act(asked) as act:
-        act.later(queries.lock_admin_keys)
-        if queries.count_admin_keys(act).total >= promises.MOST_ADMIN_KEYS:
-            raise ApiError("admin_keys.validation_failed", most=str(promises.MOST_ADMIN_KEYS))
-        queries.insert_admin_key(
-            act,
-            id=id,
-            name=name,
-            key_mac=asked.parts.api_keys.macs(key)[0],
-            scopes=[*scopes],
-            lifetime=lifetime,
-            created_by=asked.user.user_id if asked.user else None,
-        )
-        details = {"admin_key": name, "admin_key_id": id, "scopes": " ".join(scopes)}
-        audit.record(act, None, None, ["admin_key_added"], [], **details)
-    return id, key
-
-
-@contextmanager
-def _unique_name() -> Iterator[None]:
     try:
-        yield
+        with targets.act(asked) as act:
+            act.later(queries.lock_admin_keys)
+            if queries.count_admin_keys(act).total >= promises.MOST_ADMIN_KEYS:
+                raise ApiError("admin_keys.validation_failed", most=str(promises.MOST_ADMIN_KEYS))
+            queries.insert_admin_key(
+                act,
+                id=id,
+                name=name,
+                key_mac=asked.parts.api_keys.macs(key)[0],
+                scopes=[*scopes],
+                lifetime=lifetime,
+                created_by=asked.user.user_id if asked.user else None,
+            )
+            details = {"admin_key": name, "admin_key_id": id, "scopes": " ".join(scopes)}
+            audit.record(act, None, None, ["admin_key_added"], [], **details)
     except UniqueViolation:
         raise ApiError("admin_key.conflict", rule="admin_key", field="name") from None
+    return id, key
 
 
 def listed(asked: Asked) -> "list[queries.ListAdminKeys]":

@@ -6,6 +6,7 @@ from auth.cli import NumberRange, Unusable, acting, json_option, printable, show
 from auth.core import promises
 from auth.flows.admin import admin_keys
 from auth.flows.admin.admin_keys import SCOPES
+from auth.rules.tokens import is_expired
 from auth.web import fields
 from auth.web.input import check
 from auth.web.schemas import Input
@@ -74,7 +75,7 @@ def show_all() -> None:
 
 
 def _show(key: "queries.ListAdminKeys") -> None:
-    state = "expired" if key.expires_at and key.expires_at <= key.now else "in use"
+    state = "expired" if is_expired(key) else "in use"
     until = key.expires_at.date().isoformat() if key.expires_at else None
     ends = f", until {until}" if until else ""
     used = f"last used {key.last_used_on}" if key.last_used_on else "never used"

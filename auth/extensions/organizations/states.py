@@ -1,0 +1,23 @@
+"""What an operator reads about an organisation, in the console and from the command."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def of_requirement(requires: Mapping[str, Any]) -> str:
+    demands = {"a second factor": requires["aal"] == "aal2", "its own sign-in": "providers" in requires}
+    return " and ".join(name for name, is_made in demands.items() if is_made) or "nothing"
+
+
+def of_domain(domain: Mapping[str, Any]) -> str:
+    if missing := domain.get("missing_since"):
+        return f"record missing since {missing[:10]}"
+    return f"proved, looked up {domain['checked_at'][:10]}" if domain.get("proved_at") else "not proved"
+
+
+def of_provider(provider: Mapping[str, Any]) -> str:
+    if provider["enabled"]:
+        return "on"
+    if provider.get("is_blocked"):
+        return "disabled"
+    return "off" if provider.get("tried_at") else "off, not tried"
