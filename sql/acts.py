@@ -170,7 +170,7 @@ class Act(Transaction):
 
 
 @contextmanager
-def begin(db: Database, begin: str = _BEGIN) -> Iterator[Act]:
+def begin(db: Database, settings: str = "") -> Iterator[Act]:
     """Run the block's statements as one act that has locked nothing yet. It cannot contain another act.
 
     Once a verdict was recorded, the block returns its refusal instead of raising it: the verdict would be
@@ -181,7 +181,7 @@ def begin(db: Database, begin: str = _BEGIN) -> Iterator[Act]:
     token = _running.set(True)
     act = None
     try:
-        with db.begin(Act, begin) as act:
+        with db.begin(Act, _BEGIN + settings) as act:
             yield act
     except psycopg2.Error:
         raise
@@ -203,7 +203,7 @@ def refresh(
 
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
-    with begin(db, f"{_BEGIN}; {ASYNCHRONOUS}") as act:
+    with begin(db, f"; {ASYNCHRONOUS}") as act:
         act.later(queries.hold_session, session_id=str(given["session_id"]))
         yield act, act.lock(lock, *args, **given)
 

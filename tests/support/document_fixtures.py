@@ -11,7 +11,10 @@ from tests.support.http_target import HttpTarget
 from tests.support.pages import Visitor
 from tests.support.smtp_server import Certificate
 
-_TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%%'"
+_TRANSACTIONS = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND state LIKE 'idle in transaction%%'"
+)
 
 
 class Web:

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from auth.core.passwords import leaked_file
+from auth.core.passwords import leaked_file, leaked_ranges
 from auth.core.passwords.leaked_file import LeakedFile
 from auth.core.passwords.leaked_ranges import RangeApi, Unfetched
 from auth.core.settings import SettingsError
@@ -191,7 +191,10 @@ class TestRanges:
             {"status": 503}, {"status": 302}, {"body": "<html>"}, {"body": "\n"},
         ],
     )  # fmt: skip
-    def test_without_an_answer_the_password_is_accepted_and_counted(self, parts, failure, capfd):
+    def test_without_an_answer_the_password_is_accepted_and_counted(
+        self, parts, failure, capfd, monkeypatch
+    ):
+        monkeypatch.setattr(leaked_ranges, "_TIMEOUT", 0.3)
         with RangeStub({LEAKED: 3}) as stub:
             vars(stub).update(failure)
             api = RangeApi(dataclasses.replace(parts.settings, password_leaked=stub.mirror))

@@ -47,7 +47,9 @@ def settings(hook):
     return {name: hook.url, f"{name}_SECRETS": SECRET, "AUTH_API_KEYS": "true"}
 
 
-def test_flood_of_one_key_keeps_no_other_user_waiting(make_app, settings, hook, alice, bob):
+def test_flood_of_one_key_keeps_no_other_user_waiting(make_app, settings, hook, alice, bob, monkeypatch):
+    # The flood ends before all of it has had its turn.
+    monkeypatch.setattr(turns, "_PATIENCE", 1.9)
     app = make_app(**settings)
     _id, key = api_keys.make_key(alice.sign_in(client=app.test_client()))
     hook.most = 0
@@ -93,7 +95,10 @@ def test_no_connection_is_held_while_the_hook_answers(make_app, settings, alice,
     assert lent == [0] * 3
 
 
-def test_request_that_waits_too_long_for_its_turn_is_unavailable(make_app, settings, alice, bob, hook):
+def test_request_that_waits_too_long_for_its_turn_is_unavailable(
+    make_app, settings, alice, bob, hook, monkeypatch
+):
+    monkeypatch.setattr(turns, "_PATIENCE", 0.2)
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
     asked = len(hook.requests)

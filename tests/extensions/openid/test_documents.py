@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from auth.delivery import janitor
+from auth.extensions.openid import documents
 from auth.web.context import EXTENSION
 from tests.support.cases import cases
 from tests.support.documents import CALLBACK, DOCUMENT, HOST, PUBLIC, URL, asked
@@ -144,7 +145,8 @@ def test_other_answers_than_a_document_are_refused_and_no_redirect_is_followed(
 
 
 @cases("behaviour", ["close", "hang", "drip", "drip body", "endless"])
-def test_server_that_misbehaves_is_refused_in_time(web, patient, database, behaviour):
+def test_server_that_misbehaves_is_refused_in_time(web, patient, database, behaviour, monkeypatch):
+    monkeypatch.setattr(documents, "_SECONDS", 0.5)
     web.target.behaviour = behaviour
     assert why_refused(patient, database)
 
