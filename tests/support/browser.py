@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from select import select
 from typing import Any, Self
@@ -40,9 +41,10 @@ _FLAGS = [
     # Do not wait for the DNS: pages of providers name style sheets on other hosts.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1",
 ]
-# Seconds for an answer of the browser, and for a page. A busy machine may stop for several.
+# Seconds for an answer of the browser, and for a page. A busy machine may stop for several, and a page that waits
+# for a link asks again after up to twenty.
 _TIMEOUT = 60.0
-_PATIENCE = 30.0
+_PATIENCE = 90.0
 
 
 def find() -> str | None:
@@ -51,6 +53,9 @@ def find() -> str | None:
 
 
 _MOUSE = "Input.dispatchMouseEvent"
+_PLACE = "((box) => [box.x + box.width / 2, box.y + box.height / 2])(aim.getBoundingClientRect())"
+# Looks, fifty a second, until a click counts as dropped.
+_LOOKS = 100
 
 
 class Browser:
@@ -67,6 +72,7 @@ class Browser:
         self._session: str | None = None
         self._complaints: list[str] = []
         self._is_touched = False
+        self._has_script = True
         # The ids of all documents so far.
         self._documents: set[str] = set()
 
@@ -109,7 +115,8 @@ class Browser:
 
     def close_tab(self) -> None:
         """Close the tab with everything that it emulates, and continue in a new one."""
-        closed, self._session, self._is_touched = self._target, None, False
+        closed, self._session = self._target, None
+        self._is_touched, self._has_script = False, True
         self._attach(self._call("Target.createTarget", url="about:blank")["targetId"])
         self._call("Target.closeTarget", targetId=closed)
 
@@ -148,13 +155,24 @@ class Browser:
         said = """(each) => [...each.querySelectorAll("span[aria-hidden]")].reduce(
           (text, mark) => text.replace(mark.innerText, ""), each.innerText
         ).trim().replace(/\\s+/g, " ")"""
-        find = f"""[...document.querySelectorAll("button, a")].find(
-          (each) => ({said})(each) === {json.dumps(text)}
-        )"""
-        self.release(place := self.press_on(find))
-        return place
+        return self.click_on(
+            f"""[...document.querySelectorAll("button, a")].find((each) => ({said})(each) === {json.dumps(text)})"""
+        )
 
-    def press_on(self, find: str) -> tuple[float, float]:
+    def click_on(self, find: str) -> tuple[float, float]:
+        """Click on the element that an expression finds, and return where.
+
+        If the browser has dropped the click, click again. A page that moves the element from under it fails.
+        """
+        for _ in range(3):
+            place = self._press_on(find)
+            self._release(place)
+            if self._was_clicked():
+                return place
+            assert tuple(self.run(_PLACE)) == place, f"it moved under the click: {self.run('aim.outerHTML')}"
+        raise AssertionError(f"three clicks came to nothing: {self.run('aim.outerHTML')}")
+
+    def _press_on(self, find: str) -> tuple[float, float]:
         """Press the mouse on the element that an expression finds, and return where.
 
         The press focuses the element. One that did not is repeated: `autofocus`, for example, scrolls the page
@@ -165,28 +183,44 @@ class Browser:
             x, y = self.run(
                 f"""(() => {{
                   window.aim = {find};
+                  window.isClicked = false;
+                  addEventListener("click", (event) => {{ isClicked ||= aim.contains(event.target); }}, true);
                   aim.scrollIntoView({{block: "center", behavior: "instant"}});
-                  const box = aim.getBoundingClientRect();
-                  return [box.x + box.width / 2, box.y + box.height / 2];
+                  return {_PLACE};
                 }})()"""
             )
-            pressed = {"type": "mousePressed", "x": x, "y": y, "button": "left", "clickCount": 1}
-            if self._is_touched:  # a tap is answered, and focuses, when it ends
-                self._send(_MOUSE, **pressed)
+            if self._is_touched:
                 return x, y
-            self._call(_MOUSE, **pressed)
+            self._call(_MOUSE, **_button("mousePressed", (x, y)))
             return (x, y) if self.run("document.activeElement === aim") else None
 
         return self.wait(press)
 
+    def _release(self, place: tuple[float, float]) -> None:
+        """Release the mouse. Does not wait, because the navigation that a click starts delays the answer."""
+        if self._is_touched:  # a finger that stays for half a second presses long, and clicks nothing
+            self._send(_MOUSE, **_button("mousePressed", place))
+        self._send(_MOUSE, **_button("mouseReleased", place))
+
+    def _was_clicked(self) -> bool:
+        """Return whether the page was clicked, or left, within many looks: a busy machine may stop for seconds."""
+        if not self._has_script:  # nor listeners
+            return True
+        looks = count(1)
+        # A form is submitted after the click.
+        clicked = "!window.aim || isClicked && new Promise((done) => setTimeout(done, 0, true))"
+
+        def look() -> str | None:
+            if _or_none(lambda: self.run(clicked)):
+                return "clicked"
+            return "missed" if next(looks) == _LOOKS else None
+
+        return wait_until(look, _PATIENCE) == "clicked"
+
     def hit(self, place: tuple[float, float]) -> None:
         """Click again on a page that is being left, which runs nothing."""
-        self._send(_MOUSE, type="mousePressed", x=place[0], y=place[1], button="left", clickCount=1)
-        self.release(place)
-
-    def release(self, place: tuple[float, float]) -> None:
-        """Release the mouse. Does not wait, because the navigation that a click starts delays the answer."""
-        self._send(_MOUSE, type="mouseReleased", x=place[0], y=place[1], button="left", clickCount=1)
+        self._send(_MOUSE, **_button("mousePressed", place))
+        self._send(_MOUSE, **_button("mouseReleased", place))
 
     def type(self, text: str) -> None:
         """Type into the focused field; `autofocus` takes effect after the page has loaded."""
@@ -283,6 +317,7 @@ class Browser:
 
     def without_script(self, disabled: bool = True) -> None:
         """Disable JavaScript on pages."""
+        self._has_script = not disabled
         self._call("Emulation.setScriptExecutionDisabled", value=disabled)
 
     def add_authenticator(self, *, is_key: bool = False) -> str:
@@ -381,6 +416,10 @@ def opened(profile: Path, *flags: str) -> Iterator[Browser]:
         pytest.skip(f"NOT TESTED: pages in a browser. {program} does not start: {error}")
     yield tab
     tab.__exit__()
+
+
+def _button(type: str, place: tuple[float, float]) -> dict[str, Any]:
+    return {"type": type, "x": place[0], "y": place[1], "button": "left", "clickCount": 1}
 
 
 def fill(page: Browser, **fields: str) -> None:

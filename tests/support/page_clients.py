@@ -131,7 +131,7 @@ class ChromiumPageClient(PageClient):
     def press(self, action: str, /, **fields: str) -> None:
         found = self.page.run(_FILL_IN.format(action=json.dumps(action), fields=json.dumps(fields)))
         assert found, f"no form leads to {action}: {self.page.text}"
-        self.page.release(self.page.press_on("window.pressed"))
+        self.page.click_on("window.pressed")
         # Also until a page has sent the browser to another website.
         self.page.wait(
             lambda: self.page.run("!('pressed' in window || document.querySelector('[http-equiv=refresh]'))")
