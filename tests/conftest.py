@@ -304,9 +304,11 @@ def _unchanged_apps(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _disk_with_room(monkeypatch) -> None:
-    """Forget that a disk was full: outside tests, it is so until somebody asks GET /health."""
+def _health_of_this_test(monkeypatch) -> None:
+    """Forget that a disk was full: outside tests, it is so until somebody asks GET /health. And let each request
+    ask the database: the answer to the test before would be kept for a second."""
     monkeypatch.setattr(health, "_disk_was_full", [0])
+    monkeypatch.setattr(health, "_INTERVAL", 0.0)
 
 
 @pytest.fixture

@@ -227,13 +227,13 @@ class TestFailures:
 class TestStopping:
     def test_stop_finishes_the_message_in_flight_and_takes_no_other(self, outbox, deliver):
         target = Target(held="@example.com", holds=2)
-        deliverer = deliver(email=target)
+        deliverer = deliver(email=target, grace=300)
         id = outbox.write()
         wait_until(lambda: target.holds == 3)
         stopping = threading.Thread(target=deliverer.stop)
         stopping.start()
         target.released.set()
-        stopping.join(20)
+        stopping.join(60)
         assert not stopping.is_alive()
         assert outbox.outcome(id) == "sent"
         late = outbox.write()

@@ -95,7 +95,7 @@ def server():
         yield server
 
 
-def tokens_of(issuer, timeout=5, **changes):
+def tokens_of(issuer, timeout=60, **changes):
     given = {"token_url": f"{issuer.url}/token", "client_id": "c1", "client_secret": SECRET, "scope": SCOPE}
     chosen = {"client_key": None, **given, **changes}
     settings: Any = SimpleNamespace(**{f"smtp_{name}": value for name, value in chosen.items()})

@@ -63,7 +63,7 @@ def test_interim_responses_are_not_the_answer(hooks, made, target, before):
     assert (deliver_event(hooks, "user.created"), statuses(hooks, made)) == (1, ["sent"])
     assert deliver_again(hooks) == 0
     assert events_at(target) == ["user.created"]
-    with Deadline(5), BoundedSession() as session:
+    with Deadline(60), BoundedSession() as session:
         answer = session.get(f"{target.url}/document")
     assert (answer.status_code, answer.content, "Retry-After" in answer.headers) == (200, b"{}", False)
 

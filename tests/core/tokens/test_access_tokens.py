@@ -200,10 +200,13 @@ class TestForeignTokens:
 class TestExpiry:
     EXPIRED = "invalid JWT: unable to parse or verify signature: it has expired"
 
+    def second(self, database):
+        """Return the current second of the database, by which tokens expire."""
+        return database.value("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint")
+
     @pytest.fixture
     def now(self, database):
-        """The current second of the database, by which tokens expire."""
-        return database.value("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint")
+        return self.second(database)
 
     def test_expired_token_is_refused(self, client, mint, now):
         for exp in (now, now - 1, 0):
@@ -212,14 +215,16 @@ class TestExpiry:
         for outside_the_calendar in (-(2**70), 2**70, 2**62, -(2**40), 10**308):
             assert get_user(client, mint(exp=outside_the_calendar)).status_code == 401
 
-    def test_cached_token_is_refused_when_it_expires(self, client, mint, now):
-        # The cache holds the result of the signature check only.
-        token = mint(exp=now + 2)
-        answers = [get_user(client, token)]
-        while answers[-1].status_code == 200:
-            answers.append(get_user(client, token))
-        assert len(answers) > 1
-        assert_error(answers[-1], 401, "bad_jwt", self.EXPIRED)
+    def test_cached_token_is_refused_when_it_expires(self, client, mint, database):
+        # The cache holds the result of the signature check only. A machine that stops may take the first lifetime.
+        for lifetime in (1, 4, 30):
+            token = mint(exp=self.second(database) + 1 + lifetime)
+            if (answer := get_user(client, token)).status_code == 200:
+                break
+        assert answer.status_code == 200
+        while answer.status_code == 200:
+            answer = get_user(client, token)
+        assert_error(answer, 401, "bad_jwt", self.EXPIRED)
 
 
 def test_token_of_another_users_or_an_ended_session_is_refused_even_if_cached(client, session, mint, bob):

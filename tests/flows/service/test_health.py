@@ -48,12 +48,6 @@ LOCKED = "Statements on users or sessions wait for a lock; latchkey doctor names
 FAILING = "CREATE OR REPLACE FUNCTION {} LANGUAGE plpgsql AS $$BEGIN RAISE USING ERRCODE = '{}'; END$$"
 
 
-@pytest.fixture(autouse=True)
-def _anew(monkeypatch):
-    """Let each request ask the database: the answer to the test before is kept for a second."""
-    monkeypatch.setattr(health, "_INTERVAL", 0.0)
-
-
 def assert_degraded(client: Any, msg: str) -> None:
     assert_ok(client.get("/health"), HEALTHY | {"status": "degraded", "msg": msg})
     strict = client.get("/health?strict")
