@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from select import select
@@ -423,9 +424,11 @@ def _button(type: str, place: tuple[float, float]) -> dict[str, Any]:
 
 
 def fill(page: Browser, **fields: str) -> None:
-    """Type into the fields of a page."""
+    """Type into the fields of a page, as soon as it has them."""
     for name, value in fields.items():
-        page.run(f"document.querySelector('[name={name}]:not([type=hidden])').value = {value!r}")
+        field = f"document.querySelector('[name={name}]:not([type=hidden])')"
+        page.wait(partial(page.run, f"!!{field}"))
+        page.run(f"{field}.value = {value!r}")
 
 
 def _or_none(condition: Callable[[], Any]) -> Any:

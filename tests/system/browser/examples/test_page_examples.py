@@ -86,7 +86,7 @@ def signed_in(page, home, alice) -> Browser:
     page.click("Sign in")
     sign_in(page, alice)
     page.wait_for(f"Signed in as {alice.email}")
-    assert page.url == home
+    page.wait(lambda: page.url == home)
     return page
 
 
@@ -120,7 +120,7 @@ def test_link_opened_in_this_browser_leads_back_signed_in(page, home, post):
     page.open(post.read(DAVE, "Confirm your email").link)
     page.click("Continue")
     page.wait_for(f"Signed in as {DAVE}")
-    assert page.url == home
+    page.wait(lambda: page.url == home)
 
 
 def test_code_of_another_browser_signs_nobody_in(page, home, without_backend, app, alice):
