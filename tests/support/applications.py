@@ -81,7 +81,7 @@ class Application:
             session["email"] = self._provider.authorize_access_token()["userinfo"]["email"]
             return redirect(session.pop("page"))
         body = {"auth_code": request.args["code"], "code_verifier": session.pop("verifier")}
-        response = requests.post(f"{self._here}/token?grant_type=pkce", json=body, timeout=10)
+        response = requests.post(f"{self._here}/token?grant_type=pkce", json=body, timeout=60)
         assert response.ok, response.text
         session["email"] = response.json()["user"]["email"]
         return redirect(request.args["page"])

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from tests.support.awake import awake
 from tests.support.environment import CLOCK
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -47,10 +48,10 @@ def hangups() -> Iterator[None]:
 
 
 def wait_until(condition: Callable[[], T], seconds: float = 60) -> T:
-    """Return the condition's value as soon as it is true; fail on a timeout."""
-    deadline = time.monotonic() + seconds
+    """Return the condition's value as soon as it is true; fail after some seconds in which the machine ran."""
+    deadline = awake() + seconds
     while not (result := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
+        assert awake() < deadline, f"not within {seconds} s: {condition}"
         time.sleep(0.02)
     return result
 

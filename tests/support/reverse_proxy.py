@@ -23,7 +23,7 @@ class ReverseProxy(LocalServer):
                     headers["X-Forwarded-For"] = f"{sent}, {peer}"
                 if proto:
                     headers["X-Forwarded-Proto"] = proto
-                response = requests.get(target + self.path, headers=headers, timeout=10)
+                response = requests.get(target + self.path, headers=headers, timeout=60)
                 media_type = {"Content-Type": response.headers["Content-Type"]}
                 self.reply(response.status_code, media_type, response.content)
 

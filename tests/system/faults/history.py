@@ -6,13 +6,13 @@ the client then leaves the person alone, and the final state must be exactly one
 """
 
 import threading
-import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import httpx
 
+from tests.support.awake import awake
 from tests.support.server import ServerClient
 from tests.support.users import Session
 
@@ -122,7 +122,7 @@ class History:
         return response
 
     def _ask(self, method: str, path: str, **options: Any) -> Any:
-        began = time.monotonic()
+        began = awake()
         response, status = None, None
         try:
             response = self.client.open(path, method, **options)
@@ -131,7 +131,7 @@ class History:
             pass
         except AssertionError as error:
             self.violate(str(error))
-        took = time.monotonic() - began
+        took = awake() - began
         with self._lock:
             self.statuses[status] += 1
             self.slowest = max(self.slowest, (took, f"{method} {path} {status}"))

@@ -41,7 +41,7 @@ def is_replaced(service: Service, old: int) -> bool:
 
 def accepts_connections(service: Service) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", service.port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", service.port), timeout=60).close()
     except ConnectionRefusedError:
         return False
     return True
@@ -91,7 +91,7 @@ def test_stop_finishes_the_message_in_flight(service, outbox):
         assert is_running(pid)
         mail.released.set()
 
-        assert running.process.wait(15) == 0
+        assert running.process.wait(60) == 0
         assert outbox.outcome(id) == "sent"
         assert not is_running(pid)
 

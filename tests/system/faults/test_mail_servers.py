@@ -1,8 +1,8 @@
 """Mail servers that hang, drip or close slow no request, and mail arrives when they recover."""
 
-import time
 from functools import partial
 
+from tests.support.awake import awake
 from tests.support.outbox import Outbox
 from tests.support.processes import wait_until
 from tests.support.server import at_once, until_served
@@ -31,7 +31,7 @@ def test_mail_server_that_hangs_drips_or_closes_does_not_slow_requests(serve, da
         for stage, behaviour in (("GREETING", "hang"), ("RCPT", "drip"), ("END", "close")):
             mail.become(stage, behaviour)
             answers = at_once(10, lambda number: timed(server, alice.email if number % 2 else NOBODY))
-            assert mail.reached.wait(10), stage
+            assert mail.reached.wait(60), stage
             # By now it occupies all threads of the delivery process.
             answers += [timed(server, email) for email in (alice.email, NOBODY) for _ in range(3)]
             assert {body for body, _ in answers} == {"If a user has this address, the message is on its way"}
@@ -41,7 +41,7 @@ def test_mail_server_that_hangs_drips_or_closes_does_not_slow_requests(serve, da
                 "SELECT id FROM outbox WHERE recipient = %(email)s ORDER BY created_at DESC LIMIT 1",
                 email=alice.email,
             )
-            wait_until(partial(is_sent, messages, newest), 20)
+            wait_until(partial(is_sent, messages, newest))
         assert set(mail.taken) == {alice.email, NOBODY}
 
 
@@ -53,7 +53,7 @@ def is_sent(messages: Outbox, id: str) -> bool:
 
 def timed(server, email):
     """Request a link; return the message of the response and the seconds that it took."""
-    began = time.monotonic()
+    began = awake()
     response = until_served(lambda: server.post("/magiclink", json={"email": email}))
     assert response.status_code == 200
-    return response.json["message"], time.monotonic() - began
+    return response.json["message"], awake() - began

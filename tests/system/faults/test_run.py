@@ -181,7 +181,7 @@ def test_running_request_is_finished_before_the_stop(name, state_dir):
         wait_until(lambda: not accepts_requests(service))
 
         assert request.finish().startswith(b"HTTP/1.1 4")
-        assert service.process.wait(15) == 0
+        assert service.process.wait(60) == 0
         assert service.said()[-1] == "Stopped."
     assert none_left(state_dir)
 
@@ -198,8 +198,8 @@ def accepts_requests(service: Service) -> bool:
 def test_make_run_forwards_the_stop_signal(state_dir):
     with Service(state_dir, command=["make", "run", f"PYTHON={sys.executable}"]) as service:
         service.process.terminate()
-        service.process.wait(15)
-    wait_until(lambda: none_left(state_dir), 3)
+        service.process.wait(60)
+    wait_until(lambda: none_left(state_dir))
     assert "Stopped." in service.said()
 
 
@@ -210,7 +210,7 @@ def test_no_process_outlives_a_killed_master_and_the_next_start_works(state_dir)
 
         # Without waiting, as a supervisor does.
         with Service(state_dir, PORT=str(killed.port)) as service:
-            wait_until(lambda: left.isdisjoint(processes_of(state_dir)), 10)
+            wait_until(lambda: left.isdisjoint(processes_of(state_dir)))
             kill_all(state_dir)
 
     with Service(state_dir, PORT=str(service.port)):

@@ -1,7 +1,6 @@
 """OAuth providers that respond slowly or never: a sign-in ends in time, and does not delay other sign-ins."""
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -10,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.awake import awake
 from tests.support.fake_provider import Answer, FakeProvider, PlainProvider
 from tests.support.oauth import assert_failed, assert_turned_back
 from tests.support.processes import free_port, wait_until
@@ -75,9 +75,9 @@ def slow_providers() -> Iterator[dict[str, FakeProvider]]:
 
 
 def timed(act: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    began = time.monotonic()
+    began = awake()
     result = act(*arguments)
-    return result, time.monotonic() - began
+    return result, awake() - began
 
 
 def status_of(client: Any, path: str) -> int:

@@ -15,6 +15,7 @@ from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
 from auth.extensions.webhooks.events import EventSender
 from sql import queries
+from tests.support.awake import awake
 from tests.support.commands import run_command
 from tests.support.deliverers import RunningDeliverer
 from tests.support.hooks import verified
@@ -83,10 +84,10 @@ class TestSlowWebhooks:
         wait_until(lambda: all(one["failing_since"] for one in hooks.ask("get").json["data"]))
         hooks.register(good)
         for number in range(10):
-            began = time.monotonic()
+            began = awake()
             hooks.emit()
             wait_until(functools.partial(has_got, good, number + 1))
-            assert time.monotonic() - began < TIMEOUT
+            assert awake() - began < TIMEOUT
 
     def test_each_event_is_sent_once_by_three_deliverers(self, hooks, targets, deliver, database):
         targets_of_two = [targets(), targets()]

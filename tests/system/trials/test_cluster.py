@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import closing
 from itertools import pairwise
@@ -17,6 +16,7 @@ from typing import Any, Self
 import pytest
 
 from tests.support import log_watch
+from tests.support.awake import awake
 from tests.support.environment import ENVIRONMENT
 from tests.support.processes import CHECKOUT, free_port, processes_of, send, short_directory, wait_until
 from tests.support.server import ServerClient, repeated
@@ -151,16 +151,16 @@ def test_cluster_whose_primary_is_killed_loses_nothing_acknowledged_and_serves_i
         def write() -> float | None:
             headers, body = session.authorization, {"data": {"n": 1}}
             answer = history.ask("PUT", "/user", headers=headers, json=body)
-            return time.monotonic() if answer is not None and answer.status_code == 200 else None
+            return awake() if answer is not None and answer.status_code == 200 else None
 
         def read() -> float | None:
             page = browser.visit(f"{cluster.url}/account")
             pages[page.status, page.url] += 1
-            return time.monotonic() if page.status == 200 else None
+            return awake() if page.status == 200 else None
 
         with clients.load(history, post), repeated(write, read) as served:
             wait_until(lambda: history.answered() > 200)
-            began, failed = time.monotonic(), history.failed()
+            began, failed = awake(), history.failed()
             lost = cluster.lose_primary()
             wait_until(lambda: history.failed() > failed)
             wait_until(serves_again(history), PROMISED + SLACK)

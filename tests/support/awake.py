@@ -1,0 +1,39 @@
+"""A clock that stands still while this machine does: what is measured or awaited counts only the time in which the
+process of the tests ran, too. A service that is slow stops no other process, so this hides nothing of its own.
+"""
+
+import functools
+import threading
+
+# Not by name of the module, which tests replace.
+from time import monotonic, sleep
+
+_TICK = 0.05
+# The seconds that were lost until a moment, and that moment.
+_lost = (0.0, monotonic())
+
+
+def awake() -> float:
+    """Return a time in seconds, like `time.monotonic`, without those in which the machine stood still."""
+    _start()
+    return _awake_at(monotonic())
+
+
+def _awake_at(now: float) -> float:
+    lost, until = _lost
+    return now - lost - max(0.0, now - until - 2 * _TICK)
+
+
+def _keep_counting() -> None:
+    global _lost
+    while True:
+        sleep(_TICK)
+        now = monotonic()
+        _lost = (now - _awake_at(now), now)
+
+
+@functools.cache
+def _start() -> None:
+    global _lost
+    _lost = (0.0, monotonic())
+    threading.Thread(target=_keep_counting, name="awake", daemon=True).start()
