@@ -47,6 +47,9 @@ class Target(Sender):
         self.sent.append(recipient)
         return "taken"
 
+    def close(self):
+        self.sent_at_the_end = [*self.sent]
+
     def await_sent(self, *recipients):
         wait_until(lambda: self.sent == [f"{name}@example.com" for name in recipients])
 
@@ -225,17 +228,18 @@ class TestFailures:
 
 
 class TestStopping:
-    def test_stop_finishes_the_message_in_flight_and_takes_no_other(self, outbox, deliver):
+    def test_stop_finishes_the_message_in_flight_and_takes_no_other(self, outbox, deliver, listens):
         target = Target(held="@example.com", holds=2)
         deliverer = deliver(email=target, grace=300)
         id = outbox.write()
         wait_until(lambda: target.holds == 3)
         stopping = threading.Thread(target=deliverer.stop)
         stopping.start()
+        wait_until(lambda: listens() == [])
         target.released.set()
         stopping.join(60)
         assert not stopping.is_alive()
-        assert outbox.outcome(id) == "sent"
+        assert (outbox.outcome(id), target.sent_at_the_end) == ("sent", ["alice@example.com"])
         late = outbox.write()
         wait_until(lambda: not delivery_threads())
         assert outbox.row(late).attempts == 0

@@ -148,12 +148,13 @@ class TestToken:
         assert (len(server.mails), len(issuer.requests)) == (8, 1)
 
     def test_token_is_kept_until_a_minute_before_its_end(self, issuer, monkeypatch):
-        tokens, now = tokens_of(issuer), time.monotonic()
+        tokens, before = tokens_of(issuer), time.monotonic()
         assert (tokens.get(), tokens.get()) == (FIRST, FIRST)
+        after = time.monotonic()
         # Moves the clock; no row holds this time.
-        monkeypatch.setattr(time, "monotonic", lambda: now + 3600 - 70)
+        monkeypatch.setattr(time, "monotonic", lambda: before + 3600 - 70)
         assert tokens.get() == FIRST
-        monkeypatch.setattr(time, "monotonic", lambda: now + 3600 - 50)
+        monkeypatch.setattr(time, "monotonic", lambda: after + 3600 - 50)
         assert tokens.get() == SECOND
 
     @cases("lifetime", [None, "soon", -1, 60, "60", True, 1e999, [3600], 10**30])

@@ -83,9 +83,9 @@ class TestEachType:
         assert database.everything(*EFFECTS) == before
 
     def test_link_expires_after_its_lifetime(self, client, message, database, type):
-        later(database, secs=(7 * 86_400 if type == "invite" else 3600) - 10)
+        later(database, secs=(7 * 86_400 if type == "invite" else 3600) - 60)
         assert client.get(path(type, message.token), headers=BROWSER).status_code == 200
-        later(database, secs=10)
+        later(database, secs=60)
         before = database.everything(*EFFECTS)
         assert_dead(client, type, message.token)
         assert client.get(path(type, message.token), headers=BROWSER).status_code == 403

@@ -81,7 +81,7 @@ class TestCode:
         assert database.count("sessions") == 1
 
     def test_code_expires_after_five_minutes(self, service, outbox, by, code, database):
-        later(database, secs=290)
+        later(database, secs=240)
         assert trade(service, code).status_code == 200
         other = begin(service, outbox, by)
         later(database, secs=300)
