@@ -32,11 +32,12 @@ PATIENCE: tuple[tuple[Any, str, Any], ...] = (
 )
 if os.environ.get("TEST_EXTENSIONS") != "none":
     from auth.extensions.captcha import siteverify
-    from auth.extensions.console import users
+    from auth.extensions.console import bulk, users
     from auth.extensions.hooks import http_hooks, turns
     from auth.extensions.openid import documents
 
     PATIENCE += (
+        (bulk, "_SECONDS", 100.0),
         (documents, "_SECONDS", 30),
         (http_hooks.ask, "__defaults__", (20.0,)),
         (siteverify, "_TIMEOUT", 50.0),
