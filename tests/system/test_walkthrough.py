@@ -37,9 +37,9 @@ pytest_plugins = ["tests.support.oauth_fixtures"]
 # for POST /token, and 80 functions for PUT /user. Decisions in auth/rules and short statements reach more
 # functions, and fewer lines of SQL, than the SQL functions that decided until 0.5.2.
 LIMITS = {
-    "all": {"functions": 531, "lines": 5_179, "files": 119, "statements": 62, "lines of SQL": 932},
+    "all": {"functions": 531, "lines": 5_179, "files": 119, "statements": 63, "lines of SQL": 934},
     "POST /token password": {"functions": 129, "files": 42},
-    "GET /user": {"functions": 53},
+    "GET /user": {"functions": 54},
     "POST /token refresh_token": {"functions": 89},
     "PUT /user": {"functions": 178},
 }

@@ -50,12 +50,12 @@ class OpenIdKeys:
         """Return all keys. Makes the first one if there is none. Raises the errors of `all`."""
         if keys := self.all():
             return keys
-        new = new_row(self._sealer)
         with self._db.transaction() as tx:
             queries.lock_openid_keys(tx)
             # Keys that were sealed with a lost secret key are lost too.
             if not self._open_all(queries.list_openid_keys(tx)):
-                queries.insert_openid_key(tx, **new)
+                # Only with the lock: each of the first requests would take a tenth of a second to make one.
+                queries.insert_openid_key(tx, **new_row(self._sealer))
         return self.all()
 
     def _open_all(self, rows: Sequence["queries.ListOpenidKeys"]) -> list[Key]:

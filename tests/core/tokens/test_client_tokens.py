@@ -12,6 +12,7 @@ from joserfc import jwt as joserfc
 from joserfc.jwk import KeySet
 
 from auth.core.keys.openid_keys import OpenIdKeys
+from auth.core.tokens import signing_keys
 from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.jws import InvalidAccessToken
 from tests.core.tokens.test_access_tokens import encode, hmac_signed, private_jwk
@@ -136,10 +137,18 @@ class TestKeys:
         """Make the keys of another process."""
         return lambda: OpenIdKeys(parts.db, parts.sealer)
 
-    def test_simultaneous_workers_make_one_key(self, worker, database):
+    def test_simultaneous_workers_make_one_key(self, worker, database, monkeypatch):
+        """None makes one for nothing, which takes a tenth of a second."""
+        new, generated = signing_keys.new_jwk, []
+
+        def generate(algorithm):
+            generated.append(algorithm)
+            return new(algorithm)
+
+        monkeypatch.setattr(signing_keys, "new_jwk", generate)
         workers = [worker() for _ in range(8)]
         made = at_once(8, lambda number: workers[number].make_first()[0].kid)
-        assert len(set(made)) == database.count("openid_keys") == 1
+        assert len(set(made)) == database.count("openid_keys") == len(generated) == 1
 
     @pytest.mark.parametrize("settings", [{}, {"AUTH_JWT_SECRET": secret("jwt")}], ids=["session", "openid"])
     def test_token_is_refused_once_its_key_is_removed_even_if_cached(self, make_app, settings, database):
