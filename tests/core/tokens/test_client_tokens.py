@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc import jwt as joserfc
 from joserfc.jwk import KeySet
 
+from auth.core.keys import openid_keys
 from auth.core.keys.openid_keys import OpenIdKeys
-from auth.core.tokens import signing_keys
 from auth.core.tokens.derived_keys import Sealer
 from auth.core.tokens.jws import InvalidAccessToken
 from tests.core.tokens.test_access_tokens import encode, hmac_signed, private_jwk
@@ -139,13 +139,13 @@ class TestKeys:
 
     def test_simultaneous_workers_make_one_key(self, worker, database, monkeypatch):
         """None makes one for nothing, which takes a tenth of a second."""
-        new, generated = signing_keys.new_jwk, []
+        new_row, generated = openid_keys.new_row, []
 
-        def generate(algorithm):
-            generated.append(algorithm)
-            return new(algorithm)
+        def generate(sealer):
+            generated.append(new_row(sealer))
+            return generated[-1]
 
-        monkeypatch.setattr(signing_keys, "new_jwk", generate)
+        monkeypatch.setattr(openid_keys, "new_row", generate)
         workers = [worker() for _ in range(8)]
         made = at_once(8, lambda number: workers[number].make_first()[0].kid)
         assert len(set(made)) == database.count("openid_keys") == len(generated) == 1
