@@ -103,7 +103,7 @@ def may_manage(actor: Role, before: Role, after: Role) -> bool:
 
 
 def manages(role: Role) -> bool:
-    """Whether a role may manage others. A member who gives it, also by an invitation, needs a fresh proof."""
+    """Whether a role may manage others. Members need a fresh proof to give it or invite to it."""
     return role in (OWNER, ADMIN)
 
 

@@ -1,5 +1,5 @@
 """A clock that stands still while this machine does: what is measured or awaited counts only the time in which the
-process of the tests ran, too. A service that is slow stops no other process, so this hides nothing of its own.
+process of the tests ran, too. A slow service stops no other process, so it stays as slow by this clock.
 """
 
 import functools

@@ -103,7 +103,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
 
 
 def _check_own_sign_in(asked: Asked, act: Act, known: Facts, seen: Seen) -> None:
-    """Refuse to require a provider in a session of another one, or that nobody could sign in with."""
+    """Refuse the requirement unless the caller signed in with a provider that can sign others in, too."""
     if not access.is_operator(asked):
         demanded = known.requires | {"providers": known.providers}
         access.admit_session(asked, seen.aal, known.id, OWNER, demanded)

@@ -34,7 +34,7 @@ _ChangeForm = Input.of(
         name: fields.TypedText(load_default="")
         for name in ("name", "client_id", "client_secret", "member_role")
     },
-    # A provider without a domain signs in nobody.
+    # A provider signs in users of its domains alone.
     domains=fields.TypedItems(required=True, validate=Length(min=1)),
 )
 _ConnectForm = _ChangeForm.of(issuer=fields.TypedText(load_default=""))

@@ -1,4 +1,4 @@
-"""What the provider of a customer is to be, and whether it may be so."""
+"""The settings of a customer's provider, and what they may be."""
 
 import re
 from collections.abc import Mapping
@@ -108,7 +108,7 @@ def _check_url(name: str, url: str) -> None:
 
 
 def _check_issuer(issuer: str) -> None:
-    """Refuse an issuer of users who are not one customer's."""
+    """Refuse an issuer at which others than one customer's users have accounts."""
     parts = urlsplit(issuer)
     tenant = parts.path.strip("/").partition("/")[0].lower()
     is_microsoft = re.search(

@@ -104,9 +104,7 @@ def create(
     id: str | None = None,
     is_blocked: bool = False,
 ) -> dict[str, Any]:
-    """Add a provider, and return its object. `id` is that of an imported one, which may be blocked, and of
-    which nobody is told.
-    """
+    """Add a provider, and return its object. An import gives the `id`, may block it, and tells no owner."""
     door, is_imported = door or of_operator(asked), id is not None
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
@@ -119,9 +117,10 @@ def create(
             door.check(act, None, provider, id)
             queries.insert_identity_provider(act, id=id, identifier=identifier, **columns)
             queries.add_domains_of_provider(act, id=id, domains=provider.domains)
-            _record(act, "provider_added", id, identifier, provider.domains, door.organization_id)
+            organization = _organization(act, door.organization_id)
+            _record(act, "provider_added", id, identifier, provider.domains, organization)
             if not is_imported:
-                _tell_owners(asked, act, door.organization_id, "added")
+                _tell_owners(asked, act, organization, "added")
     except UniqueViolation as error:
         raise _conflict(error) from None
     return described(asked, found_provider(asked, id))
@@ -146,7 +145,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     try:
         with door.begin(row.id) as act:
             known = facts(act, row.id)
-            # A domain may have been given up meanwhile.
+            # Its organisation may have given a domain up since we read the row.
             if (known.version, known.domains) != (row.version, row.domains):
                 raise ApiError("stale.validation_failed")
             if moves and known.has_identities:
@@ -176,12 +175,13 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             # Beside `enabled`, a body may have a proof.
             is_changed = body.keys() & {*WantedProvider._fields, "client_secret"} - {"enabled"}
             done = ["provider_changed"] if is_changed else []
+            organization = _organization(act, row.organization_id)
             for entry in [*done, turned] if turned else done:
-                _record(act, entry, row.id, row.identifier, provider.domains, row.organization_id)
+                _record(act, entry, row.id, row.identifier, provider.domains, organization)
             if turned:
-                _tell_owners(asked, act, row.organization_id, _TOLD[turned])
+                _tell_owners(asked, act, organization, _TOLD[turned])
             elif known.enabled and not (is_same and _admits_the_same(row, provider)):
-                _tell_owners(asked, act, row.organization_id, "changed")
+                _tell_owners(asked, act, organization, "changed")
     except UniqueViolation as error:
         raise _conflict(error) from None
     if not provider.enabled:
@@ -215,7 +215,8 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
             # Another administrator has enabled it again, or the operator has disabled it for its owners.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
-        _record(act, "provider_deleted", row.id, row.identifier, row.domains, row.organization_id)
+        organization = _organization(act, row.organization_id)
+        _record(act, "provider_deleted", row.id, row.identifier, row.domains, organization)
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:
@@ -254,20 +255,30 @@ def _conflict(error: UniqueViolation) -> ApiError:
     return ApiError("conflict", what="domain" if is_domain else "identifier")
 
 
-def _tell_owners(asked: Asked, act: Act, organization_id: str | None, change: str) -> None:
+def _organization(act: Act, id: str | None) -> "queries.SelectOrganization | None":
+    """Return the organisation of a provider, if it has one."""
+    return queries.select_organization(act, id=id, slug=None) if id else None
+
+
+def _tell_owners(
+    asked: Asked, act: Act, organization: "queries.SelectOrganization | None", change: str
+) -> None:
     """Write a notice about the sign-in of the provider's organisation to its owners."""
-    if not organization_id or not organizations.is_on(asked.settings):
-        return
-    if known := queries.select_organization(act, id=organization_id, slug=None):
-        organizations.tell_owners(asked, act, known, "organization_sign_in", change=change)
+    if organization and organizations.is_on(asked.settings):
+        organizations.tell_owners(asked, act, organization, "organization_sign_in", change=change)
 
 
 def _record(
-    act: Act, change: str, id: str, identifier: str, domains: list[str], organization_id: str | None
+    act: Act,
+    change: str,
+    id: str,
+    identifier: str,
+    domains: list[str],
+    organization: "queries.SelectOrganization | None",
 ) -> None:
     """Write an entry of the audit log, which the owners of the provider's organisation read, too."""
     details: dict[str, Any] = {"provider_id": id, "provider": identifier, "domains": domains}
-    if organization_id and (known := queries.select_organization(act, id=organization_id, slug=None)):
-        organizations.record(act, change, known, **details)
+    if organization:
+        organizations.record(act, change, organization, **details)
     else:
         audit.record(act, None, None, [change], [], **details)

@@ -95,10 +95,9 @@ def _record_verdict(
     tries = min(max(apps, 1), most)
     verdict = act.record_verdict(limits_of_code, is_right=is_right, tries=tries)
     asked.noted.note(user_id=user_id)
-    if is_right and verdict.refused_for is None:
-        # What the request is refused for later is no attempt at a code.
-        return
-    asked.noted.note(user_id=user_id, tries=verdict.count, of=most)
+    # Whatever refuses the request after a right code is no attempt at one.
+    if not is_right or verdict.refused_for is not None:
+        asked.note_details(tries=verdict.count, of=most)
     if verdict.refused_for is not None:
         act.drop_verdict()
         asked.noted.add_window(limits.LimitWindow(most, 0, verdict.refused_for))

@@ -120,7 +120,7 @@ class TestTokens:
             "SELECT (at AT TIME ZONE 'UTC')::date::text AS day, user_id, actor, actor_id"
             "  FROM audit_log WHERE action = 'api_key_used'"
         )
-        by_day = {row.day: row[1:] for row in rows}  # two if midnight has passed meanwhile
+        by_day = {row.day: row[1:] for row in rows}  # two if midnight came between the uses
         assert len(by_day) == len(rows)
         assert set(by_day.values()) == {(alice.id, "user", alice.id)}
         assert session.get(ROUTE).json[0]["last_used_on"] == max(by_day)

@@ -1,4 +1,4 @@
-"""Users of a provider that is not trusted to verify addresses: its word makes nobody a member under an address."""
+"""A provider that is not trusted to verify addresses makes nobody a member by naming one."""
 
 import pytest
 

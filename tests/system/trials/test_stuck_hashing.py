@@ -29,7 +29,7 @@ def test_health_is_degraded_with_the_reason_while_hashing_hangs_and_others_are_s
             stack.enter_context(connect(metered.service.port, LOG_IN))
         time.sleep(10)
         status = client.get("/health").json["status"]
-        assert status == "healthy" or time.monotonic() - began > 20  # the machine stood still meanwhile
+        assert status == "healthy" or time.monotonic() - began > 20  # unless the machine stopped
         wait_until(lambda: client.get("/health").json["status"] == "degraded", 20)
         assert time.monotonic() - began > 20
         assert client.get("/health").json["msg"] == STUCK

@@ -66,7 +66,7 @@ class TestNotices:
 
     @pytest.fixture
     def mailed(self, provider, acme, join, alice, bob, database, mailbox):
-        """Return the mails to Alice and Bob since now. Both own Acme, whose provider is on."""
+        """Return the mails that Alice and Bob get from now on. Both own Acme, whose provider is on."""
         join(bob, acme, "owner")
         database.run("UPDATE identity_providers SET is_on = true")
         before = {user: len(mailbox.messages_to(user.email)) for user in (alice, bob)}
@@ -463,7 +463,7 @@ def test_silent_names_of_owners_keep_neither_other_organisations_nor_the_operato
         added = client.post("/admin/custom-providers", json=theirs, headers=service_role)
         assert added.status_code == 201
         still_waiting = _FLOOD - len(ended)
-        names.silent = set()  # asked again, it answers that there is no such name
+        names.silent = set()  # the resolver asks again, and learns that the name does not exist
         return still_waiting
 
     assert at_once(_FLOOD + 1, act) == [400] * _FLOOD + [_FLOOD]
