@@ -61,23 +61,35 @@ def app_with_providers(environment: dict[str, str], running_fakes: Fakes) -> Ite
 
 
 @pytest.fixture
-def service(app_with_providers: Any, fakes: Fakes, database: Any, app: Any) -> Service:
-    """The service with all providers and default settings, and the secrets and database of `app`."""
-    return Service(app_with_providers)
-
-
-@pytest.fixture
-def make_service(make_app: Callable, fakes: Fakes) -> Iterator[Callable[..., Service]]:
-    """Make a service with other settings and an empty cache of providers. None unsets a setting."""
+def forgetful() -> Iterator[Callable[[Any], None]]:
+    """Let an application know nothing of its providers until the end of the test: what one of them said of itself
+    in another test must not decide in this one."""
     with pytest.MonkeyPatch.context() as patch:
 
-        def make(**changes: str | None) -> Service:
-            settings = fakes.settings() | ALLOW_LIST | changes
-            app = make_app(**{name: value for name, value in settings.items() if value is not None})
+        def forget(app: Any) -> None:
             parts = app.extensions[EXTENSION]
             chosen = parts.settings.providers.items()
             new = {name: Provider(name, provider, parts.settings.base_url) for name, provider in chosen}
             patch.setattr(parts, "providers", new)
-            return Service(app, changes.get("AUTH_BASE_URL") or SITE)
 
-        yield make
+        yield forget
+
+
+@pytest.fixture
+def service(app_with_providers: Any, fakes: Fakes, database: Any, app: Any, forgetful: Callable) -> Service:
+    """The service with all providers and default settings, and the secrets and database of `app`."""
+    forgetful(app_with_providers)
+    return Service(app_with_providers)
+
+
+@pytest.fixture
+def make_service(make_app: Callable, fakes: Fakes, forgetful: Callable) -> Callable[..., Service]:
+    """Make a service with other settings. None unsets a setting."""
+
+    def make(**changes: str | None) -> Service:
+        settings = fakes.settings() | ALLOW_LIST | changes
+        app = make_app(**{name: value for name, value in settings.items() if value is not None})
+        forgetful(app)
+        return Service(app, changes.get("AUTH_BASE_URL") or SITE)
+
+    return make
