@@ -20,6 +20,7 @@ from auth.extensions import Candidate
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
+from auth.flows.sessions.issuing import Token, compose
 from auth.web.asked import Asked
 from auth.web.errors import found
 from sql import queries
@@ -96,16 +97,23 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
     """Return the request to a hook about a user, by a made-up sign-in or message."""
     parts = asked.parts
     row = found_user(parts, subject)
-    user = json.loads(found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object)
+    user_object = found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object
+    user = json.loads(user_object)
     email, phone = row.email, row.phone
     if setting == "before_user_created":
         candidate = Candidate(user["id"], email, phone, user["user_metadata"])
         return before_user_created.event_of(asked, hook, candidate)
     if setting == "custom_access_token":
         now = int(time.time())
-        amr = [{"method": "password", "timestamp": now}]
-        own = {"session_id": str(uuid.uuid4()), "aal": "aal1", "amr": amr}
-        return access_token.event_of(asked, hook, parts.access_tokens.compose(user, now, own), "password")
+        token = Token(
+            session_id=str(uuid.uuid4()),
+            aal="aal1",
+            amr=[{"method": "password", "timestamp": now}],
+            lacks_step=False,
+            issued_at=now,
+            user_object=user_object,
+        )
+        return access_token.event_of(asked, hook, compose(parts, token), "password")
     address = email if setting == "send_email" else phone
     if address is None:
         raise Unusable(f"{subject} has no address for {hook.name}. Choose another user.")

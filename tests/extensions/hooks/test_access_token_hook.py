@@ -14,7 +14,7 @@ from tests.support.http_target import HttpTarget
 from tests.support.links import follow, fragment, hand_in
 from tests.support.pages import Visitor
 from tests.support.server import at_once
-from tests.support.users import PASSWORD, refresh, session_of, sign_up_anonymously
+from tests.support.users import PASSWORD, refresh, session_of, sign_in, sign_up_anonymously
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FUNCTION = "pg-functions://postgres/of_tests/custom_access_token_hook"
@@ -466,6 +466,20 @@ class TestCommand:
         assert (done.exit_code, result["verdict"], result["request"]["user_id"]) == (0, "accepted", alice.id)
         assert result["answer"]["claims"] == result["request"]["claims"]
         assert database.value("SELECT count(*) FROM of_tests.user_roles") == 0
+
+    def test_asks_about_the_claims_of_a_sign_in_with_memberships_too(self, make_app, define, alice):
+        define(SAME)
+        claims = {"AUTH_TOKEN_CLAIMS": '{"since": "created_at", "level": "session.aal"}'}
+        settings = claims | {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_ORGANIZATIONS": "users"}
+        client = make_app(**settings).test_client()
+        founded = session_of(client, sign_in(client, alice.email)).post(
+            "/organizations", json={"name": "Acme"}
+        )
+        issued = without_times(session_of(client, sign_in(client, alice.email)).claims)
+        assert issued["organizations"] == {founded.json["id"]: "owner"}
+        done = run_command(client.application, *self.ARGUMENTS, "--json")
+        asked = without_times(json.loads(done.output)["request"]["claims"])
+        assert asked == issued | {name: asked[name] for name in ("jti", "session_id")}
 
     def test_says_what_is_wrong(self, either, alice):
         client, answer = either
