@@ -24,7 +24,7 @@ def exchange(asked: Asked, key: str) -> JsonObject:
     try:
         id = api_keys.read_id(key)
     except InvalidApiKey:
-        raise ApiError("validation_failed", "api_key: is not complete, or mistyped") from None
+        raise ApiError("validation_failed", "api_key: must be a user's key (lk_…), not mistyped") from None
     row = _use(asked, id, key)
     claims, issue = _compose(asked, row), None
     if hook := asked.parts.token_hook:

@@ -142,6 +142,11 @@ class TestTokens:
             assert_error(use(client, mistyped), 400, "validation_failed", details=A_SENTENCE)
         assert_error(use(client, _another(key)), 401, "invalid_credentials")
 
+    def test_administrative_key_is_refused_with_the_prefix_of_the_right_one(self, client):
+        _, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
+        needed = "api_key: must be a user's key (lk_…), not mistyped"
+        assert_error(use(client, key), 400, "validation_failed", details=needed)
+
     def test_unknown_removed_expired_and_wrong_keys_look_alike(self, session, client, database):
         id, removed = make_key(session)
         session.delete(f"{ROUTE}/{id}")
