@@ -44,6 +44,9 @@ WITH wanted AS (
     FROM created
     JOIN wanted USING (id)
    CROSS JOIN jsonb_populate_recordset(NULL::identities, wanted.identities) AS i
+   -- An identity of a customer's provider that is not here would count as a way to sign in.
+   WHERE NOT starts_with(i.provider, 'sso:')
+      OR EXISTS (SELECT FROM identity_providers AS p WHERE provider_name(p) = i.provider)
 ), recorded AS (
   SELECT record_import(:origin, :import_id, count(*), count(*) FILTER (WHERE role = 'admin'))
     FROM created

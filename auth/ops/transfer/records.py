@@ -11,6 +11,7 @@ from marshmallow import ValidationError
 from marshmallow.fields import List, Nested
 from marshmallow.validate import OneOf
 
+from auth.core.text import names
 from auth.ops.transfer import InvalidRecord, Loaded, factors
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
@@ -18,7 +19,7 @@ from auth.web.context import Latchkey
 from sql import Database, queries
 
 _PAGE = 1000
-_PROVIDER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_PROVIDER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,63}}|{names.PREFIX}[0-9a-f-]{{36}}")
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for required field.": "is required"}
 
@@ -118,7 +119,9 @@ def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Load
         user.setdefault("admin_since", now)
     identities = list(_identities(user, id, created_at))
     own_factors = [] if choices.without_factors else _factors(user, id, parts)
-    if not identities and not any(each["factor_type"] == "passkey" for each in own_factors):
+    # A customer's provider may not be here.
+    ways = [each for each in identities if not each["provider"].startswith(names.PREFIX)]
+    if not ways and not any(each["factor_type"] == "passkey" for each in own_factors):
         raise InvalidRecord("has no email, phone, provider identity or passkey")
     password_hash = None
     if user.get("password_hash") and not choices.without_passwords:
