@@ -7,6 +7,7 @@ import click
 
 from auth.cli import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
 from auth.core.addresses import canonical_typed_email
+from auth.core.text.labels import counted
 from auth.extensions.sso.lookup import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider
 from auth.flows.admin import providers
@@ -73,7 +74,7 @@ def list_command() -> None:
         for row in providers.listed(asked):
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
-            line = f"{row.identifier}  {state}  {domains}  {row.users} users"
+            line = f"{row.identifier}  {state}  {domains}  {counted(row.users, 'user')}"
             show(providers.described(asked, row) | {"users": row.users}, line)
 
 

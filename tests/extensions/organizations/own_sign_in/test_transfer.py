@@ -301,3 +301,20 @@ def test_text_that_cannot_be_stored_is_named_by_its_line(client, run, file, expo
     result = run_command(client.application, "organizations", "import", str(file))
     assert (result.exit_code, f"{file}, line 1: must not contain NUL" in result.output) == (2, True)
     assert database.count("organizations") == 0
+
+
+def test_users_get_their_identity_at_a_provider_that_was_imported_before_them(
+    run, file, provider, database, client, tmp_path
+):
+    users = tmp_path / "users.jsonl"
+    assert run_command(client.application, "users", "export", str(users), "--plaintext").exit_code == 0
+    signs_in = (
+        "SELECT email FROM users AS u JOIN identities AS i ON i.user_id = u.id WHERE provider = %(provider)s"
+    )
+    known = database.all(signs_in, provider=f"sso:{provider}")
+    database.run(f"{LOSS}; DELETE FROM users")
+    assert run("import", file, status=3)[-1]["connected"] == 1
+    result = run_command(client.application, "users", "import", str(users), "--trust-addresses")
+    assert result.exit_code == 0, result.output
+    assert run("import", file)[-1]["added"] == 1
+    assert database.all(signs_in, provider=f"sso:{provider}") == known != []
