@@ -10,6 +10,7 @@ from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, a
 from tests.support.commands import run_command
 from tests.support.factors import set_up
 from tests.support.server import at_once
+from tests.support.users import session_of, sign_in
 
 OBJECT = {"id": A_UUID, "slug": "acme", "name": "Acme", "requires": {"aal": "aal1"}} | {
     "created_at": A_TIMESTAMP,
@@ -157,6 +158,17 @@ class TestRequirement:
         assert raised.get("/user").json["organizations"] == [membership(acme)]
         # The account is usable, and everybody may leave.
         assert session.delete(f"{acme}/members/{bob.id}").status_code == 204
+
+    def test_session_that_lacks_a_step_sees_in_get_user_what_its_sign_in_said(
+        self, acme, beta, owner, client, alice
+    ):
+        _, raised = set_up(owner)
+        assert raised.put(acme, json={"requires": {"aal": "aal2"}}).status_code == 200
+        session = session_of(client, sign_in(client, alice.email))
+        assert session.claims["aud"] == "second_step"
+        seen = session.get("/user").json["organizations"]
+        assert seen == session.user["organizations"]
+        assert [{"role", "requires"} & each.keys() for each in seen] == [{"requires"}, {"role"}]
 
     def test_session_that_does_not_meet_it_cannot_demand_it(self, acme, owner, database):
         assert_error(owner.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")
