@@ -15,6 +15,8 @@ session = OAuth2Session(CLIENT_ID, token_endpoint_auth_method="none")  # noqa: S
 metadata = requests.get(f"{LATCHKEY_URL}/.well-known/openid-configuration", timeout=10).json()
 asked = {"client_id": CLIENT_ID, "scope": "openid email"}
 codes = requests.post(metadata["device_authorization_endpoint"], data=asked, timeout=10).json()
+if "error" in codes:
+    sys.exit(codes["error_description"])
 print(f"Open {codes['verification_uri']} and enter the code {codes['user_code']}, or scan:")
 segno.make(codes["verification_uri_complete"], micro=False).terminal(compact=True)
 sys.stdout.flush()

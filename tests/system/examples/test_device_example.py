@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import uuid
 
 from tests.support.devices import make_television
 from tests.support.pages import Visitor
@@ -12,22 +13,22 @@ from tests.support.server import served
 LIMIT = 60.0  # seconds
 
 
+def started(service, client_id):
+    return subprocess.Popen(
+        [sys.executable, CHECKOUT / "examples" / "device" / "sign_in.py"],
+        env=os.environ | {"LATCHKEY_URL": service, "CLIENT_ID": client_id},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
 def test_program_shows_both_codes_and_signs_in_the_user_who_allows_it(make_app, alice, database):
     television = make_television(database)
     port = free_port()
     here = f"http://127.0.0.1:{port}"
     app = make_app(AUTH_BASE_URL=here)
-    environment = {"LATCHKEY_URL": here, "CLIENT_ID": television.id}
-    with (
-        served(app, port),
-        subprocess.Popen(
-            [sys.executable, CHECKOUT / "examples" / "device" / "sign_in.py"],
-            env=os.environ | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as program,
-    ):
+    with served(app, port), started(here, television.id) as program:
         assert program.stdout
         shown = program.stdout.readline()
         visitor = Visitor(app, here).with_session_of(alice)
@@ -37,3 +38,11 @@ def test_program_shows_both_codes_and_signs_in_the_user_who_allows_it(make_app, 
         *code, last = program.stdout.read().splitlines()
         assert program.wait(LIMIT) == 0
     assert ("█" in "".join(code), last) == (True, "Signed in as alice@example.com")
+
+
+def test_program_says_that_its_client_is_unknown(make_app):
+    port = free_port()
+    here = f"http://127.0.0.1:{port}"
+    with served(make_app(AUTH_BASE_URL=here), port), started(here, str(uuid.uuid4())) as program:
+        said, _ = program.communicate(timeout=LIMIT)
+    assert (program.returncode, said) == (1, "Unknown client, or wrong client_secret\n")
