@@ -132,6 +132,9 @@ def webhooks(terminal: Terminal, service: Service, scripts: list[str]) -> None:
         assert shell.stdout.readline().startswith("Listening. ")
         httpx.post(f"http://localhost:{terminal.port}/signup", json=ALICE | {"email": "bob@example.com"})
         assert "user.created  " in shell.stdout.readline()
+    register = scripts[1].partition("\n{")[0].removeprefix("$ ")
+    with terminal.run(register) as shell:
+        assert json.loads(shell.communicate(timeout=60)[0])["secret"].startswith("whsec_")
 
 
 def pages(terminal: Terminal, service: Service, scripts: list[str]) -> None:
