@@ -318,6 +318,17 @@ def expected_statuses(operation: Operation) -> set[int]:
     return expected | ({400, 413, 415, 503} if operation.method != "get" else set())
 
 
+def test_operations_with_a_body_say_that_it_may_be_unreadable():
+    assert [
+        name
+        for name, each in OPERATIONS.items()
+        if "application/json" in resolved(each.description.get("requestBody", {})).get("content", {})
+        for refused in [resolved(each.description["responses"]["400"])["content"]["application/json"]]
+        if "bad_json"
+        not in refused["schema"].get("properties", {}).get("error_code", {}).get("enum", ["bad_json"])
+    ] == []
+
+
 def test_every_body_has_an_example():
     assert [
         (name, where)
