@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from typing import Any
 
-from tests.support.fake_provider import FakeProvider
+from tests.support.fake_provider import Asked, FakeProvider
 from tests.support.oauth import Service
 
 ACME, GLOBEX = "acme.example", "globex.example"
@@ -32,6 +32,12 @@ class Customer:
     def be(self, subject: str, email: Any = None, **claims: Any) -> None:
         """Set who is signed in at the provider."""
         self.provider.person = {"sub": subject, **({"email": email} if email else {}), **claims}
+
+    def other_document(self) -> str:
+        """Publish the provider's document at another path, too, and return its URL."""
+        path = "/other/openid-configuration"
+        self.provider.instead[path] = self.provider.discovery(Asked("GET", path, {}, {}))
+        return f"{self.provider.url}{path}"
 
     @property
     def id(self) -> str:

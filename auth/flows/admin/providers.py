@@ -136,7 +136,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
         if problem := identities.problem_of_key(row, provider.domains, turns_on, is_organizations=own):
             raise ApiError("insufficient_permissions", problem)
     moves = provider.issuer != in_one_spelling(row.issuer)
-    if moves or provider.discovery_url != row.discovery_url:
+    is_read_anew = moves or provider.discovery_url != row.discovery_url
+    if is_read_anew:
         provider_settings.fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
     has_secret = "client_secret" in body
     sealed = (
@@ -151,7 +152,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
-            is_same = not (moves or has_secret or provider.client_id != row.client_id)
+            is_same = not (is_read_anew or has_secret or provider.client_id != row.client_id)
             if not is_same:
                 known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
@@ -245,7 +246,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
 
 
 def _admits_the_same(row: "queries.SelectIdentityProvider", provider: WantedProvider) -> bool:
-    """Whether a provider signs in the same people as before, if it has the same issuer and client."""
+    """Whether a provider signs in the same people as before, if it has the same document and client."""
     before = (row.acceptable_client_ids, set(row.domains))
     return before == (provider.acceptable_client_ids, set(provider.domains))
 

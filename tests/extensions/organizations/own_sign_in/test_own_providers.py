@@ -118,6 +118,13 @@ class TestNotices:
         of_alice, (of_bob,) = mailed()
         assert (of_alice, self.CHANGED in of_bob) == ([], True)
 
+    def test_other_owners_are_told_that_its_keys_come_from_another_document(
+        self, mailed, sign_in, provider, customers
+    ):
+        assert sign_in.change(provider, discovery_url=customers.acme.other_document()).status_code == 200
+        of_alice, (of_bob,) = mailed()
+        assert (of_alice, self.CHANGED in of_bob) == ([], True)
+
     def test_one_mail_tells_what_one_request_changes(self, mailed, sign_in, provider):
         assert sign_in.change(provider, client_id="another", enabled=False).status_code == 200
         of_alice, (of_bob,) = mailed()

@@ -97,6 +97,13 @@ class TestTryIt:
         press(alice, "on", tried)
         assert database.value("SELECT is_on FROM identity_providers") is False
 
+    def test_another_document_of_the_issuer_is_tried_again(
+        self, tried, sign_in, provider, customers, database, press, alice
+    ):
+        assert sign_in.change(provider, discovery_url=customers.acme.other_document()).status_code == 200
+        press(alice, "on", tried)
+        assert database.value("SELECT is_on FROM identity_providers") is False
+
     @pytest.mark.parametrize("changes", [{"client_id": "x"}, {"client_secret": "y"}])
     def test_it_is_not_turned_on_by_the_change_that_must_be_tried(
         self, tried, owner, sign_in, provider, database, changes
