@@ -46,7 +46,8 @@ BEGIN
 END
 $$;
 
--- Ends everything of a user, links and codes included, from before a moment. Call it with the user's row locked.
+-- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
+-- sessions have opened since. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_everything_before(
   earlier timestamptz, owner uuid, reason text, moment timestamptz
 ) RETURNS void
@@ -60,7 +61,11 @@ AS $$
   DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
   DELETE FROM organization_invitations WHERE invited_by = owner AND created_at < earlier;
   UPDATE sessions SET ended_at = moment, end_reason = end_everything_before.reason
-   WHERE user_id = owner AND ended_at IS NULL AND created_at < earlier;
+   WHERE user_id = owner AND ended_at IS NULL AND id IN (
+    WITH RECURSIVE own (id) AS (
+      SELECT id FROM sessions WHERE user_id = owner AND created_at < earlier UNION
+      SELECT s.id FROM sessions AS s JOIN own ON s.opened_by = own.id WHERE s.user_id = owner)
+    SELECT id FROM own);
   UPDATE users
      SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
    WHERE id = owner AND greatest(email_change_sent_at, phone_change_sent_at) < earlier;

@@ -2,6 +2,7 @@
 
 import pytest
 
+from auth.delivery import janitor
 from tests.support.openid import assert_refused, claims_of, make_client
 from tests.support.pages import words
 
@@ -164,3 +165,14 @@ def test_deleted_provider_ends_the_sessions_for_the_memberships_that_it_added(
     assert client.delete(path, json={}, headers=service_role).status_code == 204
     assert_ended(application, database, answer)
     assert database.count("sessions", "user_id = %(id)s AND grant_id IS NULL AND ended_at IS NULL", id=bob.id)
+
+
+def test_session_that_ends_late_ends_those_that_it_has_opened_since_its_provider_was_disabled(
+    on, application, database, service
+):
+    # Of many users, or after an interruption.
+    database.run("UPDATE identity_providers SET is_on = false, disabled_at = clock_timestamp()")
+    answer = application.tokens(on)
+    janitor.keep_house(service.parts.db, service.parts.sealer)
+    assert application.userinfo(answer["access_token"]).status_code == 401
+    assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
