@@ -85,22 +85,13 @@ UPDATE memberships SET provider_id = NULL
 
 -- name: list_domains_to_look_up(most integer) -> rows
 -- Weekly; daily while the record is missing.
-SELECT d.organization_id, o.slug, d.domain, d.token
+SELECT d.organization_id, o.slug, o.name, d.domain, d.token
   FROM organization_domains AS d
   JOIN organizations AS o ON o.id = d.organization_id AND o.ended_at IS NULL
  WHERE d.proved_at IS NOT NULL
    AND d.checked_at < now() - CASE WHEN d.missing_since IS NULL THEN interval '7 days' ELSE interval '1 day' END
  ORDER BY d.checked_at
  LIMIT :most;
-
--- name: tell_owners_of_domain(organization_id uuid, domain text, kind text, change text, acted_at timestamptz)
-SELECT write_message_at(:acted_at, gen_random_uuid(), u.id, :kind, u.email,
-                        jsonb_strip_nulls(jsonb_build_object('organization', o.name, 'slug', o.slug, 'domain', :domain,
-                                                             'change', :change)), NULL, NULL, NULL, 0, true)
-  FROM organizations AS o
-  JOIN memberships AS m ON m.organization_id = o.id AND m.role = 'owner'
-  JOIN users AS u ON u.id = m.user_id AND u.email_proved
- WHERE o.id = :organization_id;
 
 -- name: disable_providers_of_organization(organization_id uuid, acted_at timestamptz)
 -- Of one that ends. What their users have from before ends, too.

@@ -2095,12 +2095,11 @@ def keep_membership(on: Runner, /, *, user_id: str | None, organization_id: str 
 class ListDomainsToLookUp(NamedTuple):
     organization_id: str
     slug: str
+    name: str
     domain: str
     token: str
 
 def list_domains_to_look_up(on: Runner, /, *, most: int | None) -> list[ListDomainsToLookUp]: ...
-
-def tell_owners_of_domain(on: Runner, /, *, organization_id: str | None, domain: str | None, kind: str | None, change: str | None) -> int: ...
 
 def disable_providers_of_organization(on: Runner, /, *, organization_id: str | None) -> int: ...
 

@@ -196,7 +196,7 @@ class Deliverer:
         while not self._stopping.is_set():
             if time.monotonic() >= due_at or self._sealer.newest != key:
                 key = self._sealer.newest
-                self._do(lambda: janitor.keep_house(self._db, self._sealer))
+                self._do(lambda: janitor.keep_house(self._settings, self._db, self._sealer))
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
                 self._do(lambda: janitor.count(self._db))

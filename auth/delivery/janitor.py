@@ -1,6 +1,7 @@
 """Hourly clean-up. Nothing depends on it: statements ignore expired rows themselves."""
 
 import json
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from functools import partial
@@ -9,9 +10,11 @@ from typing import Literal
 import structlog
 
 from auth.core.keys import resealing
+from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
 from auth.rules import organizations
 from auth.rules.ends import Reason, what_ends
+from auth.rules.messages import address_of_notices
 from sql import Database, acts, queries
 
 log = structlog.get_logger()
@@ -50,7 +53,7 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 )
 
 
-def keep_house(db: Database, sealer: Sealer) -> None:
+def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
     """Expire messages, encrypt secrets with the newest key, end what disabled providers, hosts that the
     settings lack and ended organisations have opened, remove expired rows and secrets, count active users.
 
@@ -70,10 +73,10 @@ def keep_house(db: Database, sealer: Sealer) -> None:
     with db.transaction() as tx:
         if queries.try_lock_janitor(tx).is_ours:
             queries.count_active_users(tx)
-    look_up_domains(db)
+    look_up_domains(settings, db)
 
 
-def look_up_domains(db: Database) -> None:
+def look_up_domains(settings: Settings, db: Database) -> None:
     """Look up the records that prove domains, outside transactions (rule 50). Raises `psycopg2.Error`.
 
     Without an answer of DNS, a domain stays as it is.
@@ -99,26 +102,50 @@ def look_up_domains(db: Database) -> None:
             elif organizations.is_proof_of_domain(records, row.token):
                 queries.check_domain(act, **here, is_held=True, is_missing=False)
             else:
-                _miss_record(
-                    act, row, organizations.what_missing_record_does(present.missing_since, present.now)
-                )
+                does = organizations.what_missing_record_does(present.missing_since, present.now)
+                _miss_record(settings, act, row, does)
 
 
 def _miss_record(
-    act: acts.Act, row: "queries.ListDomainsToLookUp", does: Literal["tell", "keep", "lose"]
+    settings: Settings,
+    act: acts.Act,
+    row: "queries.ListDomainsToLookUp",
+    does: Literal["tell", "keep", "lose"],
 ) -> None:
     here = {"organization_id": row.organization_id, "domain": row.domain}
     queries.check_domain(act, **here, is_held=does != "lose", is_missing=True)
     if does == "tell":
-        queries.tell_owners_of_domain(act, **here, kind="organization_domain_missing", change=None)
+        _tell_owners(settings, act, row, "organization_domain_missing")
     elif does == "lose":
         queries.take_domain_from_provider(act, **here)
-        queries.tell_owners_of_domain(act, **here, kind="organization_sign_in", change="domain_lost")
+        _tell_owners(settings, act, row, "organization_sign_in", change="domain_lost")
         about = {"id": row.organization_id, "slug": row.slug}
         said = {"organization": about, "domain": row.domain}
         queries.record_acts(
             act, user_id=None, email=None, acts=["domain_lost"], events=[], details=json.dumps(said)
         )
+
+
+def _tell_owners(
+    settings: Settings, act: acts.Act, row: "queries.ListDomainsToLookUp", kind: str, **others: str
+) -> None:
+    said = {"organization": row.name, "slug": row.slug, "domain": row.domain, **others}
+    for each in queries.list_owners(act, organization_id=row.organization_id):
+        owner = act.read(queries.select_person, user_id=each.id, session_id=None)
+        if owner and (address := address_of_notices(owner, offers_phone=settings.offers_phone)):
+            queries.write_message(
+                act,
+                message_id=str(uuid.uuid4()),
+                user_id=each.id,
+                kind=kind,
+                recipient=address,
+                message_variables=said,
+                message_secret=None,
+                token_id=None,
+                lifetime=None,
+                longest_delay=0,
+                is_notice=True,
+            )
 
 
 def count(db: Database) -> None:

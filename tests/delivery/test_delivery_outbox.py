@@ -200,7 +200,7 @@ class TestSecrets:
         waiting = outbox.sms(lifetime=None)
         age = "UPDATE outbox SET finished_at = now() - interval '30 days 1 minute' WHERE id = %(id)s"
         database.run(age, id=old)
-        janitor.keep_house(parts.db, parts.sealer)
+        janitor.keep_house(parts.settings, parts.db, parts.sealer)
         assert outbox.outcomes() == {recent: "sent", unsent: "expired", waiting: None}
         assert outbox.row(unsent).secret is None
 

@@ -60,7 +60,7 @@ class Hooks:
 
     def run_janitor(self) -> None:
         """Run the hourly work of a delivery process."""
-        janitor.keep_house(self._parts.db, self._parts.sealer)
+        janitor.keep_house(self._parts.settings, self._parts.db, self._parts.sealer)
 
     def end_pauses(self) -> None:
         """Make deferred events due and end the pauses of failing webhooks."""

@@ -142,7 +142,7 @@ class TestSecretKeys:
         sealed, link = database.value(waiting), outbox.last().token
         try:
             parts.key_ring.sealer.use((f"{NEW}@{at(-60)}", *before))
-            janitor.keep_house(parts.db, parts.sealer)
+            janitor.keep_house(parts.settings, parts.db, parts.sealer)
             resealed = database.value(waiting)
             assert bytes(resealed)[:4] == parts.sealer.newest != bytes(sealed)[:4]
             assert outbox.last().token == link

@@ -101,7 +101,7 @@ def test_users_active_in_the_last_30_days_are_counted(operator, parts, database,
     # More sessions than are counted for each page.
     with estimated(database_url, "sessions", 10_000):
         assert "Active users not counted yet" in words(operator.visit("/console"))
-        janitor.keep_house(parts.db, parts.sealer)
+        janitor.keep_house(parts.settings, parts.db, parts.sealer)
         said = words(operator.visit("/console"))
     assert "Users 3 Active users 2 in the last 30 days, counted hourly" in said
 

@@ -226,7 +226,7 @@ def test_host_that_leaves_the_setting_ends_its_clients_for_good(
     assert left.refresh(tokens["refresh_token"]).status_code == 401
     assert left.redeem(code).status_code == 401
     parts = app.extensions[EXTENSION]
-    janitor.keep_house(parts.db, parts.sealer)
+    janitor.keep_house(parts.settings, parts.db, parts.sealer)
     # It comes back.
     assert agent.userinfo(tokens["access_token"]).status_code == 401
     refused = agent.refresh(tokens["refresh_token"])

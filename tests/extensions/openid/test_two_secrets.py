@@ -110,8 +110,8 @@ class TestShown:
 def test_janitor_forgets_secrets_of_clients_that_have_ended(made, rotate, parts, database):
     rotate(made, overlap=True)
     left = "SELECT count(previous_secret_hash) FROM oauth_clients"
-    janitor.keep_house(parts.db, parts.sealer)
+    janitor.keep_house(parts.settings, parts.db, parts.sealer)
     assert database.value(left) == 1
     pass_a_day(database)
-    janitor.keep_house(parts.db, parts.sealer)
+    janitor.keep_house(parts.settings, parts.db, parts.sealer)
     assert database.value(left) == 0

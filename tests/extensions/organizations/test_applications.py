@@ -327,7 +327,7 @@ class TestAttacks:
         from auth.delivery import janitor
 
         parts = client.application.extensions["latchkey"]
-        janitor.keep_house(parts.db, parts.sealer)
+        janitor.keep_house(parts.settings, parts.db, parts.sealer)
         left = [database.count(table) for table in ("memberships", "organizations", "oauth_clients")]
         assert left == [0, 0, 0]
         assert database.count("sessions", "grant_id IS NOT NULL") == 0

@@ -186,6 +186,6 @@ def test_banned_owner_does_not_count_as_another(owner, with_member, bob, client,
 def test_janitor_removes_what_an_end_has_left(owner, with_member, client, database, app):
     assert owner.delete(with_member, json={}).status_code == 204
     parts = app.extensions[EXTENSION]
-    janitor.keep_house(parts.db, parts.sealer)
+    janitor.keep_house(parts.settings, parts.db, parts.sealer)
     assert database.count("memberships") == database.count("organizations") == 0
     assert owner.post("/organizations", json={"name": "Acme", "slug": "acme"}).status_code == 201

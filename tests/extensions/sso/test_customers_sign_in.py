@@ -191,7 +191,7 @@ class TestEnds:
     def test_janitor_ends_what_an_interruption_has_left(self, sso, acme, alice, database):
         session, other = sso.signed_in(acme.identifier), alice.sign_in(client=sso.client)
         database.run("UPDATE identity_providers SET enabled = false, disabled_at = now()")
-        janitor.keep_house(sso.parts.db, sso.parts.sealer)
+        janitor.keep_house(sso.parts.settings, sso.parts.db, sso.parts.sealer)
         assert_error(session.get("/user"), 401, "session_not_found")
         assert other.get("/user").status_code == 200
 
@@ -207,7 +207,7 @@ class TestEnds:
         key = make_key(since)[1]
         assert sso.client.post("/magiclink", json={"email": ALICE}).status_code == 200
         assert since.put("/user", json={"email": "new@example.com"}).status_code == 200
-        janitor.keep_house(sso.parts.db, sso.parts.sealer)
+        janitor.keep_house(sso.parts.settings, sso.parts.db, sso.parts.sealer)
         assert_error(before.get("/user"), 401, "session_not_found")
         assert use(sso.client, old_key).status_code == 401
         assert since.get("/user").json["new_email"] == "new@example.com"
@@ -222,10 +222,10 @@ class TestEnds:
         since = Person(sso.client, user["id"], ALICE).open_session()
         key = make_key(since)[1]
         for repeat in (
-            lambda: janitor.keep_house(sso.parts.db, sso.parts.sealer),
+            lambda: janitor.keep_house(sso.parts.settings, sso.parts.db, sso.parts.sealer),
             lambda: sso.change(acme, name="Acme Inc."),
             lambda: sso.change(globex, enabled=False),
-            lambda: janitor.keep_house(sso.parts.db, sso.parts.sealer),
+            lambda: janitor.keep_house(sso.parts.settings, sso.parts.db, sso.parts.sealer),
             lambda: sso.delete(acme),
         ):
             repeat()

@@ -93,7 +93,7 @@ class TestChanging:
         hooks.change(hooks.register(URL), rotate_secret=True)
         for ends, left in (("1 minute", 1), ("-1 minute", 0)):
             database.run(f"UPDATE webhooks SET previous_secret_expires_at = now() + interval '{ends}'")
-            janitor.keep_house(parts.db, parts.sealer)
+            janitor.keep_house(parts.settings, parts.db, parts.sealer)
             assert database.count("webhooks", "previous_secret IS NOT NULL") == left
 
     def test_invalid_change_changes_nothing(self, hooks, database):

@@ -104,7 +104,7 @@ def test_password_of_a_key_is_not_forgotten_with_the_audit_log(client, service_r
     client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
     database.run("UPDATE audit_log SET at = at - interval '401 days'")
     for _ in range(2):
-        janitor.keep_house(parts.db, parts.sealer)
+        janitor.keep_house(parts.settings, parts.db, parts.sealer)
     assert database.count("audit_log", "action = 'password_changed'") == 0
     # The hash of another length is no other password.
     database.run("UPDATE users SET password_hash = %(hash)s", hash=parts.passwords.hash(PLANTED))

@@ -4,6 +4,7 @@ import pytest
 
 from auth.core.net import text_records
 from auth.delivery import janitor
+from auth.web.context import EXTENSION
 from tests.support.answers import assert_error
 from tests.support.oauth import assert_failed
 
@@ -19,19 +20,19 @@ def provider(provider, database) -> str:
 
 @pytest.fixture
 def keep_house(service):
-    return lambda: janitor.keep_house(service.parts.db, service.parts.sealer)
+    return lambda parts=service.parts: janitor.keep_house(parts.settings, parts.db, parts.sealer)
 
 
 @pytest.fixture
 def pass_days(database, keep_house):
     """Let days pass before the janitor comes."""
 
-    def pass_days(days):
+    def pass_days(days, *parts):
         for column in ("checked_at", "missing_since"):
             database.run(
                 f"UPDATE organization_domains SET {column} = {column} - make_interval(days => {days})"
             )
-        keep_house()
+        keep_house(*parts)
 
     return pass_days
 
@@ -80,6 +81,20 @@ def test_all_owners_are_told_that_a_domain_without_its_record_is_lost(
         assert said == {"change": "domain_lost", "domain": DOMAIN, "organization": "Acme", "slug": "acme"}
     pass_days(8)
     assert database.count("outbox", "kind = 'organization_sign_in' AND is_notice") == 2
+
+
+@pytest.mark.parametrize("phone", ["true", "false"])
+def test_owner_without_a_mail_address_is_told_by_sms_where_the_service_sends_them(
+    provider, names, pass_days, database, make_app, phone
+):
+    database.run("UPDATE users SET phone = '+15555550100', phone_proved = true, email_proved = false")
+    names.texts.clear()
+    parts = make_app(AUTH_PHONE_ENABLED=phone).extensions[EXTENSION]
+    for days in (8, 15):
+        pass_days(days, parts)
+    told = database.all("SELECT kind, recipient FROM outbox WHERE kind LIKE 'organization%%' ORDER BY kind")
+    kinds = ["organization_domain_missing", "organization_sign_in"] if phone == "true" else []
+    assert told == [(kind, "+15555550100") for kind in kinds]
 
 
 def test_record_that_comes_back_in_time_keeps_the_domain(provider, names, pass_days, database):

@@ -441,7 +441,7 @@ def test_key_that_may_delete_users_deletes_no_only_owner_whose_provider_signs_in
     path = f"/admin/users/{alice.id}"
     refused = service.client.delete(path, headers=key.headers)
     assert_error(refused, 403, "insufficient_permissions", details="providers: must be off")
-    janitor.keep_house(service.parts.db, service.parts.sealer)
+    janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert database.count("users", "id = %(id)s", id=alice.id) == 1
     assert database.count("identities", "provider LIKE 'sso:%%'") == 2
     assert sign_in.change(provider, enabled=False).status_code == 200

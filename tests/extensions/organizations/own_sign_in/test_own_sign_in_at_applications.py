@@ -173,6 +173,6 @@ def test_session_that_ends_late_ends_those_that_it_has_opened_since_its_provider
     # Of many users, or after an interruption.
     database.run("UPDATE identity_providers SET is_on = false, disabled_at = clock_timestamp()")
     answer = application.tokens(on)
-    janitor.keep_house(service.parts.db, service.parts.sealer)
+    janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert application.userinfo(answer["access_token"]).status_code == 401
     assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")

@@ -43,7 +43,7 @@ def test_cancelled_press_gives_the_issuer_nothing_later(
     assert database.count("identity_provider_adoptions") == 0
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
     database.run("UPDATE oauth_flows SET expires_at = expires_at - interval '1 day'")
-    janitor.keep_house(service.parts.db, service.parts.sealer)
+    janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
     assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 0
 
