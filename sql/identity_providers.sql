@@ -151,9 +151,9 @@ SELECT end_everything_before(batch.disabled_at, locked.id, :reason, clock_timest
   FROM locked
   JOIN batch ON batch.user_id = locked.id;
 
--- name: select_closed_entrance(user_id uuid) -> row?
+-- name: select_closed_entrance(user_id uuid) -> row? (organization_id?)
 -- The provider that the sign-in page uses for the address of a user whom the provider may not sign in.
-SELECT p.identifier
+SELECT p.identifier, p.organization_id
   FROM users AS u
   JOIN identity_provider_domains AS d ON d.domain = split_part(u.email, '@', 2)
   JOIN identity_providers AS p ON p.id = d.provider_id

@@ -977,6 +977,7 @@ def end_users_of_disabled_providers(on: Runner, /, *, batch: int | None, reason:
 
 class SelectClosedEntrance(NamedTuple):
     identifier: str
+    organization_id: str | None
 
 def select_closed_entrance(on: Runner, /, *, user_id: str | None) -> SelectClosedEntrance | None: ...
 

@@ -51,6 +51,11 @@ def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
 
 
+def is_off(settings: Settings, organization_id: str | None) -> bool:
+    """Whether a provider is off with the organisations, if it is one's."""
+    return organization_id is not None and not is_on(settings)
+
+
 def named(name: str) -> dict[str, str | None]:
     """Return the parameters of an organisation's id or short name."""
     if is_uuid(name):

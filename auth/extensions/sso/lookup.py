@@ -49,7 +49,7 @@ def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
 
 def is_enabled(row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
     """Whether a provider signs in: an organisation's own one only while there are organisations."""
-    return row.enabled and (row.organization_id is None or organizations.is_on(latchkey.settings))
+    return row.enabled and not organizations.is_off(latchkey.settings, row.organization_id)
 
 
 def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":

@@ -10,7 +10,7 @@ from auth.core.text import names
 from auth.core.text.labels import quoted
 from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
-from auth.flows import failure_counts
+from auth.flows import failure_counts, organizations
 from auth.flows.history import timeline
 from sql import Database, queries
 
@@ -118,6 +118,7 @@ def _customers(
         if known := queries.select_identity_provider(db, identifier="", id=id):
             problem = (
                 (not settings.sso and "is off (AUTH_SSO)")
+                or (organizations.is_off(settings, known.organization_id) and "is off (AUTH_ORGANIZATIONS)")
                 or (not known.enabled and "is disabled")
                 or (domain not in known.domains and "does not sign in addresses of this domain")
             )
@@ -128,7 +129,8 @@ def _customers(
                 )
             else:
                 ways.append(f"the customer's provider {known.identifier}")
-    if settings.sso and (entrance := queries.select_closed_entrance(db, user_id=user.id)):
+    entrance = queries.select_closed_entrance(db, user_id=user.id) if settings.sso else None
+    if entrance and not organizations.is_off(settings, entrance.organization_id):
         text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
         obstacles.append(
             SignInObstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}")

@@ -7,7 +7,8 @@ from tests.support.answers import A_TIMESTAMP, ANYTHING, assert_error
 from tests.support.armed_console import act_at as act_at
 from tests.support.armed_console import armed as armed
 from tests.support.armed_console import codes as codes
-from tests.support.own_providers import DOMAIN, PATH, SignIn
+from tests.support.commands import run_command
+from tests.support.own_providers import ALICE, DOMAIN, PATH, SignIn
 from tests.support.pages import words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
@@ -527,3 +528,14 @@ def test_owner_signs_in_nobody_with_an_id_token_of_a_client_of_his_own(
     refused = service.client.post("/token?grant_type=id_token", json=body)
     assert_error(refused, 400, "validation_failed", details=ANYTHING)
     assert database.count("sessions") == before
+
+
+def test_explain_knows_no_sign_in_of_an_organization_while_organizations_are_off(
+    on, join, bob, acme, provider, make_app
+):
+    join(bob, acme)
+    app = make_app(AUTH_SSO="true")
+    said = run_command(app, "explain", ALICE).output
+    assert f"the customer's provider custom:{provider} is off (AUTH_ORGANIZATIONS)" in said
+    # Who has not moved to it sees no more of it.
+    assert provider not in run_command(app, "explain", bob.email).output
