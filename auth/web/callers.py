@@ -91,8 +91,10 @@ def moment_of(seconds: int) -> datetime:
 
 
 def aal_of(row: "CallerFacts", known: Caller) -> levels.Aal:
-    """Return the level of a session. An access token keeps one that the session has lost with a factor."""
-    return min(known.aal, row.aal or "")
+    """Return the level of a session. An access token keeps one that the session has lost with a factor. One
+    that lacks a step is of a session of `aal1`.
+    """
+    return min(max(known.aal, "aal1"), row.aal or "")
 
 
 def session_of(row: "CallerFacts") -> Session | None:

@@ -41,9 +41,9 @@ def get_user() -> Response:
         return JsonResponse(organizations.shown(row.user_object, row.key_aal or "aal1"))
     of_session = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
     found = callers.admit_reader(of_session, g.caller, g.level, latchkey.policy)
-    # A token that lacks a step is `aal0`, but its session is `aal1`: show what the sign-in showed.
-    aal = max("aal1", callers.aal_of(found, g.caller))
-    return JsonResponse(organizations.shown(found.user_object, aal, g.caller.providers))
+    return JsonResponse(
+        organizations.shown(found.user_object, callers.aal_of(found, g.caller), g.caller.providers)
+    )
 
 
 @blueprint.get("/user/recent_changes")

@@ -59,7 +59,6 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
     row = queries.select_user(latchkey.db, **callers.caller_ids(caller))
     if row is None or row.aal is None or callers.refusal_of(row, caller, level, latchkey.policy):
         return None
-    # A session loses the level that came from a removed factor.
-    aal = min(caller.aal, row.aal)
+    aal = callers.aal_of(row, caller)
     claims = latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": aal}
     return organizations.still_said(claims, row.user_object, aal, caller.providers)
