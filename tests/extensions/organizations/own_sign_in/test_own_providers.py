@@ -191,6 +191,28 @@ def test_domain_that_is_not_proved_or_is_lost_is_refused(sign_in, customers, own
     assert database.value("SELECT count(*) FROM audit_log WHERE action = 'domain_lost'") == 1
 
 
+def test_owner_keeps_the_provider_in_hand_to_which_the_operator_has_given_a_domain(
+    on, sign_in, provider, alice, acme, client, service_role
+):
+    given = {"domains": ["acme.test", DOMAIN]}
+
+    def give():
+        path = f"/admin/custom-providers/{provider}"
+        assert client.put(path, json=given, headers=service_role).status_code == 200
+
+    give()
+    assert sign_in.change(provider, name="Acme Inc.").json["domains"] == given["domains"]
+    more = sign_in.change(provider, domains=[*given["domains"], "globex.example"])
+    assert_error(more, 422, "domain_not_proved")
+    assert sign_in.change(provider, domains=[DOMAIN]).json["domains"] == [DOMAIN]
+    assert_error(sign_in.change(provider, **given), 422, "domain_not_proved")
+    give()
+    assert sign_in.change(provider, enabled=False).json["enabled"] is False
+    # The end of its users was Alice's, too.
+    session = alice.open_session(client)
+    assert session.delete(f"{acme}/providers/{provider}", json={}).status_code == 204
+
+
 @pytest.mark.parametrize("role", ["owner", "admin", "Member"])
 def test_provider_adds_nobody_who_manages(sign_in, provider, role):
     response = sign_in.change(provider, member_role=role)
