@@ -34,6 +34,22 @@ def refused(sso, acme, database):
     return check
 
 
+@pytest.mark.parametrize("act", ["disable", "delete"])
+def test_provider_whose_domain_became_everybodys_is_disabled_and_deleted_and_not_enabled(
+    sso, acme, make_app, service_role, database, act
+):
+    client = make_app(AUTH_SSO="true", AUTH_SSO_PUBLIC_DOMAINS="acme.example").test_client()
+    path = f"/admin/custom-providers/{acme.identifier}"
+    if act == "delete":
+        assert client.delete(path, headers=service_role).status_code == 204
+        return
+    assert client.put(path, json={"enabled": False}, headers=service_role).json["enabled"] is False
+    details = "domains: acme.example has mailboxes of everybody"
+    refused = client.put(path, json={"enabled": True}, headers=service_role)
+    assert_error(refused, 400, "validation_failed", details=details)
+    assert database.value("SELECT enabled FROM identity_providers WHERE id = %(id)s", id=acme.id) is False
+
+
 class TestApi:
     def test_provider_is_added_read_listed_changed_and_deleted(self, sso, acme, globex, database):
         expected = {
