@@ -199,7 +199,9 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
         if (client.token_endpoint_auth_method == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
-        check_members(asked, client)
+        # The settings may refuse by now what it has, which must not keep it open.
+        if values != {"is_blocked": True}:
+            check_members(asked, client)
         _check_trust(asked, client._asdict(), before)
         _check_unasked(asked, act, client, before)
         kept_uris = [] if client.is_blocked else client.redirect_uris

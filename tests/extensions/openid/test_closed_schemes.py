@@ -71,3 +71,15 @@ def test_sign_out_does_not_lead_there(app, closed, parts, alice, client_id):
     assert "We can’t send you back to the application, because its return address isn’t registered." in words(
         urls[1]
     )
+
+
+def test_client_is_blocked_though_the_settings_refuse_its_scheme_and_not_unblocked(
+    closed, client_id, database, service_role
+):
+    http, path = closed.test_client(), f"/admin/oauth/clients/{client_id}"
+    blocked = http.put(path, json={"is_blocked": True}, headers=service_role)
+    assert blocked.status_code == 200, blocked.text
+    assert database.value("SELECT is_blocked FROM oauth_clients")
+    for changes in ({"is_blocked": False}, {"is_blocked": True, "client_name": "Other"}):
+        assert http.put(path, json=changes, headers=service_role).status_code == 400
+    assert database.one("SELECT is_blocked, name FROM oauth_clients") == (True, "Grafana")
