@@ -55,6 +55,8 @@ def find() -> str | None:
 
 _MOUSE = "Input.dispatchMouseEvent"
 _PLACE = "((box) => [box.x + box.width / 2, box.y + box.height / 2])(aim.getBoundingClientRect())"
+# The function by which a page tells that it was clicked.
+_TELL = "tellClick"
 # Looks, fifty a second, until a click counts as dropped.
 _LOOKS = 100
 
@@ -74,6 +76,8 @@ class Browser:
         self._complaints: list[str] = []
         self._is_touched = False
         self._has_script = True
+        # The last press, and the last that became a click.
+        self._pressed = self._clicked = 0
         # The ids of all documents so far.
         self._documents: set[str] = set()
 
@@ -149,6 +153,8 @@ class Browser:
         """Run a script on each page before its own, without sending it again."""
         added = self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
         yield
+        # On a page that is being left, Chromium does not know the script.
+        self.open("about:blank")
         self._call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
 
     def click(self, text: str) -> tuple[float, float]:
@@ -181,11 +187,16 @@ class Browser:
         """
 
         def press() -> tuple[float, float] | None:
+            self._pressed += 1
             x, y = self.run(
                 f"""(() => {{
                   window.aim = {find};
                   window.isClicked = false;
-                  addEventListener("click", (event) => {{ isClicked ||= aim.contains(event.target); }}, true);
+                  addEventListener("click", (event) => {{
+                    if (!aim.contains(event.target)) return;
+                    isClicked = true;
+                    setTimeout({_TELL}, 0, "{self._pressed}");  // the click submits a form first
+                  }}, true);
                   aim.scrollIntoView({{block: "center", behavior: "instant"}});
                   return {_PLACE};
                 }})()"""
@@ -208,13 +219,17 @@ class Browser:
         if not self._has_script:  # nor listeners
             return True
         looks = count(1)
-        # A form is submitted after the click.
-        clicked = "!window.aim || isClicked && new Promise((done) => setTimeout(done, 0, true))"
+
+        def is_told() -> bool:
+            return self._clicked == self._pressed
 
         def look() -> str | None:
-            if _or_none(lambda: self.run(clicked)):
+            # Chromium does not answer about a page that is being left, which may take as long as the service does.
+            asked = {"expression": "window.aim ? isClicked : null", "returnByValue": True}
+            answer = _or_none(lambda: self._call("Runtime.evaluate", unless=is_told, **asked))
+            if is_told() or (answer and answer["result"]["value"] is None):
                 return "clicked"
-            return "missed" if next(looks) == _LOOKS else None
+            return "missed" if answer and not answer["result"]["value"] and next(looks) == _LOOKS else None
 
         return wait_until(look, _PATIENCE) == "clicked"
 
@@ -358,6 +373,7 @@ class Browser:
         self._target, self._session = target, answer["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self._call(f"{domain}.enable")
+        self._call("Runtime.addBinding", name=_TELL)
 
     def _if_complete(self, value: Any) -> Any:
         return value if value and self.run("document.readyState") == "complete" else None
@@ -370,11 +386,14 @@ class Browser:
         with suppress(BrokenPipeError):
             os.write(self._out, json.dumps(message).encode() + b"\0")
 
-    def _call(self, method: str, **parameters: Any) -> Any:
+    def _call(self, method: str, *, unless: Callable[[], bool] = lambda: False, **parameters: Any) -> Any:
+        """Return the browser's answer, or None once `unless` is true."""
         self._send(method, **parameters)
         deadline = time.monotonic() + _TIMEOUT
         while (answer := self._receive(deadline)).get("id") != self._number:
             self._note(answer)
+            if unless():
+                return None
         if "error" in answer:
             raise BrowserError(f"{method}: {answer['error']['message']}")
         return answer["result"]
@@ -392,6 +411,8 @@ class Browser:
     def _note(self, event: Any) -> None:
         if event.get("method") == "Page.frameNavigated":
             self._documents.add(event["params"]["frame"]["loaderId"])
+        if event.get("method") == "Runtime.bindingCalled":
+            self._clicked = int(event["params"]["payload"])
         if event.get("method") == "Log.entryAdded":
             self._complaints.append(event["params"]["entry"]["text"])
         if event.get("method") == "Runtime.consoleAPICalled" and event["params"]["type"] == "error":
