@@ -331,6 +331,15 @@ class Browser:
         self.open("about:blank")
         self._call("Network.clearBrowserCookies")
 
+    def start_anew(self) -> None:
+        """Forget, speak English and run scripts, whatever the test before did."""
+        self.without_script(False)
+        self.forget()
+        self.speak("en")
+        self._call("Emulation.clearDeviceMetricsOverride")
+        self._call("Emulation.setEmulatedMedia", features=[])
+        self.complaints()
+
     def without_script(self, disabled: bool = True) -> None:
         """Disable JavaScript on pages."""
         self._has_script = not disabled

@@ -30,11 +30,9 @@ def second_tab(tmp_path_factory) -> Iterator[Browser]:
 @pytest.fixture
 def phone(second_tab) -> Iterator[Browser]:
     """Chromium on a phone, which speaks English."""
-    second_tab.forget()
+    second_tab.start_anew()
     second_tab.be_on_a_phone()
-    second_tab.complaints()
     yield second_tab
-    second_tab.without_script(False)
     second_tab.open("about:blank")
     assert [each for each in second_tab.complaints() if "status of 4" not in each] == []
 
@@ -112,13 +110,10 @@ def application(site) -> str:
 @pytest.fixture
 def page(tab, here, request) -> Iterator[Browser]:
     """A browser that speaks English. Pages cause no console errors but those of refused forms."""
-    tab.forget()
-    tab.speak("en")
+    tab.start_anew()
     tab.resize(360, 740)
-    tab.complaints()
     yield tab
     complaints = tab.complaints()
-    tab.without_script(False)
     # Its requests would reach the tables of the next test.
     tab.open("about:blank")
     accepted = ["status of 4", "Autofocus processing"]

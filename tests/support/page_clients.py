@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tests.support.browser import Browser
@@ -112,6 +113,12 @@ class ChromiumPageClient(PageClient):
     def __init__(self, page: Browser, here: str, *around: Any) -> None:
         super().__init__(here, f"{here.replace('localhost', '127.0.0.1')}/health", *around)
         self.page = page
+
+    def shows(self, name: str, sentence: str) -> None:
+        # A page may send the browser to the next one.
+        with suppress(AssertionError):
+            self.page.wait(lambda: sentence in self.text)
+        super().shows(name, sentence)
 
     @property
     def text(self) -> str:

@@ -57,8 +57,7 @@ def make_python(request) -> Callable[[Path], Path]:
 @pytest.fixture
 def page(tab, here) -> Iterator[Browser]:
     """A browser that speaks English. Pages of others may lack icons, or name pictures on other hosts."""
-    tab.forget()
-    tab.speak("en")
+    tab.start_anew()
     yield tab
     # Its requests would reach the tables of the next test.
     tab.open("about:blank")

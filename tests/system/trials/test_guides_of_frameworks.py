@@ -119,9 +119,7 @@ def play(tab, of_npm) -> Iterator[Callable[..., Played]]:
 
 @pytest.fixture
 def page(tab) -> Iterator[Browser]:
-    tab.forget()
-    tab.speak("en")
-    tab.complaints()
+    tab.start_anew()
     yield tab
     tab.open("about:blank")
 

@@ -76,6 +76,7 @@ def service(tab, serve, origin) -> Iterator[Any]:
 def page(request, tab, service, app, origin) -> Iterator[Browser]:
     """The example, signed out. Pages must not cause errors on the console."""
     Application.flow = getattr(request, "param", "pkce")
+    tab.start_anew()
     tab.open(f"{origin}/index.html")
     tab.run("localStorage.clear()")
     tab.open(f"{origin}/index.html")
