@@ -36,6 +36,8 @@ _ADMITTING = ("allowed_roles", "is_blocked", "organization_id", "resources")
 # skips the consent.
 _OF_GRANTS = ("redirect_uris", "resources")
 _UNASKED = (*_OF_GRANTS, "scopes", "allowed_roles", "organization_id")
+# What a change says that only takes from a client.
+_DISTRUST = {"is_blocked": True, "skip_consent": False, "introspects_sessions": False}
 # Members that a dynamic client may set.
 _DYNAMIC = {
     "client_name", "client_uri", "logo_uri", "policy_uri", "tos_uri", "redirect_uris",
@@ -199,8 +201,8 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
         if (client.token_endpoint_auth_method == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
-        # The settings may refuse by now what it has, which must not keep it open.
-        if values != {"is_blocked": True}:
+        # The settings may refuse by now what it has, which must not keep it open or trusted.
+        if not values.items() <= _DISTRUST.items():
             check_members(asked, client)
         _check_trust(asked, client._asdict(), before)
         _check_unasked(asked, act, client, before)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from tests.support.answers import assert_error
-from tests.support.openid import authorize_path, insert_public_client
+from tests.support.openid import authorize_path, insert_client, insert_public_client
 from tests.support.pages import Visitor, words
 
 EDITOR = "cursor://anysphere.cursor-mcp/oauth/callback"
@@ -83,3 +83,16 @@ def test_client_is_blocked_though_the_settings_refuse_its_scheme_and_not_unblock
     for changes in ({"is_blocked": False}, {"is_blocked": True, "client_name": "Other"}):
         assert http.put(path, json=changes, headers=service_role).status_code == 400
     assert database.one("SELECT is_blocked, name FROM oauth_clients") == (True, "Grafana")
+
+
+@pytest.mark.parametrize("trust", ["skip_consent", "introspects_sessions"])
+def test_client_loses_trust_though_the_settings_refuse_its_resource_and_does_not_get_it_back(
+    make_app, database, service_role, trust
+):
+    resource = "https://api.example.com"
+    id = insert_client(database, resources=[resource], **{trust: True})
+    http, path = make_app(AUTH_JWT_AUDIENCE=resource).test_client(), f"/admin/oauth/clients/{id}"
+    taken = http.put(path, json={trust: False}, headers=service_role)
+    assert (taken.status_code, taken.json.get(trust)) == (200, False), taken.text
+    assert http.put(path, json={trust: True}, headers=service_role).status_code == 400
+    assert database.value(f"SELECT {trust} FROM oauth_clients") is False
