@@ -70,8 +70,8 @@ def wanted(
     for target in provider.attribute_mapping:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
-    # One that is off keeps its domains: one may be everybody's by now, which must not keep the provider on.
-    kept = row.domains if row and not provider.enabled else ()
+    # One may be everybody's by now, which must not keep the provider on, nor a leaked secret or another one.
+    kept = row.domains if row and (row.enabled or not provider.enabled) else ()
     domains = sorted({name if name in kept else checked_domain(asked, name) for name in provider.domains})
     return provider._replace(issuer=in_one_spelling(provider.issuer), domains=domains)
 

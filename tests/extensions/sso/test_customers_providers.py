@@ -50,6 +50,30 @@ def test_provider_whose_domain_became_everybodys_is_disabled_and_deleted_and_not
     assert database.value("SELECT enabled FROM identity_providers WHERE id = %(id)s", id=acme.id) is False
 
 
+def test_provider_whose_domain_became_everybodys_gets_another_secret_and_loses_another_domain(
+    sso, acme, make_app, service_role, database
+):
+    sso.change(acme, domains=["acme.example", "acme.test"])
+    client = make_app(AUTH_SSO="true", AUTH_SSO_PUBLIC_DOMAINS="acme.example,globex.example").test_client()
+    path, before = f"/admin/custom-providers/{acme.identifier}", secret_of(database, acme)
+    for body, domains in (
+        ({"client_secret": "another"}, ["acme.example", "acme.test"]),
+        ({"domains": ["acme.example"]}, ["acme.example"]),
+    ):
+        response = client.put(path, json=body, headers=service_role)
+        assert (response.status_code, response.json.get("domains")) == (200, domains), response.text
+    assert secret_of(database, acme) != before
+    details = "domains: globex.example has mailboxes of everybody"
+    added = {"domains": ["acme.example", "globex.example"]}
+    refused = client.put(path, json=added, headers=service_role)
+    assert_error(refused, 400, "validation_failed", details=details)
+
+
+def secret_of(database, provider) -> bytes:
+    secret = database.value("SELECT client_secret FROM identity_providers WHERE id = %(id)s", id=provider.id)
+    return bytes(secret)
+
+
 class TestApi:
     def test_provider_is_added_read_listed_changed_and_deleted(self, sso, acme, globex, database):
         expected = {
