@@ -10,7 +10,6 @@ from auth.flows.passkeys import assertions
 from auth.flows.sessions.issuing import IssuedSession
 from auth.web import g, guard, limits
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.html import form_schemas
 from auth.web.input import check, known_id, read_form
@@ -41,8 +40,9 @@ def may_challenge() -> bool:
     return True
 
 
-def challenge() -> dict[str, Any] | None:
-    return assertions.begin_proof(current_asked()) if latchkey.settings.passkeys_enabled else None
+def challenge() -> dict[str, Any]:
+    """Return a challenge for the caller's passkeys, which stay a proof when passkeys are disabled."""
+    return assertions.begin_proof(current_asked())
 
 
 def factors_without_challenge(ways: "queries.SelectSecondSteps") -> dict[str, Any]:

@@ -74,6 +74,32 @@ def test_each_factor_counts_as_a_sign_in_in_the_metrics(app, path):
     assert "factor" in {route_of(app.view_functions[endpoint]).sign_in for endpoint in endpoints}
 
 
+def test_user_with_a_passkey_can_defend_the_account_when_passkeys_are_disabled(make_app, alice, database):
+    authenticator, passkey = passkeys.register(alice.open_session())
+    thief = alice.open_session()
+    visitor = Visitor(make_app(AUTH_PASSKEYS_ENABLED="false"))
+    sign_in(visitor)
+
+    def prove() -> Page:
+        credential = json.dumps(authenticator.get(visitor.passkey_options))
+        return visitor.press("second-step/passkey", credential=credential)
+
+    assert prove().url == f"{SITE}/account"
+    visitor.press("account/sessions/end-others")
+    assert thief.get("/user").status_code == 401
+    database.run(LATER)
+    removal = f"/account/remove?kind=passkey&id={passkey['id']}"
+    assert visitor.visit(removal).url.startswith(f"{SITE}/second-step?next=")
+    assert prove().url == f"{SITE}{removal}"
+    visitor.press("account/remove")
+    assert database.count("factors") == 0
+    # None is added, and none signs in.
+    assert [visitor.visit(path).status for path in ("/account/passkeys/new", "/sign-in/passkey")] == [
+        404,
+        404,
+    ]
+
+
 class TestAuthenticatorApp:
     def test_password_alone_opens_nothing_and_the_code_the_account_under_a_new_cookie(self, visitor, codes):
         sign_in(visitor)
