@@ -50,13 +50,17 @@ def refusal_of_customer(
 
 def removed(
     act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the providers of the identities and recent additions to remove, and the ids of factors."""
+) -> tuple[list[str], list[str], bool]:
+    """Return the providers of the identities and recent additions to remove, the ids of factors, and whether
+    a way to sign in is among them. A second factor is none.
+    """
     types = {change["id"]: change["type"] for change in list_recent(act, user_id)} if ids else {}
     if not types.keys() >= set(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = queries.list_ways_to_sign_in(act, user_id=user_id, ids=ids) if ids else []
-    return sorted({*providers, *(row.provider for row in rows)}), [id for id in ids if types[id] in _FACTORS]
+    factor_ids = [id for id in ids if types[id] in _FACTORS]
+    takes_way = bool(providers or rows) or any(types[id] == "passkey" for id in ids)
+    return sorted({*providers, *(row.provider for row in rows)}), factor_ids, takes_way
 
 
 def take_away(
@@ -70,7 +74,7 @@ def take_away(
     """Remove identities and recent additions of a caller whom `admit_caller` has let through. End the other
     sessions, unless only grants and API keys are removed. Return the remaining email.
     """
-    providers, factor_ids = removed(act, caller.id, providers, ids)
+    providers, factor_ids, takes_way = removed(act, caller.id, providers, ids)
     email = None if "email" in providers else caller.email
     for provider in providers:
         if provider.startswith(PREFIX) and (
@@ -92,7 +96,8 @@ def take_away(
     api_keys.remove_own(asked, act, caller, ids)
     if providers or factor_ids:
         queries.remove_ways_to_sign_in(act, user_id=caller.id, ids=[], providers=providers)
-        check_remaining(asked, act, caller.id)
+        if takes_way:
+            check_remaining(asked, act, caller.id)
         # An attacker who added the removed credential may have signed in with it.
         is_customers = any(each.startswith(PREFIX) for each in providers)
         reason: Reason = "provider_disabled" if is_customers else "way_to_sign_in_removed"

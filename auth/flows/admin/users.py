@@ -175,7 +175,9 @@ def _update(
         ends.end_and_void(act, user_id, None, "reset_by_admin")
     kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed, factor_ids = _remove(asked, act, before, kinds, ids) if kinds or ids else ([], [])
+    removed, factor_ids, takes_way = (
+        _remove(asked, act, before, kinds, ids) if kinds or ids else ([], [], False)
+    )
     if removed or factor_ids or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
@@ -184,7 +186,7 @@ def _update(
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
         _set_address(asked, act, user_id, each, body)
-    if removed or factor_ids:
+    if takes_way:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
@@ -219,9 +221,9 @@ def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_has
 
 def _remove(
     asked: Asked, act: Act, before: PersonFacts, kinds: Sequence[str], ids: list[str]
-) -> tuple[list[str], list[str]]:
-    """Remove identities and recent additions. Return the providers, and the ids of factors."""
-    providers, factor_ids = removal.removed(act, before.id, kinds, ids)
+) -> tuple[list[str], list[str], bool]:
+    """Remove identities and recent additions, and return what `removed` does."""
+    providers, factor_ids, takes_way = removal.removed(act, before.id, kinds, ids)
     if factor_ids:
         factors.remove_recent(asked, act, before, factor_ids)
     grants.remove(act, before, ids=ids)
@@ -231,7 +233,7 @@ def _remove(
     if providers or factor_ids:
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
         ends.end_and_void(act, before.id, None, reason)
-    return providers, factor_ids
+    return providers, factor_ids, takes_way
 
 
 def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:

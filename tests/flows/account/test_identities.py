@@ -314,3 +314,23 @@ class TestUnlinking:
         assert by_twitter.delete(path_of(by_twitter)).status_code == 200
         assert_error(by_twitter.delete(twitters), *LAST)
         assert database.count("identities") == 1
+
+    @pytest.mark.parametrize("by", ["user", "administrator"])
+    def test_second_factor_of_a_user_of_an_unknown_provider_is_removed(
+        self, by_twitter, make_app, service_role, database, by
+    ):
+        """A thief may have added it, and it is not a way to sign in."""
+        later = set_up(by_twitter)[1].on(make_app().test_client())
+        (id,) = [
+            change["id"]
+            for change in later.get("/user/recent_changes").json["recent_changes"]
+            if change["type"] == "totp"
+        ]
+        body = {"remove": [id]}
+        if by == "user":
+            response = later.put("/user", json=body)
+        else:
+            path = f"/admin/users/{later.user['id']}"
+            response = later.client.put(path, json=body, headers=service_role)
+        assert response.status_code == 200, response.text
+        assert (database.count("factors"), database.count("identities")) == (0, 2)
