@@ -1,6 +1,7 @@
 """Redirect URIs whose scheme the operator has taken from AUTH_OAUTH_REDIRECT_SCHEMES: nothing leads there anymore."""
 
 import time
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -90,7 +91,8 @@ def test_client_loses_trust_though_the_settings_refuse_its_resource_and_does_not
     make_app, database, service_role, trust
 ):
     resource = "https://api.example.com"
-    id = insert_client(database, resources=[resource], **{trust: True})
+    columns: Any = {"resources": [resource], trust: True}
+    id = insert_client(database, **columns)
     http, path = make_app(AUTH_JWT_AUDIENCE=resource).test_client(), f"/admin/oauth/clients/{id}"
     taken = http.put(path, json={trust: False}, headers=service_role)
     assert (taken.status_code, taken.json.get(trust)) == (200, False), taken.text
