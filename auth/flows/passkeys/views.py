@@ -43,9 +43,8 @@ def finish_passkey_registration() -> Response:
 @blueprint.post("/passkeys/authentication/options")
 @limited("begin_passkey_sign_in")
 def begin_passkey_sign_in() -> Response:
-    asked = current_asked()
-    passkeys.require_enabled(asked)
-    return jsonify(begin_sign_in(asked))
+    # Also while passkeys are disabled: those that users have still answer POST /reauthenticate.
+    return jsonify(begin_sign_in(current_asked()))
 
 
 @blueprint.post("/passkeys/authentication/verify")

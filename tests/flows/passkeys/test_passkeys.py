@@ -268,9 +268,20 @@ class TestSignIn:
 
     def test_disabled_passkeys_are_refused(self, make_app, alice):
         session = alice.sign_in(client=make_app(AUTH_PASSKEYS_ENABLED="false").test_client())
-        for path in (OPTIONS, VERIFY, "/passkeys/authentication/options"):
+        for path in (OPTIONS, VERIFY, SIGN_IN):
             assert_error(session.post(path, json={}), 404, "passkey_disabled")
         assert_ok(session.get("/passkeys"), [])
+
+    def test_disabled_passkey_proves_its_user_who_removes_it(self, make_app, alice, authenticator, database):
+        client = make_app(AUTH_PASSKEYS_ENABLED="false").test_client()
+        session = alice.sign_in(client=client)
+        (passkey,) = session.get("/passkeys").json
+        path = f"/passkeys/{passkey['id']}"
+        assert_error(session.delete(path, json={}), *LOW)
+        raised = session_of(client, session.post("/reauthenticate", json=assertion(client, authenticator)))
+        assert raised.claims["aal"] == "aal2"
+        assert raised.delete(path, json={}).status_code == 200
+        assert database.count("factors") == 0
 
 
 class TestReauthentication:
