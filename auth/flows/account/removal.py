@@ -6,14 +6,14 @@ from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.core.text.names import PREFIX
 from auth.core.tokens.access_tokens import providers_in
-from auth.flows import ends, facts
+from auth.flows import ends, facts, organizations
 from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.rules import proofs
 from auth.rules.ends import Reason
-from auth.rules.identities import refusal_of_unlinking
+from auth.rules.identities import domain_of, refusal_of_unlinking
 from auth.rules.proofs import is_recent
 from auth.rules.refusals import Refusal
 from auth.rules.remaining import can_sign_in
@@ -159,4 +159,15 @@ def remains(asked: Asked, act: Act, user_id: str, *others: str) -> bool:
     usable = [*others, *asked.parts.providers, *(name for name, is_enabled in enabled.items() if is_enabled)]
     person = found(queries.select_person(act, user_id=user_id, session_id=None), "user_not_found")
     ways = queries.select_ways_to_sign_in(act, user_id=user_id)
+    usable += [name for name in ways.providers if _is_usable_of_customer(asked, act, name, person)]
     return can_sign_in(person, ways.providers, ways.has_passkey, usable)
+
+
+def _is_usable_of_customer(asked: Asked, act: Act, name: str, person: PersonFacts) -> bool:
+    """Whether this is the provider of a customer that signs in its user now."""
+    if not (name.startswith(PREFIX) and asked.settings.sso):
+        return False
+    known = queries.select_provider_facts(act, id=name.removeprefix(PREFIX))
+    if known is None or not known.enabled or organizations.is_off(asked.settings, known.organization_id):
+        return False
+    return domain_of(person.email) in known.domains

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from auth.delivery import janitor
-from tests.support import factors
+from tests.support import factors, passkeys
 from tests.support.answers import NO_ID, assert_error
 from tests.support.api_keys import make_key, use
 from tests.support.cases import cases
@@ -30,6 +30,28 @@ def nested(depth: int) -> list:
 def new_person() -> tuple[str, str]:
     """Return the subject and the address of a person whom no other case knows."""
     return str(uuid.uuid4()), f"{uuid.uuid4()}@acme.example"
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize("door", ["DELETE", "PUT"])
+def test_user_of_a_provider_alone_removes_a_passkey_while_the_provider_signs_in(
+    sso, acme, make_app, database, door, is_on
+):
+    session = sso.signed_in(acme.identifier)
+    _, passkey = passkeys.register(session)
+    if not is_on:
+        database.run("UPDATE identity_providers SET enabled = false, disabled_at = '1970-01-01Z'")
+    alone = session.on(make_app(AUTH_SSO="true", AUTH_EMAIL_ENABLED="false").test_client())
+    response = (
+        alone.delete(f"/passkeys/{passkey['id']}", json={})
+        if door == "DELETE"
+        else alone.put("/user", json={"remove": [passkey["id"]]})
+    )
+    if is_on:
+        assert response.status_code == 200, response.text
+    else:
+        assert_error(response, 422, "single_identity_not_deletable")
+    assert database.count("factors") == (0 if is_on else 1)
 
 
 class TestWhom:
