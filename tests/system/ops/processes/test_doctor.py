@@ -16,6 +16,9 @@ import pytest
 
 from auth.core.checks import Check
 from auth.core.settings import cores
+
+# Its first import reads the names of the checks, before a test replaces them.
+from auth.ops.commands import doctor as _  # noqa: F401
 from auth.ops.doctor import database as database_checks
 from auth.ops.doctor import examination
 from auth.ops.doctor.examination import CHECKS, examine
