@@ -332,7 +332,7 @@ class Browser:
         self._call("Network.clearBrowserCookies")
 
     def start_anew(self) -> None:
-        """Forget, speak English and run scripts, whatever the test before did."""
+        """Forget, and end what the test before emulated: speak English, run scripts, have the window's own size."""
         self.without_script(False)
         self.forget()
         self.speak("en")

@@ -95,7 +95,7 @@ def _record_verdict(
     tries = min(max(apps, 1), most)
     verdict = act.record_verdict(limits_of_code, is_right=is_right, tries=tries)
     asked.noted.note(user_id=user_id)
-    # Whatever refuses the request after a right code is no attempt at one.
+    # A request with a right code that something else refuses does not count as an attempt.
     if not is_right or verdict.refused_for is not None:
         asked.note_details(tries=verdict.count, of=most)
     if verdict.refused_for is not None:

@@ -1,4 +1,4 @@
-"""A provider that is not trusted to verify addresses makes nobody a member by naming one."""
+"""A provider that is not trusted to verify addresses makes nobody a member by naming their address."""
 
 import pytest
 

@@ -559,5 +559,5 @@ def test_explain_knows_no_sign_in_of_an_organization_while_organizations_are_off
     app = make_app(AUTH_SSO="true")
     said = run_command(app, "explain", ALICE).output
     assert f"the customer's provider custom:{provider} is off (AUTH_ORGANIZATIONS)" in said
-    # Who has not moved to it sees no more of it.
+    # Bob has not moved to it: his account says nothing about it.
     assert provider not in run_command(app, "explain", bob.email).output
