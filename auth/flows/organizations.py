@@ -51,8 +51,8 @@ def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
 
 
-def is_off(settings: Settings, organization_id: str | None) -> bool:
-    """Whether a provider is off with the organisations, if it is one's."""
+def is_provider_off(settings: Settings, organization_id: str | None) -> bool:
+    """Whether a provider signs in nobody because it is an organisation's, and organisations are off."""
     return organization_id is not None and not is_on(settings)
 
 

@@ -8,6 +8,7 @@ from auth.core.text.names import PREFIX
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.flows import organizations
 from auth.flows.admin.providers import select
+from auth.rules.identities import domain_of
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, unavailable
 from sql import queries
@@ -49,7 +50,7 @@ def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
 
 def is_enabled(row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
     """Whether a provider signs in: an organisation's own one only while there are organisations."""
-    return row.enabled and not organizations.is_off(latchkey.settings, row.organization_id)
+    return row.enabled and not organizations.is_provider_off(latchkey.settings, row.organization_id)
 
 
 def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
@@ -61,5 +62,5 @@ def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
 
 def provider_of(email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
-    row = of_domain(email.rpartition("@")[2])
+    row = of_domain(domain_of(email))
     return row.identifier if row and is_enabled(row) else None

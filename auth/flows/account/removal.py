@@ -1,6 +1,7 @@
 """Removing addresses, identities, recent additions, and pending addresses."""
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
@@ -11,9 +12,9 @@ from auth.flows.account import api_keys, grants
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
-from auth.rules import proofs
+from auth.rules import identities, proofs
 from auth.rules.ends import Reason
-from auth.rules.identities import domain_of, refusal_of_unlinking
+from auth.rules.identities import refusal_of_unlinking
 from auth.rules.proofs import is_recent
 from auth.rules.refusals import Refusal
 from auth.rules.remaining import can_sign_in
@@ -48,19 +49,26 @@ def refusal_of_customer(
     return refusal_of_unlinking(has_left=has_left, is_own_session=provider in opened_by)
 
 
-def removed(
-    act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]
-) -> tuple[list[str], list[str], bool]:
-    """Return the providers of the identities and recent additions to remove, the ids of factors, and whether
-    a way to sign in is among them. A second factor is none.
+class Removed(NamedTuple):
+    """The providers of the identities and recent additions to remove, the ids of factors, and whether a way
+    to sign in is among them. A second factor is none.
     """
+
+    providers: list[str]
+    factor_ids: list[str]
+    takes_way: bool
+
+
+def removed(act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> Removed:
+    """Return what the acts on `providers` and on the ids of recent additions remove."""
     types = {change["id"]: change["type"] for change in list_recent(act, user_id)} if ids else {}
     if not types.keys() >= set(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = queries.list_ways_to_sign_in(act, user_id=user_id, ids=ids) if ids else []
     factor_ids = [id for id in ids if types[id] in _FACTORS]
-    takes_way = bool(providers or rows) or any(types[id] == "passkey" for id in ids)
-    return sorted({*providers, *(row.provider for row in rows)}), factor_ids, takes_way
+    of_additions = (row.provider for row in rows)
+    ways = sorted({*providers, *of_additions})
+    return Removed(ways, factor_ids, bool(ways) or any(types[id] == "passkey" for id in ids))
 
 
 def take_away(
@@ -168,6 +176,5 @@ def _is_usable_of_customer(asked: Asked, act: Act, name: str, person: PersonFact
     if not (name.startswith(PREFIX) and asked.settings.sso):
         return False
     known = queries.select_provider_facts(act, id=name.removeprefix(PREFIX))
-    if known is None or not known.enabled or organizations.is_off(asked.settings, known.organization_id):
-        return False
-    return domain_of(person.email) in known.domains
+    is_off = organizations.is_provider_off(asked.settings, known and known.organization_id)
+    return not is_off and identities.refusal_of_customer(known, person.email) is None

@@ -175,10 +175,9 @@ def _update(
         ends.end_and_void(act, user_id, None, "reset_by_admin")
     kinds = [kind for kind in ADDRESS_KINDS if body.get(kind, "") is None and getattr(before, kind)]
     ids = [way.lower() for way in body.get("remove", [])]
-    removed, factor_ids, takes_way = (
-        _remove(asked, act, before, kinds, ids) if kinds or ids else ([], [], False)
-    )
-    if removed or factor_ids or new:
+    nothing = removal.Removed([], [], takes_way=False)
+    removed = _remove(asked, act, before, kinds, ids) if kinds or ids else nothing
+    if removed.providers or removed.factor_ids or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
     make_way(act, holders)
@@ -186,7 +185,7 @@ def _update(
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:
         _set_address(asked, act, user_id, each, body)
-    if takes_way:
+    if removed.takes_way:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
         queries.set_password(act, user_id=user_id, password_hash=password_hash)
@@ -194,7 +193,7 @@ def _update(
     if must_remain:
         removal.check_remaining(asked, act, user_id, "password")
     after = person_of(act, user_id)
-    for provider in set(removed).difference(ADDRESS_KINDS):
+    for provider in set(removed.providers).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
     recent = None
@@ -221,19 +220,19 @@ def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_has
 
 def _remove(
     asked: Asked, act: Act, before: PersonFacts, kinds: Sequence[str], ids: list[str]
-) -> tuple[list[str], list[str], bool]:
-    """Remove identities and recent additions, and return what `removed` does."""
-    providers, factor_ids, takes_way = removal.removed(act, before.id, kinds, ids)
-    if factor_ids:
-        factors.remove_recent(asked, act, before, factor_ids)
+) -> removal.Removed:
+    """Remove identities and recent additions, and return them."""
+    removed = removal.removed(act, before.id, kinds, ids)
+    if removed.factor_ids:
+        factors.remove_recent(asked, act, before, removed.factor_ids)
     grants.remove(act, before, ids=ids)
     api_keys.remove_of(act, before, ids)
-    if providers:
-        queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=providers)
-    if providers or factor_ids:
+    if removed.providers:
+        queries.remove_ways_to_sign_in(act, user_id=before.id, ids=[], providers=removed.providers)
+    if removed.providers or removed.factor_ids:
         reason: Reason = "reset_by_admin" if kinds else "way_to_sign_in_removed"
         ends.end_and_void(act, before.id, None, reason)
-    return providers, factor_ids, takes_way
+    return removed
 
 
 def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: JsonObject) -> None:

@@ -12,6 +12,7 @@ from auth.core.text.moments import clock, until
 from auth.core.tokens.claim_rules import MAX_BYTES, evaluate
 from auth.flows import failure_counts, organizations
 from auth.flows.history import timeline
+from auth.rules.identities import domain_of
 from sql import Database, queries
 
 _PASSWORD, _LINK, _SMS, PASSKEY = "a password", "an emailed link", "an SMS code", "a passkey"
@@ -111,14 +112,17 @@ def _customers(
 ) -> tuple[list[str], list[SignInObstacle]]:
     """Return the providers of customers that work for the user, and the obstacles."""
     ways, obstacles = [], []
-    domain = (user.email or "").rpartition("@")[2]
+    domain = domain_of(user.email)
     own = [name for name in user.providers if name.startswith(names.PREFIX)]
     for name in own:
         id = name.removeprefix(names.PREFIX)
         if known := queries.select_identity_provider(db, identifier="", id=id):
             problem = (
                 (not settings.sso and "is off (AUTH_SSO)")
-                or (organizations.is_off(settings, known.organization_id) and "is off (AUTH_ORGANIZATIONS)")
+                or (
+                    organizations.is_provider_off(settings, known.organization_id)
+                    and "is off (AUTH_ORGANIZATIONS)"
+                )
                 or (not known.enabled and "is disabled")
                 or (domain not in known.domains and "does not sign in addresses of this domain")
             )
@@ -130,7 +134,7 @@ def _customers(
             else:
                 ways.append(f"the customer's provider {known.identifier}")
     entrance = queries.select_closed_entrance(db, user_id=user.id) if settings.sso else None
-    if entrance and not organizations.is_off(settings, entrance.organization_id):
+    if entrance and not organizations.is_provider_off(settings, entrance.organization_id):
         text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
         obstacles.append(
             SignInObstacle(text, f"Run: latchkey providers adopt {entrance.identifier} {user.email}")
