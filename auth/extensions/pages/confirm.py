@@ -19,7 +19,7 @@ from auth.web.errors import ApiError
 from auth.web.html import browser_sessions, form_schemas
 from auth.web.html.admin.actions import above
 from auth.web.html.browser_sessions import signed_in
-from auth.web.html.challenges import challenge, may_challenge, sent_credential
+from auth.web.html.challenges import may_challenge, sent_credential
 from auth.web.html.destinations import destination
 from auth.web.html.page import address, next_code, page, redirect_to_own
 from auth.web.html.problems import Problem, form
@@ -50,7 +50,9 @@ def show_confirmation(problem: Problem | None = None) -> Response:
         # Passkeys and providers prove more than an address.
         back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
         linked = {identity["provider"] for identity in own_user()["identities"]}
-        ways["challenge"] = challenge() if own_passkeys() and may_challenge() else None
+        # Also while passkeys are disabled: those that users have stay a proof.
+        is_offered = own_passkeys() and may_challenge()
+        ways["challenge"] = assertions.begin_proof(current_asked()) if is_offered else None
         ways["providers"] = provider_links(back, among=linked, prompt="login")
     act, console = above(next_page.partition("?")[0]) if next_page.startswith("console/") else (None, None)
     return page(

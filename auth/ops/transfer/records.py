@@ -120,8 +120,8 @@ def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Load
     identities = list(_identities(user, id, created_at))
     own_factors = [] if choices.without_factors else _factors(user, id, parts)
     # A customer's provider may not be here.
-    ways = [each for each in identities if not each["provider"].startswith(names.PREFIX)]
-    if not ways and not any(each["factor_type"] == "passkey" for each in own_factors):
+    has_identity = any(not each["provider"].startswith(names.PREFIX) for each in identities)
+    if not has_identity and not any(each["factor_type"] == "passkey" for each in own_factors):
         raise InvalidRecord("has no email, phone, provider identity or passkey")
     password_hash = None
     if user.get("password_hash") and not choices.without_passwords:

@@ -40,11 +40,6 @@ def may_challenge() -> bool:
     return True
 
 
-def challenge() -> dict[str, Any]:
-    """Return a challenge for the caller's passkeys, which stay a proof when passkeys are disabled."""
-    return assertions.begin_proof(current_asked())
-
-
 def factors_without_challenge(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
     """Return the factors to ask the caller for that need no challenge."""
     return own_factors(ways._replace(keys=[], has_passkey=False))
@@ -59,7 +54,7 @@ def own_factors(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
         keys.append(key | {"challenge": {"challenge_id": made["id"], "options": options}})
     return {
         "apps": ways.apps,
-        "challenge": challenge() if ways.has_passkey else None,
+        "challenge": assertions.begin_proof(current_asked()) if ways.has_passkey else None,
         "keys": keys,
         "has_recovery_codes": ways.recovery_codes > 0,
     }
