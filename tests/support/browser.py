@@ -142,8 +142,12 @@ class Browser:
         self._call("Page.navigateToHistoryEntry", entryId=entry["id"])
 
     def run(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression. The page's CSP does not apply to the protocol."""
-        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        """Return the value of a JavaScript expression. The page's CSP does not apply to the protocol.
+
+        A page that is being left may not answer; the next one does. So what leaves the page is clicked, or `go`.
+        """
+        asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        answer = wait_until(lambda: _or_none(lambda: self._call("Runtime.evaluate", **asked)), _PATIENCE)
         if "exceptionDetails" in answer:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")

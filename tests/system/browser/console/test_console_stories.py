@@ -214,7 +214,7 @@ def test_twenty_users_of_a_domain_are_banned_and_the_act_goes_on_by_itself(conso
     # Not after its page was left: the rest was to stay as it is.
     console.open(f"{here}/console/users")
     database.run("UPDATE bulk_acts SET position = 1")
-    console.run("history.back()")
+    console.go(-1)
     console.wait_for("1 of 20 done.")
     assert console.run("document.querySelector('form button.danger').innerText") == "Continue"
 

@@ -168,6 +168,6 @@ def test_back_leads_to_the_form_and_sends_it_no_second_time(way, broker, databas
     way.begin()
     way.press(f"Continue as {ALICE}")
     way.page.wait(lambda: way.page.url.startswith(broker.end))
-    way.page.run("history.back()")
+    way.page.go(-1)
     way.page.wait_for(f"Continue as {ALICE}")
     assert database.count("sessions", "method = 'password'") == 2

@@ -94,8 +94,10 @@ def test_images_and_prefetches_of_another_site_leave_the_network_its_limits(
     # A link of the other site opens the authorization request as the top window.
     page.open(elsewhere)
     url = f"{here}{authorize_path(client_id)}"
-    page.run(f"document.body.append(Object.assign(document.createElement('a'), {{href: '{url}', id: 'a'}}))")
-    page.run("document.getElementById('a').click()")
+    page.run(
+        f"document.body.append(Object.assign(document.createElement('a'), {{href: '{url}', textContent: 'Open'}}))"
+    )
+    page.click("Open")
     page.wait_for("Sign in")
     # The prefetches fail when the browser gets to them.
     page.complaints()

@@ -46,7 +46,7 @@ def test_provider_signs_in_for_an_application_and_then_for_the_account(page, sit
     page.wait_for("Authorize Latchkey?")
     # Its page asks another host for a style sheet.
     page.complaints()
-    page.run("document.querySelector('input[value=Authorize]').click()")
+    page.click_on("document.querySelector('input[value=Authorize]')")
     assert traded(site, page, application)["user"]["email"] == "dave@example.com"
     page.open(f"{here}/sign-in")
     page.wait_for("Your account")
