@@ -146,8 +146,10 @@ class Browser:
 
         A page that is being left may not answer; the next one does. So what leaves the page is clicked, or `go`.
         """
-        asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
-        answer = wait_until(lambda: _or_none(lambda: self._call("Runtime.evaluate", **asked)), _PATIENCE)
+        evaluate = partial(
+            self._call, "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        answer = wait_until(lambda: _or_none(evaluate), _PATIENCE)
         if "exceptionDetails" in answer:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")
