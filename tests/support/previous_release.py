@@ -14,7 +14,7 @@ from pathlib import Path
 import sql
 from tests.support import oldest_release
 
-NAME, COMMIT = "0.6.1", "909be80b"
+NAME, COMMIT = "0.7.0", "b984b3f0"
 ROOT = sql.DIRECTORY.parent
 FILE = "previous.sql"
 HEADER = f"""\
