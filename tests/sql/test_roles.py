@@ -18,7 +18,7 @@ pytest_plugins = ["tests.support.role_fixtures"]
 
 # All tables but those that only functions of the owner write.
 READ_ONLY = {"audit_log", "schema_version"}
-AS_OWNER = {"record_acts_at", "record_refused", "record_refusal", "record_import", "delete_old_entries"}
+AS_OWNER = {"record_acts_at", "record_refused", "record_import", "delete_old_entries"}
 ORIGIN = '{"actor": "service"}'
 
 
