@@ -30,9 +30,11 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
 -- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
--- or an import set for this address; 0.5.1 left it null. `password_by_key` is true for a password that an
--- administrative key set, or may have let its holder set; `email_by_key` and `phone_by_key` are the last such addresses,
--- which may not be the present ones.
+-- or an import set for this address; 0.5.1 left it null. `password_set_at` is null for one of before 0.7.1.
+--
+-- Here and below, `by_key` is true for what an administrative key has set, or a session that it, its link, or something
+-- so set has opened; null otherwise, and for what 0.7.0 wrote. `email_by_key` and `phone_by_key` are the last such
+-- addresses, which may not be the present ones.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -66,6 +68,7 @@ CREATE TABLE users (
   password_by_key       boolean,
   email_by_key          text,
   phone_by_key          text,
+  password_set_at       timestamptz DEFAULT now(),
   CONSTRAINT users_made_by_check CHECK (
     made_by IN ('signup', 'administrator', 'import', 'message', 'invitation', 'link', 'oauth', 'anonymous')
   )
@@ -101,6 +104,7 @@ CREATE TABLE identities (
   last_sign_in_at  timestamptz,
   created_at       timestamptz NOT NULL DEFAULT now(),
   updated_at       timestamptz NOT NULL DEFAULT now(),
+  by_key           boolean,
   CONSTRAINT identities_provider_subject_key UNIQUE (provider, subject) INCLUDE (user_id),
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
@@ -224,6 +228,7 @@ CREATE TABLE sessions (
   successor_counter bigint,
   echoes            jsonb,
   organization_id   uuid,
+  by_key            boolean,
   CONSTRAINT sessions_ended_check CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id, created_at);
@@ -253,6 +258,7 @@ CREATE TABLE factors (
   aaguid          uuid,
   backup_eligible boolean,
   backed_up       boolean,
+  by_key          boolean,
   CONSTRAINT factors_factor_type_check CHECK (
     CASE factor_type
       WHEN 'totp' THEN secret IS NOT NULL AND credential_id IS NULL
@@ -294,6 +300,7 @@ CREATE TABLE recovery_codes (
   created_at  timestamptz NOT NULL DEFAULT now(),
   used_at     timestamptz,
   friendly_name text NOT NULL DEFAULT '',
+  by_key      boolean,
   PRIMARY KEY (user_id, code_mac)
 );
 
@@ -365,6 +372,7 @@ CREATE TABLE one_time_tokens (
   user_agent       text,
   browser_hash     bytea,
   ip               inet,
+  by_key           boolean,
   CONSTRAINT one_time_tokens_purpose_check CHECK (
     purpose IN ('signup', 'sms_signup', 'invite', 'magiclink', 'recovery', 'sms', 'email_change',
                 'phone_change', 'email_restore', 'reauthentication', 'undo')
@@ -401,7 +409,8 @@ CREATE TABLE authorization_codes (
   expires_at      timestamptz NOT NULL,
   opened_by       uuid,
   authenticated_at timestamptz,
-  provider        text
+  provider        text,
+  by_key          boolean
 );
 CREATE INDEX authorization_codes_user_id ON authorization_codes (user_id);
 CREATE INDEX authorization_codes_expires_at ON authorization_codes (expires_at);

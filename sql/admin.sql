@@ -5,7 +5,7 @@ SELECT ARRAY(SELECT id::text FROM users WHERE email = ANY (:addresses) OR phone 
 -- name: create_user(id uuid, email text, phone text, password_hash text, role text,
 --                   user_metadata jsonb, app_metadata jsonb,
 --                   email_confirmed_at timestamptz, phone_confirmed_at timestamptz,
---                   banned_until timestamptz, is_vouched boolean, origin jsonb, acted_at timestamptz) -> row
+--                   banned_until timestamptz, is_vouched boolean, by_key boolean, acted_at timestamptz) -> row
 -- An administrator proves the addresses that it confirms.
 WITH created AS (
   INSERT INTO users (
@@ -18,8 +18,8 @@ WITH created AS (
     :phone, :phone_confirmed_at, :phone_confirmed_at IS NOT NULL,
     :password_hash, :role, CASE WHEN :role = 'admin' THEN :acted_at END,
     merge_metadata('{}', :user_metadata::user_metadata), merge_metadata('{}', :app_metadata::app_metadata), 'administrator',
-    :banned_until, :is_vouched, is_of_key(:origin), address_by_key(:origin, :email, NULL),
-    address_by_key(:origin, :phone, NULL), :acted_at, :acted_at
+    :banned_until, :is_vouched, nullif(:by_key, false), CASE WHEN :by_key THEN :email END,
+    CASE WHEN :by_key THEN :phone END, :acted_at, :acted_at
   )
   RETURNING users
 ), identified AS (

@@ -38,10 +38,3 @@ VALUES (:id, :name, :key_mac, :scopes, :acted_at, :created_by, :acted_at + make_
 
 -- name: delete_admin_key(id uuid) -> row?
 DELETE FROM admin_keys WHERE id = :id RETURNING name;
-
--- name: select_set_by_key(user_id uuid) -> row
--- What of a user an administrative key has set.
-SELECT password_by_key IS TRUE AS password, email IS NOT NULL AND email IS NOT DISTINCT FROM email_by_key AS email,
-       phone IS NOT NULL AND phone IS NOT DISTINCT FROM phone_by_key AS phone
-  FROM users
- WHERE id = :user_id;

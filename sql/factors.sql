@@ -14,7 +14,7 @@ SELECT count(*) FILTER (WHERE factor_type <> 'passkey') AS enrolled, count(*) AS
  WHERE user_id = :user_id AND verified_at IS NOT NULL;
 
 -- name: insert_factor(id uuid, user_id uuid, factor_type text, friendly_name text, secret bytea,
---                     most_unverified_factors integer, acted_at timestamptz)
+--                     by_key boolean, most_unverified_factors integer, acted_at timestamptz)
 -- Beyond `most_unverified_factors`, replaces the oldest unverified one: a refusal would make users wait for
 -- abandoned enrolments. Call it with the user's row locked.
 WITH replaced AS (
@@ -25,8 +25,8 @@ WITH replaced AS (
                           ORDER BY created_at DESC
                          OFFSET :most_unverified_factors - 1))
 )
-INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, created_at)
-VALUES (:id, :user_id, :factor_type, :friendly_name, :secret, :acted_at);
+INSERT INTO factors (id, user_id, factor_type, friendly_name, secret, by_key, created_at)
+VALUES (:id, :user_id, :factor_type, :friendly_name, :secret, nullif(:by_key, false), :acted_at);
 
 -- name: select_factor(id uuid, user_id uuid, session_id uuid) -> row? (secret?, last_step?)
 SELECT id, factor_type, friendly_name, verified_at IS NOT NULL AS is_verified, secret, last_step, created_at,
@@ -77,7 +77,7 @@ UPDATE factors
 
 -- name: activate_factor(id uuid, user_id uuid, credential_id bytea, public_key bytea, sign_count bigint,
 --                       transports text[], aaguid uuid, backup_eligible boolean, backed_up boolean,
---                       acted_at timestamptz)
+--                       by_key boolean, acted_at timestamptz)
 -- The first factor of a user removes factors that others may have begun to enrol, and ends other sessions.
 WITH others AS (
   DELETE FROM factors WHERE user_id = :user_id AND id <> :id AND verified_at IS NULL
@@ -85,7 +85,7 @@ WITH others AS (
   UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
 )
 UPDATE factors
-   SET verified_at = :acted_at, updated_at = :acted_at, credential_id = :credential_id, public_key = :public_key,
+   SET verified_at = :acted_at, updated_at = :acted_at, by_key = by_key OR nullif(:by_key, false), credential_id = :credential_id, public_key = :public_key,
        sign_count = :sign_count, transports = :transports, aaguid = :aaguid,
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;
@@ -144,7 +144,7 @@ SELECT u.id, coalesce(jsonb_agg(factor_object(f) ORDER BY f.created_at, f.id) FI
 -- name: select_has_recovery_codes(user_id uuid) -> row
 SELECT EXISTS (SELECT FROM recovery_codes WHERE user_id = :user_id) AS has_codes;
 
--- name: replace_recovery_codes(user_id uuid, code_macs bytea[], friendly_name text,
+-- name: replace_recovery_codes(user_id uuid, code_macs bytea[], friendly_name text, by_key boolean,
 --                              acted_at timestamptz) -> row
 -- Without a name, the new codes keep the name of the old ones.
 WITH voided AS (
@@ -153,8 +153,8 @@ WITH voided AS (
 ), named AS (
   SELECT coalesce(:friendly_name, (SELECT max(friendly_name) FROM voided), '') AS friendly_name
 ), made AS (
-  INSERT INTO recovery_codes (user_id, code_mac, friendly_name, created_at)
-  SELECT :user_id, unnest(:code_macs), friendly_name, :acted_at FROM named
+  INSERT INTO recovery_codes (user_id, code_mac, friendly_name, by_key, created_at)
+  SELECT :user_id, unnest(:code_macs), friendly_name, nullif(:by_key, false), :acted_at FROM named
 )
 SELECT friendly_name, EXISTS (SELECT FROM voided WHERE used_at IS NULL) AS replaced FROM named;
 

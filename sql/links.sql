@@ -1,6 +1,6 @@
 -- name: insert_addressed_user(new_id uuid, email text, phone text, password_hash text,
 --                             user_metadata jsonb, app_metadata jsonb, made_by text,
---                             is_invited boolean, origin jsonb) -> row?
+--                             is_invited boolean, by_key boolean) -> row?
 -- Inserts no user without an id, or if the address is taken. It is the first statement of an act, whose time
 -- is BEGIN.
 WITH created AS (
@@ -9,7 +9,7 @@ WITH created AS (
   SELECT :new_id, :email, :phone, :password_hash,
          merge_metadata('{}', :user_metadata::user_metadata), merge_metadata('{}', :app_metadata::app_metadata),
          :made_by, CASE WHEN :is_invited THEN now() END, now(), :password_hash IS NOT NULL,
-         is_of_key(:origin)
+         nullif(:by_key, false)
    WHERE :new_id IS NOT NULL
   ON CONFLICT DO NOTHING
   RETURNING users
@@ -28,13 +28,8 @@ UPDATE users
        confirmation_sent_at = :acted_at
  WHERE id = :user_id;
 
--- name: request_email_change(user_id uuid, new_email text, origin jsonb, acted_at timestamptz)
--- Nobody knows who uses the link of a key. An address that is a key's already stays so.
-UPDATE users
-   SET new_email = :new_email, email_change_sent_at = :acted_at,
-       email_by_key = CASE WHEN is_of_key(:origin) AND email IS DISTINCT FROM email_by_key THEN :new_email
-         ELSE email_by_key END
- WHERE id = :user_id;
+-- name: request_email_change(user_id uuid, new_email text, acted_at timestamptz)
+UPDATE users SET new_email = :new_email, email_change_sent_at = :acted_at WHERE id = :user_id;
 
 -- name: renew_invitation(user_id uuid, user_metadata jsonb, app_metadata jsonb,
 --                        acted_at timestamptz)

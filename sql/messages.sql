@@ -22,7 +22,7 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 -- name: write_token(token_id uuid, user_id uuid, purpose text, target text, token_hash bytea,
 --                   link_lifetime integer, code_mac bytea, code_lifetime integer, redirect_to text,
 --                   code_challenge text, session_id uuid, password_hash text,
---                   user_metadata jsonb, user_agent text, browser_hash bytea, ip inet,
+--                   user_metadata jsonb, user_agent text, browser_hash bytea, ip inet, by_key boolean,
 --                   acted_at timestamptz)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits only for the new link. The link of a notice expires with the links to other
@@ -33,10 +33,10 @@ WITH forgotten AS (
    WHERE browser_hash = :browser_hash AND target = :target AND purpose = :purpose AND spent_at IS NOT NULL
 )
 INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac, redirect_to, code_challenge,
-                             session_id, password_hash, user_metadata, user_agent, browser_hash, ip,
+                             session_id, password_hash, user_metadata, user_agent, browser_hash, ip, by_key,
                              code_expires_at, expires_at, created_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
-       :session_id, :password_hash, :user_metadata::user_metadata, :user_agent, :browser_hash, :ip,
+       :session_id, :password_hash, :user_metadata::user_metadata, :user_agent, :browser_hash, :ip, nullif(:by_key, false),
        :acted_at + make_interval(secs => :code_lifetime),
        least(:acted_at + make_interval(secs => coalesce(:link_lifetime, :code_lifetime)),
              (SELECT max(expires_at) FROM one_time_tokens AS t

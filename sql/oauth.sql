@@ -53,7 +53,9 @@ SELECT coalesce((SELECT i.user_id FROM identities AS i WHERE i.provider = :provi
   LEFT JOIN users AS u ON u.email = sent.email;
 
 -- name: select_identity_of(user_id uuid, provider text, subject text) -> row?
-SELECT id FROM identities WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
+SELECT id, by_key IS TRUE AS is_by_key
+  FROM identities
+ WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: use_identity(user_id uuid, provider text, subject text, identity_data jsonb, acted_at timestamptz)
 UPDATE identities
@@ -61,11 +63,11 @@ UPDATE identities
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 
 -- name: insert_identity(user_id uuid, provider text, subject text, identity_data jsonb,
---                       last_sign_in_at timestamptz, acted_at timestamptz)
+--                       last_sign_in_at timestamptz, by_key boolean, acted_at timestamptz)
 -- Inserts nothing if the user has an identity of this provider. Another user's identity violates its
 -- constraint.
-INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at, updated_at)
-VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, :acted_at, :acted_at)
+INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, by_key, created_at, updated_at)
+VALUES (:user_id, :provider, :subject, :identity_data, :last_sign_in_at, nullif(:by_key, false), :acted_at, :acted_at)
 ON CONFLICT (user_id, provider) DO NOTHING;
 
 -- name: remove_identity(user_id uuid, provider text)

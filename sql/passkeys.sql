@@ -34,7 +34,7 @@ SELECT id, credential_id, transports, factor_type
  ORDER BY created_at;
 
 -- name: select_credential(credential_id bytea, factor_type text) -> row?
-SELECT id, user_id, public_key, friendly_name, verified_at
+SELECT id, user_id, public_key, friendly_name, verified_at, by_key IS TRUE AS is_by_key
   FROM factors
  WHERE credential_id = :credential_id AND factor_type = :factor_type AND verified_at IS NOT NULL;
 
@@ -46,14 +46,14 @@ UPDATE factors SET sign_count = :sign_count, backed_up = :backed_up, last_used_a
 
 -- name: write_passkey(user_id uuid, friendly_name text, credential_id bytea, public_key bytea,
 --                     sign_count bigint, transports text[], aaguid uuid, backup_eligible boolean,
---                     backed_up boolean, acted_at timestamptz) -> row
+--                     backed_up boolean, by_key boolean, acted_at timestamptz) -> row
 WITH first AS (
   UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
 )
 INSERT INTO factors (id, user_id, factor_type, friendly_name, verified_at, created_at, updated_at, credential_id,
-                     public_key, sign_count, transports, aaguid, backup_eligible, backed_up)
+                     public_key, sign_count, transports, aaguid, backup_eligible, backed_up, by_key)
 VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :acted_at, :acted_at, :credential_id,
-        :public_key, :sign_count, :transports, :aaguid, :backup_eligible, :backed_up)
+        :public_key, :sign_count, :transports, :aaguid, :backup_eligible, :backed_up, nullif(:by_key, false))
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)

@@ -12,11 +12,13 @@ SELECT u.id, u.role, u.made_by, u.created_at, u.converted_at, u.banned_until, u.
        coalesce(added.email_at, u.created_at) AS email_added_at,
        coalesce(added.phone_at, u.created_at) AS phone_added_at,
        u.password_hash, u.sign_up_hash, u.password_vouched IS TRUE AS is_password_vouched, u.password_leaked_at,
+       u.password_by_key IS TRUE AS is_password_by_key, (u.email = u.email_by_key) IS TRUE AS is_email_by_key,
        u.invited_at,
        u.user_metadata::jsonb, u.app_metadata::jsonb,
        u.first_factor_at, verified.oldest AS oldest_factor_at, verified.has_second_step,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.reauthenticated_at,
        s.factor_proved_at, s.code_given_at, s.first_passkey_at, s.opened_by, s.resource, s.amr,
+       s.by_key IS TRUE AS is_session_by_key,
        clock_timestamp() AS now
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id

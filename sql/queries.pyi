@@ -15,7 +15,7 @@ def select_holders(on: Runner, /, *, addresses: Sequence[str | None] | None) -> 
 class CreateUser(NamedTuple):
     id: str
 
-def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirmed_at: datetime | str | None, phone_confirmed_at: datetime | str | None, banned_until: datetime | str | None, is_vouched: bool | None) -> CreateUser: ...
+def create_user(on: Runner, /, *, id: str | None, email: str | None, phone: str | None, password_hash: str | None, role: str | None, user_metadata: Any | None, app_metadata: Any | None, email_confirmed_at: datetime | str | None, phone_confirmed_at: datetime | str | None, banned_until: datetime | str | None, is_vouched: bool | None, by_key: bool | None) -> CreateUser: ...
 
 class SelectAnyUser(NamedTuple):
     user_object: str
@@ -94,13 +94,6 @@ class DeleteAdminKey(NamedTuple):
     name: str
 
 def delete_admin_key(on: Runner, /, *, id: str | None) -> DeleteAdminKey | None: ...
-
-class SelectSetByKey(NamedTuple):
-    password: bool
-    email: bool
-    phone: bool
-
-def select_set_by_key(on: Runner, /, *, user_id: str | None) -> SelectSetByKey: ...
 
 class SelectApiKeys(NamedTuple):
     role: str
@@ -711,7 +704,7 @@ class CountVerifiedFactors(NamedTuple):
 
 def count_verified_factors(on: Runner, /, *, user_id: str | None) -> CountVerifiedFactors: ...
 
-def insert_factor(on: Runner, /, *, id: str | None, user_id: str | None, factor_type: str | None, friendly_name: str | None, secret: bytes | memoryview | None) -> int: ...
+def insert_factor(on: Runner, /, *, id: str | None, user_id: str | None, factor_type: str | None, friendly_name: str | None, secret: bytes | memoryview | None, by_key: bool | None) -> int: ...
 
 class SelectFactor(NamedTuple):
     id: str
@@ -750,7 +743,7 @@ def delete_challenge(on: Runner, /, *, id: str | None) -> int: ...
 
 def use_totp_step(on: Runner, /, *, id: str | None, step: int | None) -> int: ...
 
-def activate_factor(on: Runner, /, *, id: str | None, user_id: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> int: ...
+def activate_factor(on: Runner, /, *, id: str | None, user_id: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None, by_key: bool | None) -> int: ...
 
 class RenameFactor(NamedTuple):
     factor_type: str
@@ -791,7 +784,7 @@ class ReplaceRecoveryCodes(NamedTuple):
     friendly_name: str
     replaced: bool
 
-def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, friendly_name: str | None) -> ReplaceRecoveryCodes: ...
+def replace_recovery_codes(on: Runner, /, *, user_id: str | None, code_macs: Sequence[bytes | memoryview | None] | None, friendly_name: str | None, by_key: bool | None) -> ReplaceRecoveryCodes: ...
 
 def delete_recovery_codes(on: Runner, /, *, user_id: str | None) -> int: ...
 
@@ -1099,7 +1092,7 @@ def clear_failures(on: Runner, /, *, user_id: str | None) -> int: ...
 class InsertAddressedUser(NamedTuple):
     id: str
 
-def insert_addressed_user(on: Runner, /, *, new_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, app_metadata: Any | None, made_by: str | None, is_invited: bool | None) -> InsertAddressedUser | None: ...
+def insert_addressed_user(on: Runner, /, *, new_id: str | None, email: str | None, phone: str | None, password_hash: str | None, user_metadata: Any | None, app_metadata: Any | None, made_by: str | None, is_invited: bool | None, by_key: bool | None) -> InsertAddressedUser | None: ...
 
 def take_over_unconfirmed(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, is_invited: bool | None) -> int: ...
 
@@ -1231,7 +1224,7 @@ class SelectWait(NamedTuple):
 
 def select_wait(on: Runner, /, *, windows: Any | None) -> SelectWait: ...
 
-def write_token(on: Runner, /, *, token_id: str | None, user_id: str | None, purpose: str | None, target: str | None, token_hash: bytes | memoryview | None, link_lifetime: int | None, code_mac: bytes | memoryview | None, code_lifetime: int | None, redirect_to: str | None, code_challenge: str | None, session_id: str | None, password_hash: str | None, user_metadata: Any | None, user_agent: str | None, browser_hash: bytes | memoryview | None, ip: str | None) -> int: ...
+def write_token(on: Runner, /, *, token_id: str | None, user_id: str | None, purpose: str | None, target: str | None, token_hash: bytes | memoryview | None, link_lifetime: int | None, code_mac: bytes | memoryview | None, code_lifetime: int | None, redirect_to: str | None, code_challenge: str | None, session_id: str | None, password_hash: str | None, user_metadata: Any | None, user_agent: str | None, browser_hash: bytes | memoryview | None, ip: str | None, by_key: bool | None) -> int: ...
 
 def write_message(on: Runner, /, *, message_id: str | None, user_id: str | None, kind: str | None, recipient: str | None, message_variables: Any | None, message_secret: bytes | memoryview | None, token_id: str | None, lifetime: int | None, longest_delay: float | None, is_notice: bool | None) -> int: ...
 
@@ -1291,12 +1284,13 @@ def select_owner_of_identity(on: Runner, /, *, provider: str | None, subject: st
 
 class SelectIdentityOf(NamedTuple):
     id: str
+    is_by_key: bool
 
 def select_identity_of(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None) -> SelectIdentityOf | None: ...
 
 def use_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None) -> int: ...
 
-def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, last_sign_in_at: datetime | str | None) -> int: ...
+def insert_identity(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None, identity_data: Any | None, last_sign_in_at: datetime | str | None, by_key: bool | None) -> int: ...
 
 def remove_identity(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
 
@@ -1332,6 +1326,7 @@ class SelectLink(NamedTuple):
     code_expires_at: datetime | None
     browser_hash: memoryview | None
     was_mailed: bool
+    is_by_key: bool
     redirect_to: str | None
     code_challenge: str | None
     session_id: str | None
@@ -1384,13 +1379,13 @@ def withdraw_changes(on: Runner, /, *, user_id: str | None, purposes: Sequence[s
 
 def remove_unproved(on: Runner, /, *, user_id: str | None, provider: str | None) -> int: ...
 
-def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, is_confirmed: bool | None, is_proved: bool | None) -> int: ...
+def set_address(on: Runner, /, *, user_id: str | None, provider: str | None, address: str | None, is_confirmed: bool | None, is_proved: bool | None, by_key: bool | None) -> int: ...
 
-def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None) -> int: ...
+def set_password(on: Runner, /, *, user_id: str | None, password_hash: str | None, by_key: bool | None) -> int: ...
 
 def make_way(on: Runner, /, *, addresses: Sequence[str | None] | None) -> int: ...
 
-def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, network: str | None) -> int: ...
+def write_authorization_code(on: Runner, /, *, user_id: str | None, code_hash: bytes | memoryview | None, code_challenge: str | None, method: str | None, authorization_code_lifetime: int | None, opened_by: str | None, authenticated_at: datetime | str | None, provider: str | None, by_key: bool | None, network: str | None) -> int: ...
 
 class SelectAuthorizationCode(NamedTuple):
     user_id: str
@@ -1401,6 +1396,7 @@ class SelectAuthorizationCode(NamedTuple):
     provider: str | None
     authenticated_at: datetime | None
     expires_at: datetime
+    is_by_key: bool
 
 def select_authorization_code(on: Runner, /, *, code_hash: bytes | memoryview | None) -> SelectAuthorizationCode | None: ...
 
@@ -2232,6 +2228,7 @@ class SelectCredential(NamedTuple):
     public_key: memoryview
     friendly_name: str
     verified_at: datetime
+    is_by_key: bool
 
 def select_credential(on: Runner, /, *, credential_id: bytes | memoryview | None, factor_type: str | None) -> SelectCredential | None: ...
 
@@ -2247,7 +2244,7 @@ class WritePasskey(NamedTuple):
     id: str
     object: str
 
-def write_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None) -> WritePasskey: ...
+def write_passkey(on: Runner, /, *, user_id: str | None, friendly_name: str | None, credential_id: bytes | memoryview | None, public_key: bytes | memoryview | None, sign_count: int | None, transports: Sequence[str | None] | None, aaguid: str | None, backup_eligible: bool | None, backed_up: bool | None, by_key: bool | None) -> WritePasskey: ...
 
 def record_first_passkey(on: Runner, /, *, session_id: str | None, passkey_id: str | None) -> int: ...
 
@@ -2289,6 +2286,8 @@ class SelectPerson(NamedTuple):
     sign_up_hash: str | None
     is_password_vouched: bool
     password_leaked_at: datetime | None
+    is_password_by_key: bool
+    is_email_by_key: bool
     invited_at: datetime | None
     user_metadata: Any
     app_metadata: Any
@@ -2307,6 +2306,7 @@ class SelectPerson(NamedTuple):
     opened_by: str | None
     resource: str | None
     amr: Any
+    is_session_by_key: bool
     now: datetime
 
 def select_person(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectPerson | None: ...
@@ -2441,7 +2441,7 @@ class InsertSession(NamedTuple):
     counter: int
     user_object: str
 
-def insert_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, aal: str | None, amr: Any | None, factor_id: str | None, opened_by: str | None, reauthenticated_at: datetime | str | None, factor_proved_at: datetime | str | None, ip: str | None, user_agent: str | None) -> InsertSession: ...
+def insert_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, aal: str | None, amr: Any | None, factor_id: str | None, opened_by: str | None, reauthenticated_at: datetime | str | None, factor_proved_at: datetime | str | None, by_key: bool | None, ip: str | None, user_agent: str | None) -> InsertSession: ...
 
 class RaiseSession(NamedTuple):
     session_id: str
@@ -2681,6 +2681,7 @@ def convert_user(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class SelectUserOfAddress(NamedTuple):
     id: str
+    role: str
     email_proved: bool
 
 def select_user_of_address(on: Runner, /, *, address: str | None) -> SelectUserOfAddress | None: ...
@@ -2763,6 +2764,16 @@ class SelectWaysToSignIn(NamedTuple):
     has_passkey: bool
 
 def select_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> SelectWaysToSignIn: ...
+
+class ListAllWaysToSignIn(NamedTuple):
+    type: str
+    label: str | None
+    added_at: datetime | None
+    is_by_key: bool
+
+def list_all_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> list[ListAllWaysToSignIn]: ...
+
+def remove_set_by_key(on: Runner, /, *, user_id: str | None) -> int: ...
 
 def lock_webhooks(on: Runner, /) -> int: ...
 

@@ -64,12 +64,12 @@ UPDATE users
 SELECT iso_8601(admin_since) AS admin_since FROM users WHERE id = :id;
 
 -- name: insert_session(session_id uuid, user_id uuid, method text, aal text, amr jsonb, factor_id uuid,
---                      opened_by uuid, reauthenticated_at timestamptz, factor_proved_at timestamptz, ip inet,
---                      user_agent text, audience text, with_organizations boolean, acted_at timestamptz) -> row
+--                      opened_by uuid, reauthenticated_at timestamptz, factor_proved_at timestamptz, by_key boolean,
+--                      ip inet, user_agent text, audience text, with_organizations boolean, acted_at timestamptz) -> row
 INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
-                      factor_proved_at, ip, user_agent, created_at, refreshed_at, counted_until)
+                      factor_proved_at, by_key, ip, user_agent, created_at, refreshed_at, counted_until)
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
-        :factor_proved_at, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
+        :factor_proved_at, nullif(:by_key, false), :ip, :user_agent, :acted_at, :acted_at, :acted_at)
 RETURNING counter,
           (SELECT shown.user_object
              FROM users AS u

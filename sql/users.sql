@@ -23,7 +23,7 @@ WITH draft AS (
            'email_confirmed_at', CASE WHEN :is_confirmed AND :email IS NOT NULL THEN now() END,
            'phone_confirmed_at', CASE WHEN :is_confirmed AND :phone IS NOT NULL THEN now() END,
            'email_proved', false, 'phone_proved', false,
-           'password_hash', :password_hash,
+           'password_hash', :password_hash, 'password_set_at', now(),
            'app_metadata', '{}'::jsonb,
            'user_metadata', merge_metadata('{}', :user_metadata::user_metadata),
            'confirmation_sent_at', CASE WHEN NOT :is_confirmed THEN now() END,
@@ -59,7 +59,7 @@ VALUES (:user_id, merge_metadata('{}', :user_metadata::user_metadata), 'anonymou
 UPDATE users SET converted_at = :acted_at, updated_at = :acted_at WHERE id = :user_id;
 
 -- name: select_user_of_address(address text) -> row?
-SELECT id, email_proved FROM users WHERE email = :address OR phone = :address;
+SELECT id, role, email_proved FROM users WHERE email = :address OR phone = :address;
 
 -- name: record_refused_sign_up(user_id uuid, reason text, origin jsonb)
 SELECT record_refused(:origin, :user_id, 'sign_up_refused', :reason, '{}');

@@ -53,3 +53,48 @@ UPDATE users AS u
 -- name: select_ways_to_sign_in(user_id uuid) -> row
 SELECT ARRAY(SELECT provider FROM identities WHERE user_id = :user_id) AS providers,
        EXISTS (SELECT FROM factors WHERE user_id = :user_id AND factor_type = 'passkey') AS has_passkey;
+
+-- name: list_all_ways_to_sign_in(user_id uuid) -> rows (label?, added_at?)
+-- Also the steps of a sign-in. A password of before 0.7.1 has no age.
+SELECT w.type, w.label, w.added_at, w.is_by_key
+  FROM (SELECT 'password' AS type, NULL AS label, password_set_at AS added_at, password_by_key IS TRUE AS is_by_key
+          FROM users
+         WHERE id = :user_id AND password_hash IS NOT NULL
+         UNION ALL
+        SELECT CASE WHEN is_address THEN i.provider ELSE 'identity' END,
+               CASE WHEN is_address THEN i.identity_data ->> i.provider
+                    ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END,
+               CASE WHEN is_address THEN i.updated_at ELSE i.created_at END,
+               (i.by_key OR i.provider = 'email' AND u.email = u.email_by_key
+                         OR i.provider = 'phone' AND u.phone = u.phone_by_key) IS TRUE
+          FROM identities AS i
+          JOIN users AS u ON u.id = i.user_id
+         CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
+         WHERE i.user_id = :user_id
+         UNION ALL
+        SELECT factor_type, friendly_name, verified_at, by_key IS TRUE
+          FROM factors
+         WHERE user_id = :user_id AND verified_at IS NOT NULL
+         UNION ALL
+        SELECT 'recovery_codes', NULL, max(created_at), bool_or(by_key) IS TRUE
+          FROM recovery_codes
+         WHERE user_id = :user_id
+        HAVING count(*) > 0) AS w
+ ORDER BY w.added_at, w.type, w.label;
+
+-- name: remove_set_by_key(user_id uuid)
+-- What an administrative key or one of its sessions has set, but for addresses and the password; factors that nobody has
+-- used yet, and known networks. Recovery codes go with the last factor.
+WITH ways AS (
+  DELETE FROM identities WHERE user_id = :user_id AND by_key AND provider NOT IN ('email', 'phone')
+), steps AS (
+  DELETE FROM factors WHERE user_id = :user_id AND (by_key OR verified_at IS NULL)
+), challenges AS (
+  DELETE FROM factor_challenges WHERE user_id = :user_id
+), codes AS (
+  DELETE FROM recovery_codes
+   WHERE user_id = :user_id
+     AND (by_key OR NOT EXISTS (SELECT FROM factors AS f
+                                 WHERE f.user_id = :user_id AND f.verified_at IS NOT NULL AND f.by_key IS NOT TRUE))
+)
+DELETE FROM known_networks WHERE user_id = :user_id;

@@ -23,7 +23,6 @@ _Others = Literal[
     "factor_added",
     "identity_linked",
     "way_to_sign_in_removed",
-    "promoted",
 ]
 _Everything = Literal[
     "recovered",
@@ -34,6 +33,7 @@ _Everything = Literal[
     "restored",
     "address_proved",
     "provider_disabled",
+    "promoted",
 ]
 Reason = _Alone | _This | _Others | _Everything
 SIZES: dict[Reason, Size] = {

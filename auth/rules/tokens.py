@@ -74,7 +74,7 @@ def refusal_of_client_session(
     policy: Policy,
     memberships: Collection[str] = (),
 ) -> Refusal | None:
-    """Refuse a session of an application. One that the user may no longer use counts as ended (rule 20).
+    """Refuse a session of an application. One that the user may no longer use counts as ended (rule 21).
 
     `resource` is the audience of its tokens, `memberships` those that count in it.
     """

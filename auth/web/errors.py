@@ -40,6 +40,18 @@ ERRORS = {
         422,
         "Updating password of an anonymous user without an email or phone is not allowed",
     ),
+    "email_by_key.validation_failed": (
+        400,
+        "An administrative key has set this email: rename or delete the user {user} first",
+    ),
+    "phone_by_key.validation_failed": (
+        400,
+        "An administrative key has set this phone: remove it from the user {user}, or delete the user, first",
+    ),
+    "all_by_key.validation_failed": (
+        400,
+        "Administrative keys have set all that signs this user in: rename or delete the user {user} first",
+    ),
     "client.validation_failed": (400, "{problem}"),
     "webhooks.validation_failed": (400, "Webhook limit reached"),
     "admin_keys.validation_failed": (400, "The limit of {most} administrative keys is reached"),

@@ -253,7 +253,6 @@ def test_statements_that_lock_several_users_lock_them_by_their_id():
 RECORDING = {
     "record_acts_at": "acts at the time of an act, with their events",
     "record_refused": "refusals, which are no acts",
-    "record_refusal": "those of nodes of the last release",
     "record_import": "one entry for all batches of an import",
 }
 

@@ -98,7 +98,12 @@ def _try_to_change(
                     raise ApiError("session_not_found")
                 reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
                 ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
-                queries.set_password(act, user_id=caller.id, password_hash=password_hash)
+                queries.set_password(
+                    act,
+                    user_id=caller.id,
+                    password_hash=password_hash,
+                    by_key=caller.is_session_by_key,
+                )
                 outgoing.notify(asked, act, caller, "password_changed")
             if is_at_once:
                 first_address.set_addresses(asked, act, caller, email, phone)

@@ -135,7 +135,10 @@ def _add(
 ) -> None:
     gets_email, was_anonymous = False, is_anonymous(user)
     try:
-        if not queries.insert_identity(act, user_id=user.id, last_sign_in_at=None, **identity.row):
+        by_key = user.is_session_by_key
+        if not queries.insert_identity(
+            act, user_id=user.id, last_sign_in_at=None, by_key=by_key, **identity.row
+        ):
             raise ApiError("identity_already_exists")
         if was_anonymous:
             if not is_listed(identity.told_email, asked.settings, is_proved=identity.is_proved):

@@ -1,16 +1,19 @@
 """Becoming an administrator."""
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TypedDict
 
 from psycopg2.errors import UniqueViolation
 
 from auth.core.json_bodies import JsonObject
+from auth.core.text.moments import iso_8601
 from auth.flows import ends, organizations
 from auth.flows.account import removal
-from auth.flows.links.proving import prove_address
+from auth.flows.links.proving import person_of
 from auth.flows.messages.outgoing import Message
-from auth.rules.users import ADDRESS_KINDS
+from auth.rules.promotion import refusal_of_promotion
+from auth.rules.refusals import Refusal
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
@@ -18,27 +21,12 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def needs_password(asked: Asked, email: str) -> bool:
-    """Whether no user has proved the address, so that the administrator will be a new user."""
-    known = queries.select_user_of_address(asked.db, address=email)
-    return known is None or not known.email_proved
+class NamedWay(TypedDict):
+    """A way to sign in, or a step of it. One of before 0.7.1 may have no `added_at`."""
 
-
-def begin_anew(act: Act, user_id: str) -> list[JsonObject]:
-    """End what a new administrator has from before (rule 20). Return what was added to the user recently.
-
-    A thief or a program may have begun it, with less to gain then. So a password that an administrative key
-    has set ends, too, and an address that one has set is refused: its holder would be an administrator.
-    """
-    by_key = queries.select_set_by_key(act, user_id=user_id)
-    for kind in ADDRESS_KINDS:
-        if getattr(by_key, kind):
-            remedy = f"send it again with {kind}_confirm, or null"
-            raise ApiError("validation_failed", f"{kind}: an administrative key has set it; {remedy}")
-    ends.end_and_void(act, user_id, None, "promoted")
-    if by_key.password:
-        queries.set_password(act, user_id=user_id, password_hash=None)
-    return removal.list_recent(act, user_id)
+    type: str
+    added_at: str | None
+    label: str | None
 
 
 class Appointed(TypedDict):
@@ -46,28 +34,80 @@ class Appointed(TypedDict):
     email: str
     created: bool
     recent_changes: list[JsonObject]
+    ways_to_sign_in: list[NamedWay]
 
 
-def appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
+def begin_anew(asked: Asked, act: Act, user_id: str) -> list[NamedWay]:
+    """End what a new administrator has from before, and return what signs the user in (rule 20).
+
+    A thief or a program may have begun it, with less to gain then. Every door of promotion comes here.
+    """
+    ways = queries.list_all_ways_to_sign_in(act, user_id=user_id)
+    queries.remove_set_by_key(act, user_id=user_id)
+    queries.forget_factors(act, user_id=user_id)
+    if any(way.is_by_key for way in ways if way.type == "password"):
+        queries.set_password(act, user_id=user_id, password_hash=None, by_key=False)
+    ends.end_and_void(act, user_id, None, "promoted")
+    queries.void_undo_links(act, user_id=user_id, moment=None)
+    if refusal := refusal_of_promotion(ways, remains=removal.remains(asked, act, user_id, "password")):
+        user = person_of(act, user_id)
+        raise _refused(refusal, user_id, user.email or user.phone)
+    return _named(queries.list_all_ways_to_sign_in(act, user_id=user_id))
+
+
+def ways_of(asked: Asked, email: str) -> list[NamedWay] | None:
+    """Return what will sign in the user of an address as an administrator. Refuse an address of a key.
+
+    None for a new user, or for an administrator.
+    """
+    user = queries.select_user_of_address(asked.db, address=email)
+    if user is None or not user.email_proved or user.role == "admin":
+        return None
+    ways = queries.list_all_ways_to_sign_in(asked.db, user_id=user.id)
+    if refusal := refusal_of_promotion(ways, remains=True):
+        raise _refused(refusal, user.id, email)
+    return _named(way for way in ways if not way.is_by_key)
+
+
+def _refused(refusal: Refusal, user_id: str, address: str | None) -> ApiError:
+    return ApiError(refusal, user=f"{address} ({user_id})" if address else user_id)
+
+
+def _named(ways: "Iterable[queries.ListAllWaysToSignIn]") -> list[NamedWay]:
+    return [{"type": way.type, "added_at": iso_8601(way.added_at), "label": way.label} for way in ways]
+
+
+def needs_password(asked: Asked, email: str) -> bool:
+    """Whether no user has proved the address, so that the administrator will be a new user."""
+    user = queries.select_user_of_address(asked.db, address=email)
+    return user is None or not user.email_proved
+
+
+def appoint(
+    asked: Asked, email: str, password_hash: str | None, named: Sequence[NamedWay] | None = None
+) -> Appointed:
     """Make the user of an address an administrator, and return the user.
 
-    With a password hash, a new user replaces one who never proved the address.
+    With a password hash, a new user replaces one who never proved the address. Refuse if the user has another
+    way to sign in than those `named` to the operator.
     """
     # Another command may create the user at the same time: then this one finds that user.
     with suppress(UniqueViolation):
-        return _appoint(asked, email, password_hash)
-    return _appoint(asked, email, password_hash)
+        return _appoint(asked, email, password_hash, named)
+    return _appoint(asked, email, password_hash, named)
 
 
-def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
+def _appoint(
+    asked: Asked, email: str, password_hash: str | None, named: Sequence[NamedWay] | None
+) -> Appointed:
     with acts.on_found(asked.db, lambda on: queries.select_holders(on, addresses=[email]).ids) as (act, ids):
         act.read(queries.select_holders, addresses=[email])
-        known = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
-        if known and not known.email_proved and password_hash:
-            organizations.leave_all(asked, act, known.id)
-            queries.delete_user(act, user_id=known.id, because="created_again")
-            known = None
-        if known is None:
+        user = queries.select_person(act, user_id=ids[0], session_id=None) if ids else None
+        if user and not user.email_proved and password_hash:
+            organizations.leave_all(asked, act, user.id)
+            queries.delete_user(act, user_id=user.id, because="created_again")
+            user = None
+        if user is None:
             made = {"by": "administrator", "role": "admin"}
             id = queries.create_user(
                 act,
@@ -78,25 +118,33 @@ def _appoint(asked: Asked, email: str, password_hash: str | None) -> Appointed:
                 phone_confirmed_at=None,
                 password_hash=password_hash,
                 is_vouched=None,
+                by_key=False,
                 role="admin",
                 banned_until=None,
                 user_metadata={},
                 app_metadata={},
             ).id
             audit.record(act, id, email, ["user_created"], ["user.created"], **made)
-            return {"id": id, "email": email, "created": True, "recent_changes": []}
+            return {"id": id, "email": email, "created": True, "recent_changes": [], "ways_to_sign_in": []}
         recent: list[JsonObject] = []
-        if known.email_proved and known.role != "admin":
+        ways: list[NamedWay] = []
+        if user.email_proved and user.role != "admin":
             queries.update_any_user(
-                act, id=known.id, role="admin", user_metadata={}, app_metadata={}, vouches_password=False
+                act, id=user.id, role="admin", user_metadata={}, app_metadata={}, vouches_password=False
             )
-            # The operator who names the address vouches for it.
-            prove_address(act, known, "email", email, "administrator")
-            recent = begin_anew(act, known.id)
+            ways, recent = begin_anew(asked, act, user.id), removal.list_recent(act, user.id)
+            if named is None or any(way not in named for way in ways):
+                raise ApiError("stale.validation_failed")
             audit.record(
-                act, known.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"
+                act, user.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"
             )
-        return {"id": known.id, "email": email, "created": False, "recent_changes": recent}
+        return {
+            "id": user.id,
+            "email": email,
+            "created": False,
+            "recent_changes": recent,
+            "ways_to_sign_in": ways,
+        }
 
 
 def write_code(asked: Asked, user_id: str, email: str) -> str | None:

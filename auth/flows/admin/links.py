@@ -45,10 +45,15 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
         new_id = str(uuid.uuid4())
         admission.ask_hook(asked, new_id, email, None, data=body["data"])
 
+    # Nobody knows who uses the link of an administrative key.
+    by_key = asked.actor == "admin_key"
+
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
         is_invited = purpose == "invite"
-        create_addressed_user(act, body, new_id, "link", password_hash=password_hash, is_invited=is_invited)
+        create_addressed_user(
+            act, body, new_id, "link", password_hash=password_hash, is_invited=is_invited, by_key=by_key
+        )
 
     with acts.on_found(asked.db, find, before=insert) as (act, holders):
         row = act.read(queries.select_person, user_id=next(iter(holders), None), session_id=None)
@@ -56,12 +61,14 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
         user_id, is_created = holder.id, holder.id == new_id
         targets.admit(asked, holder)
         if purpose in _CREATING and not is_created:
-            _take_over(act, holder, purpose, body, password_hash)
+            _take_over(act, holder, purpose, body, password_hash, by_key=by_key)
         if new_email:
             admission.check_free(act, new_email)
             queries.request_email_change(act, user_id=user_id, new_email=new_email)
         link_password = password_hash if purpose == "recovery" else None
-        message.write_token(act, user_id, purpose, redirect_to=redirect_to, password_hash=link_password)
+        message.write_token(
+            act, user_id, purpose, redirect_to=redirect_to, password_hash=link_password, by_key=by_key
+        )
         done = ["user_created" if is_created else None, "link_generated"]
         details = {"purpose": purpose, "new_email": new_email, "by": "link" if is_created else None}
         audit.record(act, user_id, email, done, ["user.created" if is_created else None], **details)
@@ -78,13 +85,13 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
 
 
 def _take_over(
-    act: Act, user: PersonFacts, purpose: str, body: JsonObject, password_hash: str | None
+    act: Act, user: PersonFacts, purpose: str, body: JsonObject, password_hash: str | None, *, by_key: bool
 ) -> None:
     """Let a sign-up or an invitation take over an unconfirmed user."""
     if user.email_confirmed_at is not None:
         raise ApiError("email_exists")
     # A stranger may know the previous one.
-    queries.set_password(act, user_id=user.id, password_hash=password_hash)
+    queries.set_password(act, user_id=user.id, password_hash=password_hash, by_key=by_key)
     own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
     queries.take_over_unconfirmed(act, user_id=user.id, **own)
     ends.end_and_void(act, user.id, None, "address_proved")

@@ -46,7 +46,7 @@ def create_user(asked: Asked, body: JsonObject) -> str:
             is_confirmed = kind in body and body[f"{kind}_confirm"]
             columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
         banned_until = end_of_ban(body.get("ban_duration"), now)
-        columns |= {"role": role, "banned_until": banned_until}
+        columns |= {"role": role, "banned_until": banned_until, "by_key": asked.actor == "admin_key"}
         id = queries.create_user(act, **columns, is_vouched=password_hash is not None).id
         done = ["user_created", "banned" if banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
@@ -74,7 +74,7 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
 
 def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
     """Apply an `AnyUserChange` body, and return the user object as JSON, that of a new administrator with
-    `recent_changes`.
+    `recent_changes` and `ways_to_sign_in`.
     """
     targets.check_role(asked, body, user_id)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
@@ -188,7 +188,8 @@ def _update(
     if removed.takes_way:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
-        queries.set_password(act, user_id=user_id, password_hash=password_hash)
+        by_key = asked.actor == "admin_key"
+        queries.set_password(act, user_id=user_id, password_hash=password_hash, by_key=by_key)
     _update_others(act, before, body, password_hash)
     if must_remain:
         removal.check_remaining(asked, act, user_id, "password")
@@ -196,11 +197,12 @@ def _update(
     for provider in set(removed.providers).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
     _record(act, before, after, body)
-    recent = None
+    named: JsonObject = {}
     if after.role == "admin" != before.role:
-        recent = administrators.begin_anew(act, user_id)
+        ways = administrators.begin_anew(asked, act, user_id)
+        named = {"recent_changes": removal.list_recent(act, user_id), "ways_to_sign_in": ways}
     user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
-    return user if recent is None else json.dumps(json.loads(user) | {"recent_changes": recent})
+    return json.dumps(json.loads(user) | named) if named else user
 
 
 def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
@@ -240,11 +242,11 @@ def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: 
     person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
     old = person.email if kind == "email" else person.phone
     address = body.get(kind) or old
-    confirmed_at = body.get(f"{kind}_confirmed_at")
+    confirmed_at, by_key = body.get(f"{kind}_confirmed_at"), asked.actor == "admin_key"
     if address and (confirmed_at or body.get(f"{kind}_confirm")):
-        prove_address(act, person, kind, address, "administrator")
+        prove_address(act, person, kind, address, "administrator", by_key=by_key)
     elif address != old:
-        queries.set_address(act, **owner, address=address, is_confirmed=False, is_proved=False)
+        queries.set_address(act, **owner, address=address, is_confirmed=False, is_proved=False, by_key=by_key)
         if asked.in_dialect:
             # Its clients expect a confirmed address to stay so. Nobody has proved it.
             before = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at

@@ -56,7 +56,7 @@ def enrol(asked: Asked, body: JsonObject) -> JsonObject:
         caller = admit_caller(asked, act, add("factor"), given=given)
         check_room(asked, act, caller.id, name)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
-        queries.insert_factor(act, secret=sealed, **columns)
+        queries.insert_factor(act, secret=sealed, **columns, by_key=caller.is_session_by_key)
         # `select_factor` finds the session by this row, whose id stays in the database.
         assertions.write_challenge(act, factor_type, None, **_owner(asked, factor_id))
     members = {"totp": _app_members(asked, caller, body, secret)} if secret else {}
@@ -228,10 +228,11 @@ def _complete(
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
         end_other_sessions(asked, tx, caller.id)
+        own: dict[str, Any] = {"id": factor.id, "user_id": caller.id, "by_key": caller.is_session_by_key}
         if created:
-            queries.activate_factor(tx, id=factor.id, user_id=caller.id, **created)
+            queries.activate_factor(tx, **own, **created)
         else:
-            queries.activate_factor(tx, id=factor.id, user_id=caller.id, **NO_CREDENTIAL)
+            queries.activate_factor(tx, **own, **NO_CREDENTIAL)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(asked, tx, caller.id, asked.caller.session_id, method, factor.id, issue)

@@ -48,7 +48,10 @@ def create(
         if refusal := refusals.get(known.has_codes):
             raise ApiError(refusal)
         name = body.get("friendly_name")
-        row = queries.replace_recovery_codes(act, user_id=caller.id, code_macs=made, friendly_name=name)
+        by_key = caller.is_session_by_key
+        row = queries.replace_recovery_codes(
+            act, user_id=caller.id, code_macs=made, friendly_name=name, by_key=by_key
+        )
         audit.record(act, caller.id, caller.email, ["recovery_codes_created"], [])
         if notice:
             notify(asked, act, caller, notice, replaced=row.replaced)

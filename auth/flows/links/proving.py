@@ -27,10 +27,12 @@ def holder_of(on: Runner, address: str, other_than: str) -> "PersonFacts | None"
     return queries.select_person(on, user_id=holder_id, session_id=None)
 
 
-def prove_address(act: Act, person: PersonFacts, kind: AddressKind, address: str, proof: ProvedBy) -> bool:
+def prove_address(
+    act: Act, person: PersonFacts, kind: AddressKind, address: str, proof: ProvedBy, *, by_key: bool = False
+) -> bool:
     """Give a user an address that is proved, and return whether this was its first proof.
 
-    A stranger may have set whatever a first proof removes.
+    A stranger may have set whatever a first proof removes. `by_key` if an administrative key gave the proof.
     """
     is_first = first_proof.is_first_proof(person, kind, address, proof)
     if is_first:
@@ -38,9 +40,15 @@ def prove_address(act: Act, person: PersonFacts, kind: AddressKind, address: str
         ends.end_and_void(act, person.id, None, "address_proved")
         queries.void_undo_links(act, user_id=person.id, moment=None)
         kept = person.password_hash if first_proof.keeps_password(person, proof) else None
-        queries.set_password(act, user_id=person.id, password_hash=kept)
+        queries.set_password(act, user_id=person.id, password_hash=kept, by_key=by_key)
     queries.set_address(
-        act, user_id=person.id, provider=kind, address=address, is_confirmed=True, is_proved=True
+        act,
+        user_id=person.id,
+        provider=kind,
+        address=address,
+        is_confirmed=True,
+        is_proved=True,
+        by_key=by_key,
     )
     return is_first
 

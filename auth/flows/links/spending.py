@@ -152,7 +152,8 @@ def _use(
     """Confirm an address, and sign its user in."""
     done = _confirm_address(asked, act, link, person, receiver)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-    present, proof = person_of(act, person.id), SignInProof(method=method, told=frozenset({link.target}))
+    present = person_of(act, person.id)
+    proof = SignInProof(method=method, told=frozenset({link.target}), by_key=link.is_by_key)
     is_elsewhere = isinstance(receiver, ToBrowser) and waiting.is_elsewhere(
         asked, link, is_same=receiver.is_same
     )
@@ -193,7 +194,7 @@ def _use_for_change(
         # The change of the address has its own notice.
         told = address_of_notices(present, offers_phone=asked.settings.offers_phone)
         method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-        proof = SignInProof(method=method, told=frozenset({told}))
+        proof = SignInProof(method=method, told=frozenset({told}), by_key=link.is_by_key)
         session = open_session(asked, act, present, proof, issue)
     done.record(act, link, session)
     has_challenge = link.code_challenge is not None
@@ -236,7 +237,7 @@ def _confirm_address(
     is_disputed = is_of_sign_up and isinstance(receiver, ToPage) and receiver.waits_for != "signup"
     if is_disputed:
         proof = "magiclink"
-    is_first = prove_address(act, person, kind, link.target, proof)
+    is_first = prove_address(act, person, kind, link.target, proof, by_key=link.is_by_key)
     is_shown = isinstance(receiver, ToBrowser) and receiver.is_shown
     is_own = first_proof.is_own_sign_up(link, is_first=is_first, is_shown=is_shown)
     has_password = link.password_hash is not None
@@ -244,7 +245,7 @@ def _confirm_address(
         cast(first_proof.ProvedBy, link.purpose), is_own=is_own, carries_password=has_password
     )
     if sets_password:
-        queries.set_password(act, **owner, password_hash=link.password_hash)
+        queries.set_password(act, **owner, password_hash=link.password_hash, by_key=link.is_by_key)
     if is_own:
         queries.take_data_of_link(act, **owner, id=link.id)
     elif is_disputed and users.is_unused_sign_up(user):
@@ -286,7 +287,8 @@ def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person
         queries.delete_user(act, user_id=holder.id, because="proved_by_other")
     new: dict[str, Any] = {f"new_{kind}": link.target}
     notify(asked, act, person, reason, **new)
-    prove_address(act, person, kind, link.target, cast(first_proof.ProvedBy, link.purpose))
+    by = cast(first_proof.ProvedBy, link.purpose)
+    prove_address(act, person, kind, link.target, by, by_key=link.is_by_key)
     queries.forget_mail_proofs(act, user_id=person.id)
     if is_first:
         first_address.finish(asked, act, person.id, link.session_id)

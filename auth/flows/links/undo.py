@@ -170,7 +170,7 @@ def _take_back(
         _give_back(asked, act, user, link.target)
     else:
         removal.check_remaining(asked, act, user.id)
-    queries.set_password(act, user_id=user.id, password_hash=None)
+    queries.set_password(act, user_id=user.id, password_hash=None, by_key=False)
     left = organizations.take_back(asked, act, user.id)
     # After the organisations are locked: it deletes invitations to them.
     ends.end_and_void(act, user.id, None, "change_undone")

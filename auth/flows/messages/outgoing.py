@@ -49,6 +49,8 @@ class TokenColumns(TypedDict, total=False):
     user_agent: str | None
     browser_hash: bytes | memoryview | None
     ip: str | None
+    # Whether an administrative key, or a session of one, has asked for it.
+    by_key: bool | None
 
 
 NO_COLUMNS = cast(TokenColumns, dict.fromkeys(TokenColumns.__annotations__))

@@ -192,7 +192,7 @@ def sign_in(asked: Asked, body: JsonObject, hook: TokenHook | None) -> IssuedSes
             raise ApiError("user_banned")
         refusal = _refusal(act, person, passkey, assertion)
         if refusal is None:
-            proof = SignInProof(method="webauthn", factor_id=passkey.id)
+            proof = SignInProof(method="webauthn", factor_id=passkey.id, by_key=passkey.is_by_key)
             return sign_in_user(asked, act, person, proof, issue, passkey=passkey.friendly_name)
     raise refusal
 

@@ -58,7 +58,8 @@ def finish_registration(asked: Asked, known: PersonFacts, body: JsonObject) -> t
         if not was_anonymous:
             factors.end_other_sessions(asked, act, caller.id)
         notify(asked, act, caller, "passkey_added")
-        row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, **created)
+        by_key = caller.is_session_by_key
+        row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, by_key=by_key, **created)
         session_id, cookie = asked.caller.session_id, None
         if asked.is_browser:
             # The registration has verified the user, like a use of the passkey.

@@ -63,6 +63,8 @@ class SignInProof:
     # The factor that makes this sign-in `aal2`.
     factor_id: str | None = None
     opener: Opener | None = None
+    # Whether an administrative key, or a session of one, has set it.
+    by_key: bool = False
     # Addresses that need no notice of the sign-in: it used a message there, or they get another notice.
     told: frozenset[str | None] = frozenset()
 
@@ -142,6 +144,7 @@ def open_session(
         session_id=session_id,
         user_id=person.id,
         method=proof.method,
+        by_key=proof.by_key,
         **asked.device,
         # Without it, the method and the time of the session.
         **columns | {"amr": json.dumps(amr) if proof.provider or proof.factor_id or proof.opener else None},
@@ -247,6 +250,7 @@ def write_code(
         method=proof.method,
         opened_by=proof.opener.id if proof.opener else None,
         provider=proof.provider,
+        by_key=proof.by_key,
         authenticated_at=min(proof.authenticated_at or now, now),
         network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
         authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
@@ -308,7 +312,13 @@ def _proof_of_code(
     at_provider = known.authenticated_at if known.method == "oauth" else None
     # The code was the sign-in, and has sent the notice.
     told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
-    return SignInProof(method=known.method, provider=known.provider, authenticated_at=at_provider, told=told)
+    return SignInProof(
+        method=known.method,
+        provider=known.provider,
+        authenticated_at=at_provider,
+        by_key=known.is_by_key,
+        told=told,
+    )
 
 
 def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) -> Issue | None:
@@ -330,4 +340,4 @@ def proof_of_browser(act: acts.Act, person: PersonFacts, session_id: str) -> Sig
     session = found(facts.own_session_of(person), "session_not_found")
     row = queries.select_opener(act, session_id=session_id)
     opener = Opener(id=session_id, session=session, methods=row.methods, factor_id=row.factor_id)
-    return SignInProof(method=session.method, opener=opener)
+    return SignInProof(method=session.method, opener=opener, by_key=person.is_session_by_key)

@@ -45,10 +45,13 @@ class IdToken(TypedDict):
 
 @dataclass(frozen=True)
 class _IdentityOwner:
-    """The user of an identity. `is_first` if this sign-in is the first proof of the address."""
+    """The user of an identity. `is_first` if this sign-in is the first proof of the address; `is_by_key` if
+    an administrative key has linked it.
+    """
 
     person: PersonFacts
     is_first: bool = False
+    is_by_key: bool = False
 
 
 class _NewUser(Exception):
@@ -157,6 +160,7 @@ def _try_sign_in(
             authenticated_at=None if moment is None else datetime.fromtimestamp(moment, UTC),
             # A first proof of the address: known networks from before may belong to others.
             told=frozenset({person.email}) if user.is_first else frozenset(),
+            by_key=user.is_by_key,
         )
         if code_challenge:
             return Outcome(authorization_code=write_code(asked, act, person, code_challenge, proof))
@@ -249,24 +253,24 @@ def _found_or_created(
     if is_banned(person):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}
-    is_linked = queries.select_identity_of(act, **known, subject=identity.row["subject"]) is not None
+    linked = queries.select_identity_of(act, **known, subject=identity.row["subject"])
     if customer:
         # The next sign-in spends an administrator's move, whatever its subject.
         moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customer)
         is_adopted = is_pressed or moved > 0
         refusal = identities.refusal_of_customers_user(
-            person, customer, is_linked=is_linked, is_adopted=is_adopted
+            person, customer, is_linked=linked is not None, is_adopted=is_adopted
         )
         if refusal:
             return ApiError(refusal)
-        if is_adopted and not is_linked and queries.remove_identity(act, **known):
+        if is_adopted and linked is None and queries.remove_identity(act, **known):
             # Its subject may be that of a deleted account.
             audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
-    if not is_linked:
+    if linked is None:
         return _link_identity(asked, act, person, identity)
     if not queries.use_identity(act, user_id=person.id, **identity.row):
         raise unavailable()
-    return _IdentityOwner(person)
+    return _IdentityOwner(person, is_by_key=linked.is_by_key)
 
 
 def _link_identity(
@@ -274,17 +278,19 @@ def _link_identity(
 ) -> "_IdentityOwner | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
+    by_key = person.is_email_by_key
+    new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:
-        if not queries.insert_identity(act, user_id=person.id, last_sign_in_at=act.acted_at, **identity.row):
+        if not queries.insert_identity(act, **new):
             return ApiError("identity_already_exists")
         notify(asked, act, person, "identity_linked", provider=identity.provider)
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
-        return _IdentityOwner(person)
+        return _IdentityOwner(person, is_by_key=by_key)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
     prove_address(act, person, "email", found(person.email, "unexpected_failure"), "provider")
-    queries.insert_identity(act, user_id=person.id, last_sign_in_at=act.acted_at, **identity.row)
+    queries.insert_identity(act, **new)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
-    return _IdentityOwner(person_of(act, person.id), is_first=True)
+    return _IdentityOwner(person_of(act, person.id), is_first=True, is_by_key=by_key)
 
 
 def _create_user(

@@ -80,7 +80,12 @@ def sign_in_with_password(
                 role=role,
             )
             if person and not refusal:
-                proof = SignInProof(method="password", identity=known.kind, renewed_hash=renewed_hash)
+                proof = SignInProof(
+                    method="password",
+                    identity=known.kind,
+                    renewed_hash=renewed_hash,
+                    by_key=person.is_password_by_key,
+                )
                 session = sign_in_user(asked, act, person, proof, issue)
         if refusal:
             raise _error(asked, known, refusal, verdict)

@@ -35,7 +35,8 @@ def request_address(
     """
     message, is_email = outgoing.Message(asked, address, channel=channel), addresses.is_email(address)
     columns = link if is_email else TokenColumns(browser_hash=link.get("browser_hash"))
-    columns = columns | TokenColumns(session_id=asked.caller.session_id)
+    by_key = caller.is_session_by_key
+    columns = columns | TokenColumns(session_id=asked.caller.session_id, by_key=by_key)
     purpose, owner = "email_change" if is_email else "phone_change", None
     if lacks_address(caller):
         held = queries.find_holder(act, address=address)
@@ -52,7 +53,13 @@ def set_addresses(asked: Asked, act: Act, caller: PersonFacts, email: str | None
     for provider, address in (("email", email), ("phone", phone)):
         if address:
             queries.set_address(
-                act, user_id=caller.id, provider=provider, address=address, is_confirmed=True, is_proved=False
+                act,
+                user_id=caller.id,
+                provider=provider,
+                address=address,
+                is_confirmed=True,
+                is_proved=False,
+                by_key=caller.is_session_by_key,
             )
             audit.record(act, caller.id, email, [f"{provider}_changed"], [], new_address=address)
     queries.void_challenges(act, user_id=caller.id)

@@ -205,6 +205,7 @@ def create_addressed_user(
     password_hash: str | None = None,
     app_metadata: JsonObject | None = None,
     is_invited: bool = False,
+    by_key: bool = False,
 ) -> str | None:
     """Create a user without a sign-up, if an id is given. Return the id, or None if the address is taken."""
     created = queries.insert_addressed_user(
@@ -217,5 +218,6 @@ def create_addressed_user(
         password_hash=password_hash,
         app_metadata=app_metadata or {},
         is_invited=is_invited,
+        by_key=by_key,
     )
     return created and created.id

@@ -5,21 +5,24 @@ import warnings
 
 import click
 
-from auth.cli import acting, json_option, printable, show
+from auth.cli import acting, ask, json_option, printable, show, yes_option
 from auth.core import addresses
-from auth.core.json_bodies import JsonObject
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.core.text.labels import label
 from auth.flows.admin import administrators
+from auth.flows.admin.administrators import NamedWay
 from auth.web.context import Latchkey
 
 
 @click.command("create-admin", short_help="Make a user an administrator.")
 @click.argument("email")
 @json_option
+@yes_option
 def command(email: str) -> None:
-    """Make the user EMAIL an administrator. Ends the user's sessions, and prints what was added recently.
+    """Make the user EMAIL an administrator. Ends the user's sessions, API keys and applications' access.
+
+    First lists everything that signs the user in, with its age, and asks; with --yes, it does not ask.
 
     Creates the user if missing, and replaces one that never proved the address. Takes the password of a new
     user from LATCHKEY_ADMIN_PASSWORD, or asks for it, or without a terminal reads a line of standard input.
@@ -30,16 +33,17 @@ def command(email: str) -> None:
     """
     email = addresses.canonical_typed_email(email)
     with acting() as asked:
+        named = administrators.ways_of(asked, email)
+        if named is not None:
+            for line in (f"{email} signs in with:", *map(_line_of, named)):
+                click.echo(line, err=True)
+            ask("If one of these is not the user's own, remove it or delete the user first. Go ahead?")
         password_hash = _hash(asked.parts, email) if administrators.needs_password(asked, email) else None
-        user = administrators.appoint(asked, email, password_hash)
+        user = administrators.appoint(asked, email, password_hash, named)
         code = administrators.write_code(asked, user["id"], email)
     console = f"{asked.settings.base_url}/console" if asked.settings.console else None
     was_created = " (new user)" if user["created"] else ""
     lines = [f"{user['email']} is an administrator{was_created}: {user['id']}"]
-    if user["recent_changes"]:
-        added = [f"  {_added(each)}" for each in user["recent_changes"]]
-        remedy = f"If someone else added it: remove it with PUT /admin/users/{user['id']}, remove"
-        lines += ["Added to this user in the last seven days:", *added, remedy]
     if console:
         lines.append(f"Sign in to the console: {console}")
     if code:
@@ -47,9 +51,9 @@ def command(email: str) -> None:
     show(user | {"console": console, "code": code}, *lines)
 
 
-def _added(change: JsonObject) -> str:
-    kind = label("factors", change["type"])
-    return printable(f"{kind} {change['label'] or ''}".strip() + f", added {change['added_at']}")
+def _line_of(way: NamedWay) -> str:
+    kind, age = label("factors", way["type"]), way["added_at"] or "before 0.7.1"
+    return printable(f"  {kind} {way['label'] or ''}".rstrip() + f", added {age}")
 
 
 def _hash(latchkey: Latchkey, email: str) -> str:

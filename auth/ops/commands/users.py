@@ -160,9 +160,11 @@ def _report(outcomes: Iterator[ImportOutcome], total: int, reports_all: bool) ->
         for outcome in outcomes:
             progress(1)
             counts[outcome.status] += 1
-            if reports_all or outcome.status == "refused":
-                name, reason = printable(outcome.name or ""), printable(outcome.reason or "")
-                show(asdict(outcome), ": ".join(filter(None, [outcome.place, name, outcome.status, reason])))
+            if reports_all or outcome.status == "refused" or outcome.ways_to_sign_in:
+                ways = ", ".join(outcome.ways_to_sign_in or ())
+                admin = f"an administrator, who signs in with {ways}" if ways else ""
+                told = (outcome.place, outcome.name, outcome.status, outcome.reason or admin)
+                show(asdict(outcome), ": ".join(printable(part) for part in told if part))
     return counts
 
 

@@ -30,7 +30,7 @@ class ImportOutcome:
     """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason.
 
     `user_id` is missing for a refused entry, for one that a dry run would create, and for a user whom another
-    process created meanwhile.
+    process created meanwhile. `ways_to_sign_in` are those of a new administrator, by their type.
     """
 
     place: str
@@ -38,6 +38,7 @@ class ImportOutcome:
     status: str
     reason: str | None = None
     user_id: str | None = None
+    ways_to_sign_in: list[str] | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -150,7 +151,9 @@ class Import:
         name = row["email"] or row["phone"] or row["id"]
         problem = problems.get(row["id"], _EXISTS)
         if problem is None:
-            return ImportOutcome(entry.place, name, "created", user_id=None if self.is_dry_run else row["id"])
+            ways = records.ways_to_sign_in(row) if row["role"] == "admin" else None
+            id = None if self.is_dry_run else row["id"]
+            return ImportOutcome(entry.place, name, "created", user_id=id, ways_to_sign_in=ways)
         if problem != _EXISTS:
             return ImportOutcome(entry.place, name, "refused", problem)
         user_id = next((taken[key] for key in records.keys(row) if key in taken), None)

@@ -152,6 +152,14 @@ def keys(made: Loaded) -> Iterator[str]:
         yield f"credential {credential_id}"
 
 
+def ways_to_sign_in(made: Loaded) -> list[str]:
+    """Return what of a row signs its user in or is a step of it, with its age."""
+    password = ["password"] if made["password_hash"] else []
+    identities = [f"{each['provider']} of {each['created_at']}" for each in made["identities"]]
+    added = [f"{each['factor_type']} of {each['verified_at']}" for each in made["factors"]]
+    return password + identities + added + [f"API key of {each['created_at']}" for each in made["api_keys"]]
+
+
 def credential_ids(made: Loaded) -> list[str]:
     """Return the ids of the credentials of a row, as Postgres writes them."""
     return [factor["credential_id"] for factor in made["factors"] if "credential_id" in factor]

@@ -1,22 +1,47 @@
-"""Whoever makes an administrator sees what was added to the user in the last seven days: a thief may have added it, or
-a program with an administrative key.
+"""Whoever becomes an administrator begins anew (rule 20): what an administrative key, its link, or a session that these
+opened has set ends or is refused, and every other way to sign in is named.
 """
 
 import json
+from typing import Any
 
 import pytest
 
 from auth.delivery import janitor
+from tests.support import devices, oauth, passkeys
 from tests.support.admin_keys import make_admin_key
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
-from tests.support.api_keys import make_key
+from tests.support.api_keys import make_key, use
 from tests.support.commands import run_command
-from tests.support.links import ON_ITS_WAY, PHONE, type_in
-from tests.support.passkeys import register as register_passkey
-from tests.support.users import NEW_PASSWORD, Person, session_of
+from tests.support.factors import set_up
+from tests.support.links import EXPIRED, ON_ITS_WAY, PHONE, follow, fragment, hand_in, type_in
+from tests.support.openid import REDIRECT_URI, grant, granted_code, make_client
+from tests.support.users import MALLORY, NEW_PASSWORD, Person, register, session_of
 
+pytest_plugins = ["tests.support.oauth_fixtures"]
 PLANTED = "Planted-Horse-1"
 CODES = {"email": "email", "phone": "sms"}
+# What a session can plant that signs in, or is a step of it, by its type among `ways_to_sign_in`.
+WAYS = ("password", "totp", "passkey", "recovery_codes", "identity")
+# What it can plant that ends with every promotion.
+HOLDINGS = ("api_key", "grant", "code", "device", "invitation", "press", "pending_change", "undo", "network")
+# From before 0.7.1, nobody knows by whom something was set.
+_UNKNOWN = (
+    "UPDATE users SET password_by_key = NULL, password_set_at = NULL",
+    *(
+        f"UPDATE {table} SET by_key = NULL"
+        for table in ("sessions", "identities", "factors", "recovery_codes")
+    ),
+)
+_EIGHT_DAYS_OLD = (
+    "UPDATE users SET password_set_at = password_set_at - interval '8 days'",
+    "UPDATE identities SET created_at = created_at - interval '8 days', updated_at = updated_at - interval '8 days'",
+    "UPDATE factors SET verified_at = verified_at - interval '8 days'",
+    "UPDATE recovery_codes SET created_at = created_at - interval '8 days'",
+)
+AGES = {"an hour": (), "eight days": _EIGHT_DAYS_OLD, "before 0.7.1": _UNKNOWN}
+# Who has planted it.
+HOWS = ("ordinary session", "session of a key's link", "second session")
 
 
 @pytest.fixture
@@ -24,112 +49,265 @@ def client(make_app):
     return make_app(AUTH_API_KEYS="true").test_client()
 
 
-@pytest.fixture
-def additions(alice, client, database):
-    """What was added to Alice, oldest first."""
-    for table in ("users", "identities"):
-        database.run(f"UPDATE {table} SET created_at = '2025-01-01', updated_at = '2025-01-01'")
-    session = alice.open_session(client)
-    _, passkey = register_passkey(session)
-    id, _ = make_key(session, "CI")
-    database.run("UPDATE factors SET verified_at = now() - interval '1 hour'")
-    return [
-        {"id": passkey["id"], "type": "passkey", "added_at": A_TIMESTAMP, "label": passkey["friendly_name"]},
-        {"id": id, "type": "api_key", "added_at": A_TIMESTAMP, "label": "CI"},
-    ]
-
-
 def promote(client, service_role, alice, **body):
     return client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
 
 
-def test_api_returns_what_was_added_with_the_new_administrator_and_removes_it(
-    client, service_role, alice, additions
-):
-    answer = promote(client, service_role, alice, role="admin")
-    assert (answer.json["role"], answer.json["recent_changes"]) == ("admin", additions)
-    assert "recent_changes" not in promote(client, service_role, alice, role="admin").json
-    ids = [each["id"] for each in additions]
-    assert promote(client, service_role, alice, remove=ids).status_code == 200
-    recent = client.get(f"/admin/users/{alice.id}/recent_changes", headers=service_role)
-    assert recent.json == {"recent_changes": []}
+def link_of(client, parts, email, type="magiclink"):
+    """Return the token of a link that an administrative key has generated."""
+    key = make_admin_key(parts, "links", name="mailing")
+    body = {"type": type, "email": email} | ({"password": PLANTED} if type == "signup" else {})
+    return client.post("/admin/generate_link", json=body, headers=key.headers).json["hashed_token"]
+
+
+def keys_session(client, parts, person):
+    """Return a session that the link of an administrative key has opened."""
+    return session_of(client, hand_in(client, "magiclink", link_of(client, parts, person.email)))
+
+
+class Planted:
+    """What a session of Alice's has planted, and whether it still works."""
+
+    def __init__(self, service, alice, database, outbox, how):
+        self.client, self.alice, self.database = service.client, alice, database
+        session = alice.open_session(service.client)
+        if how != "ordinary session":
+            session = keys_session(service.client, service.parts, alice)
+        if how == "second session":
+            assert session.put("/user", json={"password": "First-Horse-1"}).status_code == 200
+            session = alice.sign_in("First-Horse-1", service.client)
+        self._plant(service, session, outbox)
+
+    def _plant(self, service, session, outbox):
+        _, session = set_up(session)
+        self.passkey, _ = passkeys.register(session)
+        assert session.post("/factors/recovery-codes", json={}).status_code == 200
+        oauth.link(service, session, "google")
+        assert session.put("/user", json={"password": PLANTED}).status_code == 200
+        self.undo = outbox.last(self.alice.email, "password_changed").token
+        _, self.key = make_key(session, "CI")
+        television = devices.make_television(self.database)
+        self.device = devices.begin(self.client, television)
+        self.database.run(
+            "UPDATE oauth_requests SET user_id = %(user)s, session_id = %(id)s, decision = 'approved'",
+            user=self.alice.id,
+            id=session.id,
+        )
+        grant(self.database, self.alice.id, television.id, ["openid", "email"])
+        self.grafana = make_client(self.database)
+        self.code = granted_code(self.database, self.grafana, session)
+        acme = session.post("/organizations", json={"name": "Acme", "slug": "acme"})
+        assert acme.status_code == 201, acme.text
+        invited = {"email": "guest@example.com", "role": "member"}
+        assert session.post("/organizations/acme/invitations", json=invited).status_code in (200, 201)
+        self.database.run(
+            "WITH made AS (INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
+            " VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', 'x', '') RETURNING id)"
+            " INSERT INTO identity_provider_adoptions (user_id, provider_id) SELECT %(user)s, id FROM made",
+            user=self.alice.id,
+        )
+        assert session.put("/user", json={"email": MALLORY}).status_code == 200
+        self.pending = outbox.last(MALLORY, "email_change").token
+        self.database.run(
+            "INSERT INTO known_networks (user_id, network, passed_at) VALUES (%(id)s, '192.0.2.99', now())"
+            " ON CONFLICT DO NOTHING",
+            id=self.alice.id,
+        )
+
+    def works(self):
+        """Return what still works. Those that change the user come last."""
+        count = self.database.count
+        done = {
+            "password": self.alice.try_to_sign_in(PLANTED, self.client).status_code == 200,
+            "totp": count("factors", "factor_type = 'totp'") > 0,
+            "passkey": passkeys.sign_in_response(self.client, self.passkey).status_code == 200,
+            "recovery_codes": count("recovery_codes") > 0,
+            "identity": count("identities", "provider = 'google'") > 0,
+            "api_key": use(self.client, self.key).status_code == 200,
+            "grant": count("oauth_grants") > 0,
+            "code": self.grafana.redeem(self.client, self.code, redirect_uri=REDIRECT_URI).status_code == 200,
+            "device": self.device.poll().status_code == 200,
+            "invitation": count("organization_invitations") > 0,
+            "press": count("identity_provider_adoptions") > 0,
+            "network": count("known_networks", "network = '192.0.2.99'") > 0,
+            "pending_change": hand_in(self.client, "email_change", self.pending).status_code == 200,
+            "undo": fragment(follow(self.client, "undo", self.undo)) != EXPIRED,
+        }
+        return {what for what, does in done.items() if does}
+
+
+def promoted(door, client, service_role, alice):
+    """Make Alice an administrator, and return the types of the ways to sign in that were named."""
+    if door == "API":
+        answer = promote(client, service_role, alice, role="admin")
+        assert answer.status_code == 200, answer.text
+        named = answer.json["ways_to_sign_in"]
+    else:
+        result = run_command(client.application, "create-admin", alice.email, "--yes", "--json")
+        assert result.exit_code == 0, result.output
+        named = json.loads(result.stdout)["ways_to_sign_in"]
+        assert result.stderr.count(", added ") == len(named)
+    return {way["type"] for way in named}
 
 
 @pytest.mark.parametrize("door", ["API", "command"])
-def test_password_that_a_key_has_set_does_not_become_an_administrators(
-    client, service_role, alice, bob, parts, door
+@pytest.mark.parametrize("age", AGES)
+@pytest.mark.parametrize("how", HOWS)
+def test_planted_thing_ends_is_refused_or_is_named(
+    service, service_role, alice, google, database, outbox, how, age, door
 ):
-    key = make_admin_key(parts, "users:write")
-    for person in (alice, bob):
-        planted = client.put(f"/admin/users/{person.id}", json={"password": PLANTED}, headers=key.headers)
-        assert planted.status_code == 200
-    # The key's holder may be the user who changes it.
-    changed = bob.sign_in(PLANTED, client).put(
-        "/user", json={"password": NEW_PASSWORD, "current_password": PLANTED}
+    google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
+    planted = Planted(service, alice, database, outbox, how)
+    for statement in AGES[age]:
+        database.run(statement)
+    is_named = how == "ordinary session" or age == "before 0.7.1"
+    # The address is Alice's own in each case.
+    expected = {"email", *(WAYS if is_named else ())}
+    assert promoted(door, service.client, service_role, alice) == expected
+    assert planted.works() == expected - {"email"}
+
+
+def test_all_that_is_planted_works_until_then(service, alice, google, database, outbox):
+    google.person = {"sub": "mallory", "email": "m@gmail.example", "email_verified": True, "name": "M"}
+    planted = Planted(service, alice, database, outbox, "ordinary session")
+    assert planted.works() == {*WAYS, *HOLDINGS}
+
+
+class TestWaysToSignIn:
+    def test_api_returns_them_with_their_age_and_what_was_added_lately(
+        self, client, service_role, alice, database
+    ):
+        _, passkey = passkeys.register(alice.open_session(client))
+        database.run(
+            "UPDATE identities SET created_at = '2025-01-01', updated_at = '2025-01-01';"
+            " UPDATE users SET created_at = '2025-01-01', password_set_at = NULL"
+        )
+        answer = promote(client, service_role, alice, role="admin")
+        way = {"type": "passkey", "added_at": A_TIMESTAMP, "label": passkey["friendly_name"]}
+        email = {"type": "email", "added_at": "2025-01-01T00:00:00.000000Z", "label": alice.email}
+        # Of before 0.7.1.
+        password = {"type": "password", "added_at": None, "label": None}
+        assert (answer.json["role"], answer.json["ways_to_sign_in"]) == ("admin", [email, way, password])
+        assert answer.json["recent_changes"] == [way | {"id": passkey["id"]}]
+        again = promote(client, service_role, alice, role="admin")
+        assert {"recent_changes", "ways_to_sign_in"} & again.json.keys() == set()
+        removed = promote(client, service_role, alice, remove=[passkey["id"]])
+        assert removed.status_code == 200
+
+    def test_nothing_is_returned_with_another_role(self, client, service_role, alice):
+        for role in ("editor", "authenticated"):
+            assert "ways_to_sign_in" not in promote(client, service_role, alice, role=role).json
+
+    def test_command_lists_them_and_asks_before_the_act(self, client, alice, database):
+        _, passkey = passkeys.register(alice.open_session(client))
+        database.run("UPDATE users SET password_set_at = NULL")
+        declined = run_command(client.application, "create-admin", alice.email, input="n\n")
+        assert (declined.exit_code, database.count("users", "role = 'admin'")) == (1, 0)
+        lines = declined.stderr.splitlines()
+        assert [line.split(", added ")[0] for line in lines[:4]] == [
+            "alice@example.com signs in with:",
+            "  email alice@example.com",
+            f"  passkey {passkey['friendly_name']}",
+            "  password",
+        ]
+        assert lines[3] == "  password, added before 0.7.1"
+        assert run_command(client.application, "create-admin", alice.email, input="y\n").exit_code == 0
+        assert database.count("users", "role = 'admin'") == 1
+
+    def test_command_without_a_terminal_needs_yes(self, client, alice, database):
+        result = run_command(client.application, "create-admin", alice.email)
+        assert (result.exit_code, "add --yes" in result.stderr) == (1, True)
+        assert database.count("users", "role = 'admin'") == 0
+
+    def test_way_that_was_added_while_the_operator_read_the_list_is_refused(self, client, alice, parts):
+        from auth.flows.admin import administrators
+        from auth.web.asked import Asked
+        from auth.web.errors import ApiError
+
+        asked = Asked(parts, dict.fromkeys(("ip", "network", "user_agent")), "service_role")
+        named = administrators.ways_of(asked, alice.email)
+        passkeys.register(alice.open_session(client))
+        with pytest.raises(ApiError, match="has changed"):
+            administrators.appoint(asked, alice.email, None, named)
+        assert alice.sign_in(client=client).user["role"] == "authenticated"
+
+
+class TestOtherDoors:
+    def test_import_names_the_ways_of_each_administrator_and_changes_no_user(
+        self, client, alice, parts, database, tmp_path
+    ):
+        record = {"role": "admin", "password_hash": parts.passwords.hash(PLANTED), "email_verified": True}
+        people = [record | {"email": email} for email in (alice.email, "dave@example.com")]
+        path = tmp_path / "users.ndjson"
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in people))
+        result = run_command(client.application, "users", "import", str(path), "--allow-admins")
+        assert result.exit_code == 0, result.output
+        (line,) = [line for line in result.stdout.splitlines() if "dave@example.com" in line]
+        assert "an administrator, who signs in with password, email of 20" in line
+        assert database.value("SELECT role FROM users WHERE email = %(email)s", email=alice.email) != "admin"
+
+    def test_new_user_does_not_take_over_the_one_who_has_the_address(self, client, service_role, alice):
+        body = {"email": alice.email, "role": "admin", "email_confirm": True}
+        assert client.post("/admin/users", json=body, headers=service_role).status_code == 409
+
+    @pytest.mark.parametrize("scope", ["users:write", "links", "invites", "organizations:write"])
+    def test_no_key_promotes(self, client, parts, alice, scope):
+        key = make_admin_key(parts, scope)
+        assert promote(client, key.headers, alice, role="admin").status_code == 403
+
+
+class TestPasswordOfAKey:
+    @pytest.mark.parametrize("door", ["API", "command"])
+    def test_it_does_not_become_an_administrators(self, client, service_role, alice, bob, parts, door):
+        key = make_admin_key(parts, "users:write")
+        for person in (alice, bob):
+            planted = client.put(f"/admin/users/{person.id}", json={"password": PLANTED}, headers=key.headers)
+            assert planted.status_code == 200
+        # The key's holder may be the user who changes it.
+        changed = bob.sign_in(PLANTED, client).put(
+            "/user", json={"password": NEW_PASSWORD, "current_password": PLANTED}
+        )
+        assert changed.status_code == 200
+        for person in (alice, bob):
+            assert promoted(door, client, service_role, person) == {"email"}
+        assert alice.try_to_sign_in(PLANTED, client).status_code == 401
+        assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
+
+    @pytest.mark.parametrize(
+        "bodies",
+        [[{"password": NEW_PASSWORD}, {"role": "admin"}], [{"password": NEW_PASSWORD, "role": "admin"}]],
     )
-    assert changed.status_code == 200
-    for person in (alice, bob):
-        if door == "API":
-            assert promote(client, service_role, person, role="admin").status_code == 200
-        else:
-            assert run_command(client.application, "create-admin", person.email).exit_code == 0
-    assert alice.try_to_sign_in(PLANTED, client).status_code == 401
-    assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
+    def test_one_that_the_service_role_key_has_set_stays(self, client, service_role, alice, parts, bodies):
+        key = make_admin_key(parts, "users:write")
+        client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
+        for body in bodies:
+            assert promote(client, service_role, alice, **body).status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 200
+
+    def test_it_is_not_forgotten_with_the_audit_log(self, client, service_role, alice, parts, database):
+        key = make_admin_key(parts, "users:write")
+        client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
+        database.run("UPDATE audit_log SET at = at - interval '401 days'")
+        for _ in range(2):
+            janitor.keep_house(parts.settings, parts.db, parts.sealer)
+        assert database.count("audit_log", "action = 'password_changed'") == 0
+        # The hash of another length is no other password.
+        database.run("UPDATE users SET password_hash = %(hash)s", hash=parts.passwords.hash(PLANTED))
+        assert promote(client, service_role, alice, role="admin").status_code == 200
+        assert alice.try_to_sign_in(PLANTED, client).status_code == 401
+
+    def test_link_of_a_key_sets_no_password(self, client, service_role, alice, parts, database):
+        key = make_admin_key(parts, "links")
+        body = {"type": "recovery", "email": alice.email, "password": PLANTED}
+        refused = client.post("/admin/generate_link", json=body, headers=key.headers)
+        assert_error(refused, 403, "insufficient_permissions", details="password: must be absent")
+        assert database.count("one_time_tokens") == 0
+        assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "bodies", [[{"password": NEW_PASSWORD}, {"role": "admin"}], [{"password": NEW_PASSWORD, "role": "admin"}]]
-)
-def test_password_that_the_service_role_key_has_set_stays(client, service_role, alice, parts, bodies):
-    key = make_admin_key(parts, "users:write")
-    client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
-    for body in bodies:
-        assert promote(client, service_role, alice, **body).status_code == 200
-    assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 200
-
-
-def test_user_whom_a_key_created_begins_without_its_password(client, service_role, parts):
-    key = make_admin_key(parts, "users:write")
-    body = {"email": "dave@example.com", "password": PLANTED, "email_confirm": True}
-    made = client.post("/admin/users", json=body, headers=key.headers).json
-    dave = Person(client, made["id"], made["email"])
-    assert dave.try_to_sign_in(PLANTED).status_code == 200
-    confirmed = {"email": dave.email, "email_confirm": True}
-    assert promote(client, service_role, dave, role="admin", **confirmed).status_code == 200
-    assert dave.try_to_sign_in(PLANTED).status_code == 401
-
-
-def test_password_of_a_key_is_not_forgotten_with_the_audit_log(client, service_role, alice, parts, database):
-    key = make_admin_key(parts, "users:write")
-    client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
-    database.run("UPDATE audit_log SET at = at - interval '401 days'")
-    for _ in range(2):
-        janitor.keep_house(parts.settings, parts.db, parts.sealer)
-    assert database.count("audit_log", "action = 'password_changed'") == 0
-    # The hash of another length is no other password.
-    database.run("UPDATE users SET password_hash = %(hash)s", hash=parts.passwords.hash(PLANTED))
-    assert promote(client, service_role, alice, role="admin").status_code == 200
-    assert alice.try_to_sign_in(PLANTED, client).status_code == 401
-
-
-def test_password_that_a_key_gave_a_sign_up_ends_though_the_link_is_used(client, service_role, parts):
-    key = make_admin_key(parts, "links")
-    body = {"type": "signup", "email": "dave@example.com", "password": PLANTED}
-    made = client.post("/admin/generate_link", json=body, headers=key.headers).json
-    used = client.post("/verify", json={"type": "signup", "token_hash": made["hashed_token"]})
-    dave = Person(client, made["id"], made["email"])
-    assert (used.status_code, dave.try_to_sign_in(PLANTED).status_code) == (200, 200)
-    assert promote(client, service_role, dave, role="admin").status_code == 200
-    assert dave.try_to_sign_in(PLANTED).status_code == 401
-
-
-def test_link_of_a_key_sets_no_password(client, service_role, alice, parts, database):
-    key = make_admin_key(parts, "links")
-    body = {"type": "recovery", "email": alice.email, "password": PLANTED}
-    refused = client.post("/admin/generate_link", json=body, headers=key.headers)
-    assert_error(refused, 403, "insufficient_permissions", details="password: must be absent")
-    assert database.count("one_time_tokens") == 0
-    assert client.post("/admin/generate_link", json=body, headers=service_role).status_code == 200
+def assert_refused(answer, kind):
+    assert (answer.status_code, answer.json["error_code"]) == (400, "validation_failed"), answer.text
+    assert answer.json["msg"].startswith(f"An administrative key has set this {kind}: ")
 
 
 class TestAddressOfAKey:
@@ -151,9 +329,35 @@ class TestAddressOfAKey:
         assert_ok(client.post("/otp", json={"phone": phone}), ON_ITS_WAY)
         return type_in(client, "sms", phone, outbox.last(kind="sms").code)
 
-    def assert_refused(self, answer, kind):
-        details = f"{kind}: an administrative key has set it; send it again with {kind}_confirm, or null"
-        assert_error(answer, 400, "validation_failed", details=details)
+    @pytest.mark.parametrize("confirms", [{}, {"email_confirm": True}], ids=["as it is", "confirmed"])
+    def test_account_of_a_keys_holder_with_the_address_of_another_is_refused(
+        self, client, service_role, parts, database, confirms
+    ):
+        """The holder has an account with a passkey of before, and gives it the address of the boss."""
+        holder = register(client, service_role, MALLORY)
+        passkey, _ = passkeys.register(holder.open_session(client))
+        boss: dict[str, Any] = {"email": "boss@example.com", "email_confirm": True}
+        key = make_admin_key(parts, "users:write")
+        assert client.put(f"/admin/users/{holder.id}", json=boss, headers=key.headers).status_code == 200
+        database.run("UPDATE identities SET updated_at = '2025-01-01'")
+        sent = {"email": boss["email"], **confirms} if confirms else {}
+        answer = promote(client, service_role, holder, role="admin", **sent)
+        assert_refused(answer, "email")
+        whose = f"rename or delete the user boss@example.com ({holder.id}) first"
+        assert answer.json["msg"].endswith(whose)
+        for options in ([], ["--yes"]):
+            command = run_command(client.application, "create-admin", boss["email"], *options, input="y\n")
+            assert (command.exit_code, whose in command.output) == (2, True)
+        assert database.count("users", "role = 'admin'") == 0
+        session = passkeys.sign_in(client, passkey)
+        assert session.get("/admin/users").status_code == 403
+        # The remedy leaves the boss a user of their own.
+        renamed = {"email": MALLORY, "email_confirm": True}
+        assert promote(client, service_role, holder, **renamed).status_code == 200
+        env = {"LATCHKEY_ADMIN_PASSWORD": NEW_PASSWORD}
+        made = run_command(client.application, "create-admin", boss["email"], env=env)
+        assert (made.exit_code, "(new user)" in made.output) == (0, True)
+        assert passkeys.sign_in(client, passkey).get("/admin/users").status_code == 403
 
     @pytest.mark.parametrize("is_used", [True, False])
     def test_phone_that_a_key_has_confirmed_does_not_become_an_administrators(
@@ -162,11 +366,14 @@ class TestAddressOfAKey:
         assert change(phone=PHONE, phone_confirm=True) == 200
         if is_used:
             assert self.sign_in_by(client, outbox, PHONE).status_code == 200
-        self.assert_refused(promote(client, service_role, alice, role="admin"), "phone")
-        command = run_command(client.application, "create-admin", alice.email)
-        assert (command.exit_code, "phone: an administrative key has set it" in command.output) == (2, True)
+        for confirmed in ({}, {"phone": PHONE, "phone_confirm": True}):
+            assert_refused(promote(client, service_role, alice, role="admin", **confirmed), "phone")
+        command = run_command(client.application, "create-admin", alice.email, "--yes")
+        assert (command.exit_code, f"remove it from the user {alice.email}" in command.output) == (2, True)
         assert database.count("users", "role = 'admin'") == 0
         assert self.sign_in_by(client, outbox, PHONE).json["user"]["role"] == "authenticated"
+        promotion = promote(client, service_role, alice, role="admin", phone=None)
+        assert (promotion.status_code, promotion.json["phone"]) == (200, None)
 
     @pytest.mark.parametrize(
         "body",
@@ -176,49 +383,41 @@ class TestAddressOfAKey:
             {"email": "mallory@example.com", "email_confirm": True, "phone": None},
         ],
     )
-    def test_address_is_refused_however_the_key_has_set_it(self, client, service_role, alice, change, body):
+    def test_it_is_refused_however_the_key_has_set_it(self, client, service_role, alice, change, body):
         assert change(**body) == 200
         kind = "email" if "email" in body else "phone"
-        self.assert_refused(promote(client, service_role, alice, role="admin"), kind)
+        assert_refused(promote(client, service_role, alice, role="admin"), kind)
 
-    @pytest.mark.parametrize("phone", [{"phone": None}, {"phone": PHONE, "phone_confirm": True}])
-    def test_operator_removes_or_confirms_it_with_the_role(self, client, service_role, alice, change, phone):
-        assert change(phone=PHONE, phone_confirm=True) == 200
-        promoted = promote(client, service_role, alice, role="admin", **phone)
-        assert (promoted.status_code, promoted.json["phone"]) == (200, phone["phone"])
-
-    def test_command_confirms_the_address_that_it_is_given(self, client, alice, change):
-        assert change(email="alice@new.example.com", email_confirm=True) == 200
-        assert run_command(client.application, "create-admin", "alice@new.example.com").exit_code == 0
+    def test_word_of_a_key_about_a_proved_address_changes_nothing(self, client, service_role, alice, change):
+        assert change(email=alice.email, email_confirm=True) == 200
+        assert promote(client, service_role, alice, role="admin").status_code == 200
 
     @pytest.mark.parametrize("kind", ["email", "phone"])
-    @pytest.mark.parametrize("door", ["email", "phone", "password"])
-    def test_address_that_was_changed_by_what_a_key_has_set_is_a_keys(
-        self, client, service_role, alice, change, outbox, door, kind
+    @pytest.mark.parametrize("door", ["email", "phone", "password", "link"])
+    def test_one_that_was_changed_by_what_a_key_has_set_is_a_keys(
+        self, client, service_role, alice, change, outbox, parts, door, kind
     ):
         """The key's holder signs in, and changes the address as the user."""
-        keys = {"email": "mallory@example.com", "phone": PHONE, "password": PLANTED}[door]
         own = {"email": "mallory@new.example", "phone": "+4915100000077"}[kind]
-        assert change(**{door: keys} if door == "password" else {door: keys, f"{door}_confirm": True}) == 200
-        if door == "password":
+        others = {}
+        if door == "link":
+            session = keys_session(client, parts, alice)
+        elif door == "password":
+            assert change(password=PLANTED) == 200
             session = alice.sign_in(PLANTED, client)
         else:
+            keys = {"email": "mallory@example.com", "phone": PHONE}[door]
+            assert change(**{door: keys, f"{door}_confirm": True}) == 200
             assert_ok(client.post("/otp", json={door: keys}), ON_ITS_WAY)
-            message = outbox.last(to=keys)
-            session = session_of(client, type_in(client, CODES[door], keys, message.code))
+            session = session_of(client, type_in(client, CODES[door], keys, outbox.last(to=keys).code))
+            others = {"phone": None} if door == "phone" != kind else {}
         assert session.put("/user", json={kind: own}).status_code == 200
         changed = type_in(client, f"{kind}_change", own, outbox.last(to=own).code)
         assert changed.status_code == 200, changed.text
-        others = {}
-        if door in ("email", "phone") and door != kind:
-            others = {door: keys, f"{door}_confirm": True}
-        self.assert_refused(promote(client, service_role, alice, role="admin", **others), kind)
-        others |= {kind: own, f"{kind}_confirm": True}
-        assert promote(client, service_role, alice, role="admin", **others).status_code == 200
+        refused = "email" if door == "email" else kind
+        assert_refused(promote(client, service_role, alice, role="admin", **others), refused)
 
-    def test_password_that_was_set_by_the_address_of_a_key_ends(
-        self, client, service_role, alice, change, outbox
-    ):
+    def test_password_that_was_set_by_it_ends(self, client, service_role, alice, change, outbox):
         keys = "mallory@example.com"
         assert change(email=keys, email_confirm=True) == 200
         assert_ok(client.post("/recover", json={"email": keys}), ON_ITS_WAY)
@@ -229,25 +428,32 @@ class TestAddressOfAKey:
         assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
     @pytest.mark.parametrize("how", ["link", "code"])
-    @pytest.mark.parametrize("is_keys_already", [False, True])
-    def test_address_of_a_link_of_a_key_is_a_keys(
-        self, client, service_role, alice, change, parts, how, is_keys_already
-    ):
-        if is_keys_already:
-            assert change(email=alice.email, email_confirm=True) == 200
+    def test_that_of_a_link_of_a_key_is_a_keys(self, client, service_role, alice, parts, how):
         key = make_admin_key(parts, "links", name="mailing")
         body = {"type": "email_change", "email": alice.email, "new_email": "mallory@example.com"}
         made = client.post("/admin/generate_link", json=body, headers=key.headers).json
-        if is_keys_already:
-            self.assert_refused(promote(client, service_role, alice, role="admin"), "email")
         if how == "link":
             used = client.post("/verify", json={"type": "email_change", "token_hash": made["hashed_token"]})
         else:
             used = type_in(client, "email_change", body["new_email"], made["email_otp"])
         assert (used.status_code, used.json["user"]["email"]) == (200, body["new_email"])
-        self.assert_refused(promote(client, service_role, alice, role="admin"), "email")
+        assert_refused(promote(client, service_role, alice, role="admin"), "email")
 
-    def test_own_address_in_a_session_that_no_key_can_open_is_no_keys(
+    @pytest.mark.parametrize("type", ["signup", "magiclink", "invite"])
+    def test_one_that_a_link_of_a_key_has_proved_first_is_a_keys(
+        self, client, service_role, parts, database, type
+    ):
+        """The holder signs up with the address of the boss, and proves it with a link of the key."""
+        boss = {"email": "boss@example.com", "password": PLANTED}
+        assert client.post("/signup", json=boss).status_code == 201
+        used = hand_in(client, type, link_of(client, parts, boss["email"], type))
+        assert used.status_code == 200, used.text
+        person = Person(client, used.json["user"]["id"], boss["email"])
+        assert_refused(promote(client, service_role, person, role="admin"), "email")
+        command = run_command(client.application, "create-admin", person.email, "--yes")
+        assert (command.exit_code, database.count("users", "role = 'admin'")) == (2, 0)
+
+    def test_own_one_in_a_session_that_no_key_can_open_is_no_keys(
         self, client, service_role, alice, change, outbox
     ):
         assert change(phone=PHONE, phone_confirm=True) == 200
@@ -257,40 +463,56 @@ class TestAddressOfAKey:
         assert type_in(client, "phone_change", own, outbox.last(to=own).code).status_code == 200
         assert promote(client, service_role, alice, role="admin").status_code == 200
 
-    def test_address_of_a_user_whom_a_key_created_is_a_keys(self, client, service_role, parts):
+    def test_that_of_a_user_whom_a_key_created_is_a_keys(self, client, service_role, parts):
         key = make_admin_key(parts, "users:write")
-        body = {"email": "dave@example.com", "phone": PHONE, "email_confirm": True, "phone_confirm": True}
+        body = {"email": "dave@example.com", "password": PLANTED, "email_confirm": True}
         made = client.post("/admin/users", json=body, headers=key.headers).json
         dave = Person(client, made["id"], made["email"])
-        self.assert_refused(promote(client, service_role, dave, role="admin"), "email")
-        confirmed = {"email": dave.email, "email_confirm": True}
-        self.assert_refused(promote(client, service_role, dave, role="admin", **confirmed), "phone")
-        command = run_command(client.application, "create-admin", dave.email)
-        assert (command.exit_code, "phone: an administrative key has set it" in command.output) == (2, True)
+        assert dave.try_to_sign_in(PLANTED).status_code == 200
+        assert_refused(promote(client, service_role, dave, role="admin"), "email")
+        renamed: dict[str, Any] = {"email": "dave@new.example.com", "email_confirm": True}
+        assert promote(client, service_role, dave, role="admin", **renamed).status_code == 200
+        assert Person(client, dave.id, renamed["email"]).try_to_sign_in(PLANTED).status_code == 401
 
 
-def test_nothing_is_returned_with_another_role(client, service_role, alice, additions):
-    for role in ("editor", "authenticated"):
-        assert "recent_changes" not in promote(client, service_role, alice, role=role).json
+class TestProductThatMailsLinksOfAKey:
+    """Its users sign in as ever. Only becoming an administrator takes something of their own."""
+
+    def test_user_with_an_own_mailbox_is_promoted_and_signs_in_by_it(
+        self, client, service_role, alice, parts, outbox
+    ):
+        assert keys_session(client, parts, alice).get("/user").status_code == 200
+        assert promote(client, service_role, alice, role="admin").status_code == 200
+        assert_ok(client.post("/magiclink", json={"email": alice.email}), ON_ITS_WAY)
+        token = outbox.last(alice.email, "magiclink").token
+        assert session_of(client, hand_in(client, "magiclink", token)).get("/admin/users").status_code == 200
+
+    def test_user_with_nothing_of_their_own_is_refused_and_says_what_to_do(
+        self, client, service_role, alice, parts, database
+    ):
+        passkey, _ = passkeys.register(keys_session(client, parts, alice))
+        database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false, password_hash = NULL")
+        answer = promote(client, service_role, alice, role="admin")
+        assert_error(answer, 400, "validation_failed", details=None)
+        assert answer.json["msg"].endswith(f"rename or delete the user {alice.email} ({alice.id}) first")
+        assert passkeys.sign_in(client, passkey).user["role"] == "authenticated"
 
 
-def test_command_prints_what_was_added_and_how_to_remove_it(client, alice, additions):
-    result = run_command(client.application, "create-admin", alice.email)
-    assert result.exit_code == 0
-    lines = result.output.splitlines()
-    start = lines.index("Added to this user in the last seven days:")
-    assert [line.split(", added ")[0] for line in lines[start + 1 : start + 3]] == [
-        f"  passkey {additions[0]['label']}",
-        "  API key CI",
-    ]
-    assert lines[start + 3] == f"If someone else added it: remove it with PUT /admin/users/{alice.id}, remove"
+def test_former_mailbox_does_not_take_the_administrators_account_back(client, service_role, outbox, database):
+    """A *This wasn't me* link of before the promotion."""
+    boss = register(client, service_role, MALLORY)
+    session = boss.open_session(client)
+    assert session.put("/user", json={"email": "boss@example.com"}).status_code == 200
+    token = outbox.last("boss@example.com", "email_change").token
+    assert fragment(follow(client, "email_change", token))["type"] == "email_change"
+    undo = outbox.last(MALLORY, "email_changed").token
+    assert promote(client, service_role, boss, role="admin").status_code == 200
+    assert fragment(follow(client, "undo", undo)) == EXPIRED
+    assert database.value("SELECT email FROM users WHERE id = %(id)s", id=boss.id) == "boss@example.com"
 
 
-def test_command_with_json_has_the_same(client, alice, additions):
-    result = run_command(client.application, "create-admin", alice.email, "--json")
-    assert json.loads(result.output)["recent_changes"] == additions
-
-
-def test_command_says_nothing_of_additions_where_there_are_none(client, alice, carol):
-    for email in (alice.email, carol.email):
-        assert "Added to this user" not in run_command(client.application, "create-admin", email).output
+def test_factor_that_nobody_has_used_yet_goes_with_the_promotion(client, service_role, alice, database):
+    session = alice.open_session(client)
+    assert session.post("/factors", json={"factor_type": "totp"}).status_code == 200
+    assert promote(client, service_role, alice, role="admin").status_code == 200
+    assert (database.count("factors"), database.count("factor_challenges")) == (0, 0)

@@ -172,9 +172,10 @@ def test_new_secret_of_a_hook_is_a_setting_and_verifies_requests(monkeypatch):
 
 
 def test_outcomes_are_printed_as_json(app, client, service_role, alice):
-    outcome = json.loads(run_command(app, "create-admin", alice.email, "--json").output)
+    outcome = json.loads(run_command(app, "create-admin", alice.email, "--yes", "--json").stdout)
     console = "http://localhost:8000/console"
     assert re.fullmatch("[0-9]{6}", outcome.pop("code"))
+    assert [way["type"] for way in outcome.pop("ways_to_sign_in")] == ["email", "password"]
     made = {"id": alice.id, "email": alice.email, "created": False, "recent_changes": []}
     assert outcome == made | {"console": console}
 

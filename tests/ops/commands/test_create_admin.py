@@ -45,7 +45,7 @@ def said(user_id, email=CAROL, created=""):
 
 
 def outcome(result):
-    return result.exit_code, CODE.sub("", result.output)
+    return result.exit_code, CODE.sub("", result.stdout)
 
 
 class TestNewUser:
@@ -128,7 +128,9 @@ class TestExistingUser:
     ):
         session = alice.open_session()
         before = session.get("/user").json
-        assert outcome(create_admin(alice.email, input="Another-Horse-1\n")) == said(alice.id, alice.email)
+        assert outcome(create_admin(alice.email, "--yes", input="Another-Horse-1\n")) == said(
+            alice.id, alice.email
+        )
         assert_error(session.get("/user"), 401, "session_not_found")
         changed = {"role": "admin", "updated_at": A_TIMESTAMP, "last_sign_in_at": A_TIMESTAMP}
         session = alice.open_session()
@@ -160,7 +162,7 @@ class TestExistingUser:
 
     def test_ban_is_not_lifted(self, create_admin, client, service_role, alice):
         client.put(f"/admin/users/{alice.id}", json={"ban_duration": "1h"}, headers=service_role)
-        create_admin(alice.email)
+        create_admin(alice.email, "--yes")
         assert_error(log_in(client, alice.email), 403, "user_banned")
 
     def test_unproved_sign_up_does_not_become_an_administrator(self, make_app):
