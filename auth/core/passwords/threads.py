@@ -52,7 +52,9 @@ class HashingThreads:
 
     def _derive(self, work: Callable[[], T]) -> T:
         if sys.platform == "linux":  # where threads have priorities
-            os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+            # An ordinary process that was started at a lower priority may not raise it.
+            niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
         try:
             return work()
         finally:
