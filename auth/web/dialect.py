@@ -6,6 +6,7 @@ the dialect check `g.in_dialect`.
 
 import re
 from collections.abc import Callable
+from datetime import date
 from urllib.parse import parse_qsl, urlencode
 
 from flask import Response, after_this_request, json, request
@@ -21,6 +22,9 @@ _PAGES = ("pages", "console")
 # Clients expect these in the settings, beside `PRESETS`.
 _PROVIDERS = ("keycloak", "linkedin_oidc", "slack_oidc", "x")
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
+VERSION_HEADER = "X-Supabase-Api-Version"
+# The only version so far, which errors name also to clients that ask for a later one, as GoTrue's do.
+VERSION = "2024-01-01"
 
 
 def translated(writes: Callable[[Body], Body | list[Body]]) -> Callable[[View], View]:
@@ -104,10 +108,35 @@ def read(body: Body) -> None:
         body["phone"] = f"+{phone}"
 
 
+def is_dated(version: str) -> bool:
+    """Whether a client asks for errors in the form of `VERSION`. One whose version is not a date does not."""
+    try:
+        return date.fromisoformat(version).isoformat() == version >= VERSION
+    except ValueError:
+        return False
+
+
+def dated(error: Body) -> Body:
+    """Return an error in the form of `VERSION`. One that has only members of RFC 6749 stays as it is."""
+    if "error_code" not in error:
+        return error
+    return error | {"code": error["error_code"], "message": error["msg"]}
+
+
+def _rewrite_error(response: Response, body: Body) -> Response:
+    if is_dated(request.headers.get(VERSION_HEADER, "")):
+        response.set_data(json.dumps(dated(body)))
+        response.headers[VERSION_HEADER] = VERSION
+    return response
+
+
 def _rewrite(response: Response) -> Response:
-    body = response.get_json() if response.status_code < 300 and response.is_json else None
+    is_redirect = 300 <= response.status_code < 400
+    body = response.get_json() if response.is_json and not is_redirect else None
     if not isinstance(body, dict):
         return response
+    if response.status_code >= 400:
+        return _rewrite_error(response, body)
     write = g.route.writes_dialect
     written = write(body) if write else body
     if isinstance(written, dict):

@@ -49,7 +49,7 @@ _NAMES_OF_HEADERS = re.compile(r"[!#$%&'+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%
 _LONGEST_NAMES = 1024
 _EXPOSED = (
     "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
-    "Retry-After, X-Request-Id, X-Total-Count, Link"
+    f"Retry-After, X-Request-Id, X-Total-Count, Link, {dialect.VERSION_HEADER}"
 )
 # For a response that no other origin may read.
 _RESOURCE_POLICY = "Cross-Origin-Resource-Policy"
@@ -152,14 +152,15 @@ def _begin(app: Flask) -> Response | None:
     }
     if not is_public and not _FORWARDED.isdisjoint(environ) and not latchkey.settings.trusted_proxies:
         _warn_about_proxy()
+    # Before the first refusal, which it translates.
+    if environ[_SPOKEN]:
+        dialect.begin()
     # RFC 9112, section 3.2. gunicorn joins repeated headers with commas.
     host, is_optional = environ.get("HTTP_HOST"), environ["SERVER_PROTOCOL"] == "HTTP/1.0"
     if not _HOST.fullmatch(host or "") and not (host is None and is_optional):
         raise ApiError("http.validation_failed", "Host: must be one host")
     edge()
     refuse_body()
-    if environ[_SPOKEN]:
-        dialect.begin()
     # The browser then sends the request, and shows the 404.
     return Response() if request.routing_exception and _is_preflight() else None
 

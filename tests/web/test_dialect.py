@@ -99,7 +99,18 @@ def test_dialect_changes_only_what_is_documented(name, whole_app, make_app, data
     status = 200 if name == "signup" else plain[0]
     expected = (status, plain[1], translated(OPERATIONS[name], plain[2]) if is_translated else plain[2])
     for prefix, headers in (("", DIALECT), ("/auth/v1", {}), ("/auth/v1", DIALECT)):
-        assert answer(prefix, headers) == expected
+        is_dated = bool(headers) and status >= 400
+        assert answer(prefix, headers) == (dated(expected) if is_dated else expected)
+
+
+def dated(plain: Any) -> Any:
+    """Return an error in the form that has a text as its code, which the version in the header asks for."""
+    status, headers, body = plain
+    if not isinstance(body, dict):
+        return plain
+    if "error_code" in body:
+        body = body | {"code": body["error_code"], "message": body["msg"]}
+    return status, headers | {*DIALECT.items()}, body
 
 
 def translated(operation: Any, body: Any) -> Any:

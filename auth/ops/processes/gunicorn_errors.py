@@ -10,11 +10,13 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 
 from auth.core.text import languages
 from auth.core.text.catalogues import built_in
+from auth.web import dialect
 from auth.web.edge import NO_PAGE, SECURITY
 from auth.web.errors import ApiError
 
 _HTML = re.compile(rb"\naccept: *[^\r\n]*text/html", re.IGNORECASE)
 _LANGUAGES = re.compile(rb"\naccept-language: *([^\r\n]*)", re.IGNORECASE)
+_VERSION = re.compile(rb"\n%b: *([^\r\n ]*)" % dialect.VERSION_HEADER.encode(), re.IGNORECASE)
 # Keys of `ERRORS` for the exceptions of gunicorn's parser.
 _REFUSALS = {
     LimitRequestLine: "url.request_entity_too_large",
@@ -36,6 +38,9 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     error = ApiError(key, request_id=request_id)
     text = _TEXTS.get(type(exception)) if _HTML.search(head) else None
     said = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
+    version = _VERSION.search(head)
+    is_dated = not text and version is not None and dialect.is_dated(version[1].decode("latin-1"))
+    said = dialect.dated(said) if is_dated else said
     body = (_page(text, head) if text else json.dumps(said)).encode()
     headers = dict((*SECURITY, NO_PAGE)) | {
         "Connection": "close",
@@ -44,6 +49,7 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
         "Cache-Control": "no-store",
         "X-Request-Id": request_id,
     }
+    headers |= {dialect.VERSION_HEADER: dialect.VERSION} if is_dated else {}
     status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
     lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     # Not the request itself, which may contain secrets.

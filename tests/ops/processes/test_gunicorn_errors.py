@@ -80,6 +80,7 @@ NOT_HTTP = {
     "a bare CR in a header": get(b"X-Secret: a\rb"),
 }
 LENGTHS = ["-1", "abc", "+2", "0x2", "1e2", "2.0", "2 2", "2, 2", "2,3", "", "\u0662", "2\t3", "\u00b2"]
+VERSION = b"x-supabase-api-version: 2024-01-01"
 LONG_TARGET = get(line=b"GET /verify?token=" + SECRET * 500 + b" HTTP/1.1")
 
 
@@ -88,6 +89,24 @@ class TestHead:
     def test_invalid_request_is_400(self, port, sent):
         (reply,) = exchange(port, sent)
         assert_envelope(reply, 400)
+
+    @cases(
+        ("sent", "status", "code"),
+        [
+            (get(VERSION, b"X-Secret : x"), 400, "validation_failed"),
+            (get(VERSION, line=b"GET /" + b"x" * 9000 + b" HTTP/1.1"), 414, "request_entity_too_large"),
+            (get(VERSION, b"X: " + b"x" * 33_000), 431, "request_entity_too_large"),
+        ],
+    )
+    def test_client_that_sends_a_version_gets_a_text_as_code(self, port, sent, status, code):
+        (reply,) = exchange(port, sent)
+        assert (reply.status, reply.headers["X-Supabase-Api-Version"]) == (status, "2024-01-01")
+        assert (reply.json["code"], reply.json["error_code"]) == (code, code)
+        assert reply.json["message"] == reply.json["msg"]
+        for older in (b"2023-12-31", b"x"):
+            (reply,) = exchange(port, sent.replace(b"2024-01-01", older))
+            assert_envelope(reply, status, code)
+            assert "X-Supabase-Api-Version" not in reply.headers
 
     @cases("length", [9000, 14_000, 30_000])
     def test_browser_with_a_url_that_is_too_long_gets_a_page(self, port, length):
