@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.support.client_errors import READERS, Read
 from tests.support.processes import CHECKOUT, free_port, wait_until
 from tests.support.programs import find_program
 from tests.support.reverse_proxies import Caddy, Nginx, ReverseProxy
@@ -121,6 +122,20 @@ def test_unreachable_service_is_a_json_error_and_no_token_is_logged(tmp_path, na
     logs = [path.read_bytes() for path in tmp_path.rglob("*.log")]
     assert logs
     assert not [log for log in logs if b"topsecret" in log]
+
+
+def assert_read(response, reader, code):
+    expected = Read("try again") if response.status_code in reader.tries_again else Read("error", code)
+    assert reader.read(response.status_code, response.headers, response.json()) == expected
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_each_client_of_supabase_reads_that_the_service_is_unreachable(tmp_path, name):
+    with PROXIES[name](tmp_path, f"127.0.0.1:{free_port()}") as proxy, proxy.client() as client:
+        for reader in READERS.values():
+            assert_read(client.get("/auth/v1/user", headers=reader.headers), reader, "service_unavailable")
+        older = client.get("/auth/v1/user", headers={"X-Supabase-Api-Version": "2023-12-31"})
+        assert older.json()["code"] == older.status_code
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -264,6 +279,9 @@ def test_flood_of_requests_is_refused_with_json(tmp_path, target):
     with Nginx(tmp_path, target.url.removeprefix("http://"), rate="1r/m") as nginx, nginx.client() as client:
         responses = [client.get("/health") for _ in range(120)]
         page = client.get("/sign-in", headers=BROWSER)
+        for reader in READERS.values():
+            limited = client.get("/auth/v1/user", headers=reader.headers)
+            assert_read(limited, reader, "over_request_rate_limit")
     assert_page(page, 429, "Too many requests")
     assert [response.status_code for response in responses[:101]] == [200] * 101
     refused = [response for response in responses if response.status_code != 200]
