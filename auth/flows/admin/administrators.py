@@ -84,7 +84,7 @@ def needs_password(asked: Asked, email: str) -> bool:
 
 
 def appoint(
-    asked: Asked, email: str, password_hash: str | None, named: Sequence[NamedWay] | None = None
+    asked: Asked, email: str, password_hash: str | None, named: Sequence[NamedWay] | None
 ) -> Appointed:
     """Make the user of an address an administrator, and return the user.
 

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from auth.delivery import janitor
+from auth.flows.admin import administrators
+from auth.web.asked import Asked
+from auth.web.errors import ApiError
 from tests.support import devices, oauth, passkeys
-from tests.support.admin_keys import make_admin_key
+from tests.support.admin_keys import NOBODY, make_admin_key
 from tests.support.answers import A_TIMESTAMP, assert_error, assert_ok
 from tests.support.api_keys import make_key, use
 from tests.support.commands import run_command
@@ -220,11 +223,7 @@ class TestWaysToSignIn:
         assert database.count("users", "role = 'admin'") == 0
 
     def test_way_that_was_added_while_the_operator_read_the_list_is_refused(self, client, alice, parts):
-        from auth.flows.admin import administrators
-        from auth.web.asked import Asked
-        from auth.web.errors import ApiError
-
-        asked = Asked(parts, dict.fromkeys(("ip", "network", "user_agent")), "service_role")
+        asked = Asked(parts, NOBODY, "service_role")
         named = administrators.ways_of(asked, alice.email)
         passkeys.register(alice.open_session(client))
         with pytest.raises(ApiError, match="has changed"):
