@@ -125,8 +125,11 @@ def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:
 
 
 def told(missing: Obstacle | None, request: Request, client: Asking, grant: Grant | None) -> Obstacle | None:
-    """The obstacle that a client learns. Without the user's consent, it learns nothing about memberships."""
-    return "consent_required" if request.offer and not is_allowed(request, client, grant) else missing
+    """The obstacle that a client learns. Without the user's consent, it learns nothing about memberships, nor
+    whether it admits the user.
+    """
+    depends_on_user = request.offer or client.organizations or client.allowed_roles
+    return "consent_required" if depends_on_user and not is_allowed(request, client, grant) else missing
 
 
 def organization_of(offer: Offer) -> str | None:

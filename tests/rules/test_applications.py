@@ -201,6 +201,7 @@ OF_DEVICE = replace(CODE, is_of_device=True, decision="approved")
 
 
 FOR_ONE = replace(ASKED, offer=consent.Offer({ACME: True}))
+OF_ACME = replace(SITE, organizations=frozenset({ACME}))
 
 
 @cases(
@@ -209,6 +210,9 @@ FOR_ONE = replace(ASKED, offer=consent.Offer({ACME: True}))
         ("An application learns why it gets nothing.", ASKED, SITE, None, True),
         ("But nothing about memberships, which nobody let it know.", FOR_ONE, SITE, None, False),
         ("Once the user has, it does.", FOR_ONE, SITE, GRANT, True),
+        ("Nor who is a member of the one that it admits.", ASKED, OF_ACME, None, False),
+        ("But for what the user allowed.", ASKED, OF_ACME, GRANT, True),
+        ("Nor who has a role.", ASKED, replace(SITE, allowed_roles=frozenset({"staff"})), None, False),
         ("So does the team's own.", FOR_ONE, replace(SITE, skips_consent=True), None, True),
         ("One that registered itself never.", FOR_ONE, REGISTERED, GRANT, False),
     ],

@@ -1,5 +1,7 @@
 """Applications that ask for an organisation: the scopes `organization`, `organization:acme` and `organizations`."""
 
+import re
+
 import pytest
 
 from tests.support.cases import cases
@@ -392,13 +394,76 @@ def members_only(client, service_role, application, acme):
 class TestClientOfAnOrganisation:
     def test_admits_its_members_alone(self, alice, bob, members_only, tokens, browser, join, acme):
         assert "organization" not in claims_of(tokens(alice, "openid")["access_token"])
-        for scope, error in (("openid", "access_denied"), (SCOPE, "consent_required")):
+        for scope in ("openid", SCOPE):
             page = members_only.begin(browser(bob), scope=scope)
             assert (page.status, "You can’t use Wiki" in words(page)) == (403, True)
-            page = members_only.begin(browser(bob), scope=scope, prompt="none")
-            assert members_only.returned(page)["error"] == error
         join(bob, acme)
         assert claims_of(tokens(bob)["access_token"])["organization"]["role"] == "member"
+
+    @pytest.mark.parametrize("scope", ["openid", "openid email", SCOPE, "openid organizations"])
+    @pytest.mark.parametrize("admits", ["members", "members at aal2", "a role"])
+    def test_application_that_nobody_allowed_learns_nothing_about_whom_it_admits(
+        self,
+        alice,
+        bob,
+        carol,
+        members_only,
+        beta,
+        join,
+        browser,
+        client,
+        service_role,
+        database,
+        scope,
+        admits,
+    ):
+        join(bob, beta)
+        if admits == "members at aal2":
+            database.run("UPDATE organizations SET level = 'aal2' WHERE slug = 'acme'")
+        if admits == "a role":
+            path, body = f"/admin/oauth/clients/{members_only.client.id}", {"organization_id": None}
+            changed = client.put(path, json=body | {"allowed_roles": ["admin"]}, headers=service_role)
+            assert changed.status_code == 200, changed.text
+        asked_for: tuple[dict[str, str], ...] = ({}, {"max_age": "0"}, {"prompt": "login"})
+        for person in (alice, bob, carol):
+            visitor = browser(person)
+            for asks in asked_for[:2]:
+                page = members_only.begin(visitor, scope=scope, **asks | {"prompt": "none"})
+                silent = members_only.returned(page)
+                assert (silent["error"], "code" in silent) == ("consent_required", False), person.email
+            for asks in asked_for:
+                members_only.begin(visitor, scope=scope, **asks)
+                authorization_id = re.search(r"authorization_id(=|%3D)([\w-]+)", visitor.page.url)
+                sent = {"authorization_id": authorization_id and authorization_id[2], "action": "deny"}
+                denied = members_only.returned(visitor.send("/oauth/consent", **sent))
+                said = ("access_denied", "User denied the request")
+                assert (denied["error"], denied["error_description"]) == said, (person.email, asks)
+
+    def test_application_that_the_user_allowed_learns_that_the_membership_is_lost(
+        self, bob, acme, join, owner, members_only, tokens, browser
+    ):
+        join(bob, acme)
+        tokens(bob, "openid")
+        visitor = browser(bob)
+        assert "code" in members_only.returned(members_only.begin(visitor, scope="openid", prompt="none"))
+        assert owner.delete(f"{acme}/members/{bob.id}").status_code == 204
+        page = members_only.begin(visitor, scope="openid", prompt="none")
+        assert members_only.returned(page)["error"] == "access_denied"
+        # Not about what it did not allow.
+        page = members_only.begin(visitor, scope="openid email", prompt="none")
+        assert members_only.returned(page)["error"] == "consent_required"
+
+    def test_application_that_skips_the_consent_gets_a_code_for_members_and_a_refusal_for_others(
+        self, alice, bob, members_only, browser, database
+    ):
+        database.run("UPDATE oauth_clients SET skip_consent = true")
+        for person, member in ((alice, "code"), (bob, "error")):
+            page = members_only.begin(browser(person), scope="openid", prompt="none")
+            answer = members_only.returned(page)
+            assert (member in answer, answer.get("error")) == (
+                True,
+                None if person is alice else "access_denied",
+            )
 
     def test_offers_no_other_organisation(self, alice, beta, members_only, tokens, browser):
         assert claims_of(tokens(alice)["access_token"])["organization"]["slug"] == "acme"
