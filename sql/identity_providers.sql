@@ -46,6 +46,8 @@ SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS v
        p.organization_id, p.is_blocked, p.tried_at,
        coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
+       EXISTS (SELECT FROM identities AS i JOIN users AS u ON u.id = i.user_id
+                WHERE i.provider = provider_name(p) AND u.role = 'admin') AS has_administrators,
        clock_timestamp() AS now
   FROM identity_providers AS p
  WHERE p.id = :id;

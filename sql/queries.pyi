@@ -922,6 +922,7 @@ class SelectProviderFacts(NamedTuple):
     tried_at: datetime | None
     ended_before: datetime
     has_identities: bool
+    has_administrators: bool
     now: datetime
 
 def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFacts | None: ...

@@ -193,7 +193,7 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
         if done == "refuse" and asked.actor != "service_role":
             raise ApiError("last_owner")
         if known and done == "end":
-            refuse_key(asked, known)
+            refuse_key(asked, act, id)
             queries.end_organization(act, id=id)
             record(act, "organization_ended", known, event="organization.deleted")
         elif known:
@@ -219,12 +219,12 @@ def tell_owners(
             outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 
-def refuse_key(asked: Asked, known: Facts) -> None:
-    """Refuse an administrative key that would leave the users of an organisation's providers without a way
-    to sign in.
+def refuse_key(asked: Asked, act: Act, id: str) -> None:
+    """Refuse an administrative key that ends a locked organisation with a provider, which would be deleted
+    (rule 6).
     """
-    if asked.actor == "admin_key" and known.providers:
-        raise ApiError("insufficient_permissions", "providers: must be off")
+    if asked.actor == "admin_key" and queries.list_providers_of_organization(act, organization_id=id):
+        raise ApiError("insufficient_permissions", "providers: must be deleted first")
 
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:

@@ -1,10 +1,10 @@
-"""Providers of customers (rule 10): which users one may sign in, what a change may do, and what it ends.
+"""Providers of customers (rule 10): which users one may sign in, what a change needs, and what it ends.
 
 The provider of an identity signs in the user who has its subject: a constraint decides that, and
 `select_owner_of_identity` reads it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -24,6 +24,11 @@ class CustomersProvider(Protocol):
     def is_blocked(self) -> bool: ...
     @property
     def domains(self) -> Collection[str]: ...
+
+
+class UsersOfProvider(Protocol):
+    @property
+    def has_administrators(self) -> bool: ...
 
 
 def refusal_of_customer(
@@ -71,21 +76,18 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
     return None if has_left and not is_own_session else "customer.manual_linking_disabled"
 
 
-def problem_of_key(
-    provider: CustomersProvider, domains: Collection[str], turns_on: bool | None, *, is_organizations: bool
-) -> str | None:
-    """Return why an administrative key may not change a provider so, or None. `turns_on` is None if it stays.
-
-    Users would be left without a way to sign in. The owners of an organisation try its provider before they
-    turn it on, and an operator may have disabled it.
-    """
-    if turns_on is False:
-        return "enabled: must be true"
-    if turns_on and is_organizations and not provider.enabled:
-        return "enabled: an organization's provider that is off stays off"
-    if provider.enabled and not set(provider.domains) <= set(domains):
-        return "domains: an enabled provider keeps them"
+def problem_of_key(provider: CustomersProvider, changes: Mapping[str, object]) -> str | None:
+    """Return why an administrative key may not change these members of a provider, or None (rule 6)."""
+    if others := sorted(changes.keys() - {"name", "enabled"}):
+        return f"{others[0]}: must be absent"
+    if changes.get("enabled") and not provider.enabled:
+        return "enabled: a provider that is off stays off"
     return None
+
+
+def refusal_of_key(users: UsersOfProvider, turned: Turned) -> Refusal | None:
+    """A key does nothing to administrators: turning a provider off ends everything of its users (rule 6)."""
+    return "target.insufficient_permissions" if turned and users.has_administrators else None
 
 
 def turned(provider: CustomersProvider, *, is_enabled: bool, is_blocked: bool) -> Turned:

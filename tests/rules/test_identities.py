@@ -1,6 +1,7 @@
 """Which provider signs in which user, an example for each sentence of the rule."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from auth.rules.identities import (
     problem_of_key,
     refusal_of_customer,
     refusal_of_customers_user,
+    refusal_of_key,
     refusal_of_unlinking,
     turned,
 )
@@ -101,24 +103,32 @@ def test_operator_also_disables_a_provider_that_its_owners_have_turned_off(
 
 
 @pytest.mark.parametrize(
-    ("is_enabled", "is_organizations", "turns_on", "domains", "member"),
+    ("is_enabled", "changes", "member"),
     [
-        (True, False, None, ["example.com", "example.org"], None),
-        (True, False, None, ["example.org"], "domains"),
-        (True, False, False, ["example.com"], "enabled"),
-        (False, False, False, ["example.com"], "enabled"),
-        (False, False, True, ["example.org"], None),
-        (False, True, True, ["example.com"], "enabled"),
-        (False, True, None, ["example.org"], None),
-        (True, True, True, ["example.com"], None),
+        (True, {}, None),
+        (True, {"name": "Acme"}, None),
+        (True, {"name": "Acme", "enabled": False}, None),
+        (True, {"enabled": True}, None),
+        (False, {"enabled": False}, None),
+        (False, {"enabled": True}, "enabled"),
+        (True, {"name": "Acme", "domains": ["example.com"]}, "domains"),
+        (True, {"client_secret": "x", "acceptable_client_ids": []}, "acceptable_client_ids"),
+        (True, {"member_role": None}, "member_role"),
     ],
 )
-def test_administrative_key_leaves_users_their_way_to_sign_in(
-    is_enabled, is_organizations, turns_on, domains, member
-):
-    provider = replace(EXAMPLE, enabled=is_enabled)
-    problem = problem_of_key(provider, domains, turns_on, is_organizations=is_organizations)
+def test_administrative_key_renames_a_provider_and_turns_it_off(is_enabled, changes, member):
+    problem = problem_of_key(replace(EXAMPLE, enabled=is_enabled), changes)
     assert (problem and problem.partition(":")[0]) == member
+
+
+@pytest.mark.parametrize(
+    ("turned", "has_administrators", "is_refused"),
+    [("provider_disabled", False, False), ("provider_disabled", True, True), (None, True, False)],
+)
+def test_administrative_key_turns_off_no_provider_of_an_administrator(turned, has_administrators, is_refused):
+    provider = SimpleNamespace(has_administrators=has_administrators)
+    refusal = "target.insufficient_permissions" if is_refused else None
+    assert refusal_of_key(provider, turned) == refusal
 
 
 @pytest.mark.parametrize(

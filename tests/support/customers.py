@@ -33,10 +33,12 @@ class Customer:
         """Set who is signed in at the provider."""
         self.provider.person = {"sub": subject, **({"email": email} if email else {}), **claims}
 
-    def other_document(self) -> str:
-        """Publish the provider's document at another path, too, and return its URL."""
-        path = "/other/openid-configuration"
+    def other_document(self, **members: Any) -> str:
+        """Publish the provider's document at another path, too, with changed members, and return its URL."""
+        path, metadata = "/other/openid-configuration", self.provider.metadata
+        self.provider.metadata = metadata | members
         self.provider.instead[path] = self.provider.discovery(Asked("GET", path, {}, {}))
+        self.provider.metadata = metadata
         return f"{self.provider.url}{path}"
 
     @property

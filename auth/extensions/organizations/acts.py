@@ -118,7 +118,7 @@ def end(asked: Asked, name: str, body: JsonObject) -> None:
     seen = access.see(asked, name, OWNER)
     before = partial(Act.lock_providers_of, organization_id=seen.id)
     with access.locked(asked, seen, body=body, before=before) as (act, known, _):
-        refuse_key(asked, known)
+        refuse_key(asked, act, known.id)
         queries.end_organization(act, id=known.id)
         queries.disable_providers_of_organization(act, organization_id=known.id)
         record(act, "organization_ended", known, event="organization.deleted")

@@ -87,7 +87,7 @@ def list_providers() -> Response:
 
 
 @blueprint.post("/admin/custom-providers")
-@guard.service_role("providers")
+@guard.service_role(None)
 def create_provider() -> tuple[Response, int]:
     body = read_body(NewProvider)
     if body["provider_type"] != "oidc":

@@ -130,11 +130,10 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     door = door or of_operator(asked)
     row = found_provider(asked, name, door.organization_id)
+    is_key = asked.actor == "admin_key"
+    if is_key and (problem := identities.problem_of_key(row, body)):
+        raise ApiError("insufficient_permissions", problem)
     provider = provider_settings.wanted(asked, body, row)
-    if asked.actor == "admin_key":
-        own, turns_on = row.organization_id is not None, body.get("enabled")
-        if problem := identities.problem_of_key(row, provider.domains, turns_on, is_organizations=own):
-            raise ApiError("insufficient_permissions", problem)
     moves = provider.issuer != in_one_spelling(row.issuer)
     is_read_anew = moves or provider.discovery_url != row.discovery_url
     if is_read_anew:
@@ -160,6 +159,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if known.organization_id and "enabled" in body and not door.is_owners:
                 is_blocked = not provider.enabled
             turned = identities.turned(known, is_enabled=provider.enabled, is_blocked=is_blocked)
+            if is_key and (why := identities.refusal_of_key(known, turned)):
+                raise ApiError(why)
             disabled_at = identities.disabled_at(
                 turned, is_enabled=provider.enabled, ended_before=known.ended_before, now=known.now
             )

@@ -95,7 +95,17 @@ ATTACKS = [
     ),
     Attack("update_client", {"introspects_sessions": True}, ROLE, "client"),
     Attack("regenerate_secret", {}, ROLE, "trusted"),
-    Attack("update_provider", {"enabled": False}, ROLE),
+    # Carol has an identity there.
+    Attack("update_provider", {"enabled": False}, TARGET),
+    *(
+        Attack("update_provider", body, ROLE)
+        for body in (
+            {"issuer": FOREIGN},
+            {"client_id": "x"},
+            {"client_secret": "x"},
+            {"domains": ["x.example"]},
+        )
+    ),
     # Administrators in organisations, and the last owner of one.
     Attack("create_organization", {"name": "Evil", "owner": "{id}"}, TARGET),
     Attack("update_member", {"role": "member"}, TARGET),
@@ -109,7 +119,7 @@ HARMLESS = {
     *("list_clients", "get_client", "delete_client", "delete_previous_secret"),
     *("create_webhook", "list_webhooks", "get_webhook", "update_webhook", "delete_webhook"),
     *("list_deliveries", "redeliver_event", "test_webhook"),
-    *("list_providers", "create_provider", "get_provider"),
+    *("list_providers", "get_provider"),
     *(
         "list_organizations",
         "get_organization",
@@ -158,6 +168,11 @@ class World:
             "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
             " VALUES (%(id)s, 'custom:acme', 'Acme', 'https://login.acme.example', 'x', %(secret)s)",
             id=self.provider_id, secret=self.parts.sealer.seal("x", self.provider_id),
+        )  # fmt: skip
+        database.run(
+            "INSERT INTO identities (user_id, provider, subject, identity_data)"
+            " VALUES (%(id)s, %(provider)s, '1', '{\"sub\": \"1\"}')",
+            id=self.people["carol"].id, provider=f"sso:{self.provider_id}",
         )  # fmt: skip
         database.run(
             "WITH made AS (INSERT INTO organizations (id, slug, name) VALUES (gen_random_uuid(), 'acme', 'Acme')"

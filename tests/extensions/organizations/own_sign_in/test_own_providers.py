@@ -15,7 +15,7 @@ from tests.support.users import PASSWORD
 
 # More than the threads of a worker that look names up.
 _FLOOD = 12
-KEPT_OFF = "enabled: an organization's provider that is off stays off"
+KEPT_OFF = "enabled: a provider that is off stays off"
 
 
 def test_provider_is_connected_off_changed_and_deleted(

@@ -393,22 +393,32 @@ def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
     assert database.count("organizations", "ended_at IS NULL") == 1
 
 
-def test_key_for_providers_takes_no_domain_from_one_that_is_on(
-    on, provider, service, customers, service_role, database
-):
+@pytest.mark.parametrize("is_on", [True, False])
+def test_key_for_providers_gives_and_takes_no_domain(on, provider, service, customers, database, is_on):
     customers.acme.be("7", "eve@example.com")
     key = make_admin_key(service.parts, "providers").headers
     path = f"/admin/custom-providers/custom:{provider}"
-    for domains in ([], ["other.example"]):
+    database.run("UPDATE identity_providers SET is_on = %(is_on)s", is_on=is_on)
+    for domains in ([], ["other.example"], [DOMAIN, "other.example"]):
         refused = service.client.put(path, json={"domains": domains}, headers=key)
-        details = "domains: an enabled provider keeps them"
-        assert_error(refused, 403, "insufficient_permissions", details=details)
-    assert "access_token" in service.sign_in(f"custom:{provider}").url
-    # It adds domains, and takes those of one that is off.
-    more = service.client.put(path, json={"domains": [DOMAIN, "other.example"]}, headers=key)
-    assert (more.status_code, more.json["domains"]) == (200, [DOMAIN, "other.example"])
-    service.client.put(path, json={"enabled": False}, headers=service_role)
-    assert service.client.put(path, json={"domains": []}, headers=key).json["domains"] == []
+        assert_error(refused, 403, "insufficient_permissions", details="domains: must be absent")
+    assert database.all("SELECT domain FROM identity_provider_domains") == [(DOMAIN,)]
+
+
+def test_key_turns_an_organizations_provider_off_for_its_owners_too(
+    on, provider, service, sign_in, alice, customers, database, client, service_role
+):
+    key = make_admin_key(service.parts, "providers").headers
+    path = f"/admin/custom-providers/{provider}"
+    answer = client.put(path, json={"enabled": False}, headers=key).json
+    assert (answer["enabled"], answer["is_blocked"]) == (False, True)
+    session = alice.open_session(client)
+    assert_error(sign_in.change(provider, session, enabled=True), 403, "sso_provider_disabled")
+    assert client.put(path, json={"enabled": True}, headers=key).status_code == 403
+    assert database.count("memberships") == 1
+    told = "SELECT variables ->> 'change' FROM outbox WHERE kind = 'organization_sign_in'"
+    assert [change for (change,) in database.all(told)][-1] == "off"
+    assert client.put(path, json={"enabled": True}, headers=service_role).json["enabled"] is True
 
 
 def test_deleted_provider_takes_the_memberships_that_it_added_but_the_last_owners(
@@ -440,9 +450,13 @@ def test_key_that_may_delete_users_deletes_no_only_owner_whose_provider_signs_in
     key = make_admin_key(service.parts, "users:write")
     path = f"/admin/users/{alice.id}"
     refused = service.client.delete(path, headers=key.headers)
-    assert_error(refused, 403, "insufficient_permissions", details="providers: must be off")
+    assert_error(refused, 403, "insufficient_permissions", details="providers: must be deleted first")
     janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert database.count("users", "id = %(id)s", id=alice.id) == 1
     assert database.count("identities", "provider LIKE 'sso:%%'") == 2
     assert sign_in.change(provider, enabled=False).status_code == 200
+    # Its provider would be deleted with the organisation.
+    assert service.client.delete(path, headers=key.headers).status_code == 403
+    session, proof = alice.open_session(service.client), {"current_password": PASSWORD}
+    assert session.delete(f"{sign_in.path}/providers/{provider}", json=proof).status_code == 204
     assert service.client.delete(path, headers=key.headers).status_code == 200
