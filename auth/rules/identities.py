@@ -31,6 +31,19 @@ class UsersOfProvider(Protocol):
     def has_administrators(self) -> bool: ...
 
 
+class ClientOfIssuer(Protocol):
+    """What decides where the client secret goes, and whose ID tokens count."""
+
+    @property
+    def issuer(self) -> str: ...
+    @property
+    def discovery_url(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def acceptable_client_ids(self) -> Collection[str]: ...
+
+
 def refusal_of_customer(
     provider: CustomersProvider | None, email: str | None, *, is_tried: bool = False
 ) -> Refusal | None:
@@ -74,6 +87,19 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
     (`has_left`), but not in a session that it opened, which turning it off would not end any more.
     """
     return None if has_left and not is_own_session else "customer.manual_linking_disabled"
+
+
+def problem_without_secret(before: ClientOfIssuer, after: ClientOfIssuer) -> str | None:
+    """Return why a change takes the client secret in the same act, or None.
+
+    The stored secret goes to the token endpoint in the issuer's document, and ID tokens of these clients sign
+    users in: the owner of the secret decides about both.
+    """
+    names = ("issuer", "discovery_url", "client_id")
+    changed = [name for name in names if getattr(before, name) != getattr(after, name)]
+    if not set(after.acceptable_client_ids) <= set(before.acceptable_client_ids):
+        changed.append("acceptable_client_ids")
+    return f"client_secret: is required with another {changed[0]}" if changed else None
 
 
 def problem_of_key(provider: CustomersProvider, changes: Mapping[str, object]) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 from auth.rules.identities import (
     disabled_at,
     problem_of_key,
+    problem_without_secret,
     refusal_of_customer,
     refusal_of_customers_user,
     refusal_of_key,
@@ -100,6 +101,36 @@ def test_operator_also_disables_a_provider_that_its_owners_have_turned_off(
 ):
     provider = replace(EXAMPLE, enabled=was_enabled, is_blocked=was_blocked)
     assert turned(provider, is_enabled=is_enabled, is_blocked=is_blocked) == entry
+
+
+@dataclass(frozen=True)
+class Client:
+    issuer: str = "https://login.acme.example"
+    discovery_url: str = ""
+    client_id: str = "latchkey"
+    acceptable_client_ids: tuple[str, ...] = ("mobile",)
+
+
+@pytest.mark.parametrize(
+    ("after", "named"),
+    [
+        (Client(), None),
+        (Client(issuer="https://evil.example"), "issuer"),
+        (Client(discovery_url="https://login.acme.example/evil"), "discovery_url"),
+        (Client(client_id="app"), "client_id"),
+        (Client(acceptable_client_ids=("mobile", "app")), "acceptable_client_ids"),
+        (Client(acceptable_client_ids=("app",)), "acceptable_client_ids"),
+        (Client(acceptable_client_ids=()), None),
+        (Client(issuer="https://evil.example", client_id="app"), "issuer"),
+    ],
+)
+def test_another_issuer_document_or_client_needs_the_secret(after, named):
+    problem = named and f"client_secret: is required with another {named}"
+    assert problem_without_secret(Client(), after) == problem
+
+
+def test_removed_document_is_another_one():
+    assert problem_without_secret(Client(discovery_url="https://login.acme.example/own"), Client())
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def show_provider(provider: str) -> None:
 
 @command.command("change")
 @_provider
-@click.option("--issuer", metavar="URL", help="Change its issuer, while it has no user.")
-@click.option("--client-id", metavar="ID", help="Change its client ID.")
+@click.option("--issuer", metavar="URL", help="Change its issuer, while it has no user. Needs --secret-file.")
+@click.option("--client-id", metavar="ID", help="Change its client ID. Needs --secret-file.")
 @click.option("--secret-file", **_secret)
 @click.option("--name", metavar="NAME", help="Rename it in the console.")
 @_domains

@@ -130,15 +130,17 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     door = door or of_operator(asked)
     row = found_provider(asked, name, door.organization_id)
-    is_key = asked.actor == "admin_key"
+    is_key, has_secret = asked.actor == "admin_key", "client_secret" in body
     if is_key and (problem := identities.problem_of_key(row, body)):
         raise ApiError("insufficient_permissions", problem)
     provider = provider_settings.wanted(asked, body, row)
-    moves = provider.issuer != in_one_spelling(row.issuer)
-    is_read_anew = moves or provider.discovery_url != row.discovery_url
+    before = row._replace(issuer=in_one_spelling(row.issuer))
+    if not has_secret and (problem := identities.problem_without_secret(before, provider)):
+        raise ApiError("validation_failed", problem)
+    moves = provider.issuer != before.issuer
+    is_read_anew = moves or provider.discovery_url != before.discovery_url
     if is_read_anew:
         provider_settings.fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
-    has_secret = "client_secret" in body
     sealed = (
         asked.parts.sealer.seal(body["client_secret"], row.id) if has_secret else bytes(row.client_secret)
     )
@@ -151,8 +153,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if moves and known.has_identities:
                 details = "issuer: can't change while users sign in with this provider; add another one"
                 raise ApiError("validation_failed", details)
-            is_same = not (is_read_anew or has_secret or provider.client_id != row.client_id)
-            if not is_same:
+            # All else that asks for another trial comes with the secret.
+            if has_secret:
                 known = known._replace(tried_at=None)
             door.check(act, known, provider, row.id)
             is_blocked = known.is_blocked
@@ -169,7 +171,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             queries.update_identity_provider(act, id=row.id, **columns)
             queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
-            if moves or not provider.enabled:
+            if is_read_anew or not provider.enabled:
                 queries.delete_flows_of_provider(act, id=row.id)
             if moves or turned == "provider_disabled":
                 # Nobody moves users to this issuer any more.
@@ -182,7 +184,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
                 _record(act, entry, row.id, row.identifier, provider.domains, organization)
             if turned:
                 _tell_owners(asked, act, organization, _TOLD[turned])
-            elif known.enabled and not (is_same and _admits_the_same(row, provider)):
+            elif known.enabled and (has_secret or not _admits_the_same(row, provider)):
                 _tell_owners(asked, act, organization, "changed")
     except UniqueViolation as error:
         raise _conflict(error) from None

@@ -1,5 +1,7 @@
 """Further attacks of a customer: on flows, codes and documents, while an operator changes the provider."""
 
+import pytest
+
 from tests.support.answers import ANYTHING, assert_error
 from tests.support.cases import cases
 from tests.support.oauth import FAILED, STALE, assert_failed
@@ -14,10 +16,15 @@ def _refuse(sso, body):
     assert_error(refused, 400, "bad_oauth_callback", "Bad ID token", details=ANYTHING)
 
 
-def test_flow_that_is_on_its_way_ends_when_the_issuer_is_edited(sso, acme, globex, database):
+@pytest.mark.parametrize("edited", ["issuer", "discovery_url"])
+def test_flow_that_is_on_its_way_ends_when_its_code_would_go_elsewhere(sso, acme, globex, database, edited):
     browser = sso.browser()
     url = sso.return_url(browser, acme.identifier)
-    assert sso.change(acme, issuer=globex.provider.url).status_code == 200
+    value = globex.provider.url
+    if edited == "discovery_url":
+        value = acme.other_document(token_endpoint=f"{globex.provider.url}/token")
+    changed = sso.change(acme, **{edited: value}, client_secret=globex.provider.client_secret)
+    assert changed.status_code == 200
     assert_failed(browser.visit(url), *STALE)
     assert "/token" not in globex.provider.paths()
     assert database.value(USERS) == 0

@@ -183,16 +183,19 @@ class TestWhatIsRefused:
         # Its email is that of the userinfo.
         acme.be("1")
         acme.provider.metadata = {path: "http://169.254.169.254/latest"}
-        sso.change(acme, discovery_url=f"{acme.provider.url}/.well-known/openid-configuration")
+        url, secret = f"{acme.provider.url}/.well-known/openid-configuration", acme.provider.client_secret
+        sso.change(acme, discovery_url=url, client_secret=secret)
         assert_failed(sso.sign_in(acme.identifier), "bad_oauth_callback", "server_error")
 
     def test_other_issuer_while_it_has_users(self, sso, acme, globex):
-        assert sso.change(acme, issuer=globex.provider.url).status_code == 200
-        assert sso.change(acme, issuer=acme.provider.url).status_code == 200
+        secret = acme.provider.client_secret
+        for issuer in (globex.provider.url, acme.provider.url):
+            assert sso.change(acme, issuer=issuer, client_secret=secret).status_code == 200
         sso.signed_in(acme.identifier)
         assert sso.change(acme, issuer=f"{acme.provider.url}/").status_code == 200
         details = "issuer: can't change while users sign in with this provider; add another one"
-        assert_error(sso.change(acme, issuer=globex.provider.url), 400, "validation_failed", details=details)
+        refused = sso.change(acme, issuer=globex.provider.url, client_secret=secret)
+        assert_error(refused, 400, "validation_failed", details=details)
 
     def test_google_signs_in_only_the_domain_that_it_names(self, sso, acme, monkeypatch):
         monkeypatch.setattr("auth.core.providers.customers._GOOGLE", acme.provider.url)

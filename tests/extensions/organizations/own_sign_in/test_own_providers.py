@@ -106,9 +106,9 @@ class TestNotices:
     @pytest.mark.parametrize(
         "changes",
         [
-            {"client_id": "another"},
+            {"client_id": "another", "client_secret": "another"},
             {"client_secret": "another"},
-            {"acceptable_client_ids": ["another"]},
+            {"acceptable_client_ids": ["another"], "client_secret": "another"},
             {"domains": [DOMAIN, "other.example"]},
             {"domains": []},
         ],
@@ -122,12 +122,13 @@ class TestNotices:
     def test_other_owners_are_told_that_its_keys_come_from_another_document(
         self, mailed, sign_in, provider, customers
     ):
-        assert sign_in.change(provider, discovery_url=customers.acme.other_document()).status_code == 200
+        changes = {"discovery_url": customers.acme.other_document(), "client_secret": "another"}
+        assert sign_in.change(provider, **changes).status_code == 200
         of_alice, (of_bob,) = mailed()
         assert (of_alice, self.CHANGED in of_bob) == ([], True)
 
     def test_one_mail_tells_what_one_request_changes(self, mailed, sign_in, provider):
-        assert sign_in.change(provider, client_id="another", enabled=False).status_code == 200
+        assert sign_in.change(provider, client_secret="another", enabled=False).status_code == 200
         of_alice, (of_bob,) = mailed()
         assert (of_alice, self.OFF in of_bob, "times" in of_bob) == ([], True, False)
 
@@ -544,7 +545,7 @@ def test_owner_signs_in_nobody_with_an_id_token_of_a_client_of_his_own(
     customers.acme.be("9", bob.email)
     press(bob, "move")
     value = "website" if change == "client_id" else ["website"]
-    assert sign_in.change(provider, **{change: value}).status_code == 200
+    assert sign_in.change(provider, **{change: value}, client_secret="another").status_code == 200
     before = database.count("sessions")
     body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token(aud="website")}
     refused = service.client.post("/token?grant_type=id_token", json=body)

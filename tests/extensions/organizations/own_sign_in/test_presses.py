@@ -138,7 +138,7 @@ def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tried(
 ):
     # Of users who have left, or were deleted.
     database.run(f"DELETE FROM identities WHERE {OF_PROVIDERS}")
-    moved = {"issuer": customers.globex.provider.url}
+    moved = {"issuer": customers.globex.provider.url, "client_secret": "another"}
     for changes in (moved, moved | {"enabled": True}):
         assert_error(sign_in.change(provider, **changes), 403, "provider_not_tried")
     assert database.value("SELECT issuer FROM identity_providers") == customers.acme.provider.url

@@ -115,6 +115,25 @@ def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
     assert database.value("SELECT is_on FROM identity_providers") is True
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_import_sends_no_stored_secret_to_another_issuer(
+    run, file, exported, customers, client, service_role, database, is_own
+):
+    """Neither of the organisation's provider, nor of one that the operator has added."""
+    (line,) = exported["providers"]
+    if not is_own:
+        body = customers.acme.body(domains=[])
+        line["id"] = client.post("/admin/custom-providers", json=body, headers=service_role).json["id"]
+    before = database.everything("identity_providers")
+    line |= {"issuer": customers.globex.provider.url, "acceptable_client_ids": ["website"]}
+    for secret in ({}, {"client_secret": "another"}):
+        file.write_text(json.dumps(exported | {"providers": [line | secret]}))
+        outcomes, _ = by_kind(run("import", file, status=0 if is_own else 3))
+        assert outcomes[line["id"]]["status"] == ("exists" if is_own else "refused")
+    assert database.everything("identity_providers") == before
+    assert "/token" not in customers.globex.provider.paths()
+
+
 def test_domain_whose_record_is_gone_is_not_proved_and_its_provider_has_none(
     run, file, provider, names, database
 ):
