@@ -32,7 +32,7 @@ class UsersOfProvider(Protocol):
 
 
 class ClientOfIssuer(Protocol):
-    """What decides where the client secret goes, and whose ID tokens count."""
+    """What decides where the client secret goes, and as whose."""
 
     @property
     def issuer(self) -> str: ...
@@ -40,8 +40,6 @@ class ClientOfIssuer(Protocol):
     def discovery_url(self) -> str: ...
     @property
     def client_id(self) -> str: ...
-    @property
-    def acceptable_client_ids(self) -> Collection[str]: ...
 
 
 def refusal_of_customer(
@@ -92,14 +90,12 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
 def problem_without_secret(before: ClientOfIssuer, after: ClientOfIssuer) -> str | None:
     """Return why a change takes the client secret in the same act, or None.
 
-    The stored secret goes to the token endpoint in the issuer's document, and ID tokens of these clients sign
-    users in: the owner of the secret decides about both.
+    The stored secret goes to the token endpoint in the issuer's document, as that of the client.
     """
-    names = ("issuer", "discovery_url", "client_id")
-    changed = [name for name in names if getattr(before, name) != getattr(after, name)]
-    if not set(after.acceptable_client_ids) <= set(before.acceptable_client_ids):
-        changed.append("acceptable_client_ids")
-    return f"client_secret: is required with another {changed[0]}" if changed else None
+    for name in ("issuer", "discovery_url", "client_id"):
+        if getattr(before, name) != getattr(after, name):
+            return f"client_secret: is required with another {name}"
+    return None
 
 
 def problem_of_key(provider: CustomersProvider, changes: Mapping[str, object]) -> str | None:

@@ -108,7 +108,6 @@ class Client:
     issuer: str = "https://login.acme.example"
     discovery_url: str = ""
     client_id: str = "latchkey"
-    acceptable_client_ids: tuple[str, ...] = ("mobile",)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +117,6 @@ class Client:
         (Client(issuer="https://evil.example"), "issuer"),
         (Client(discovery_url="https://login.acme.example/evil"), "discovery_url"),
         (Client(client_id="app"), "client_id"),
-        (Client(acceptable_client_ids=("mobile", "app")), "acceptable_client_ids"),
-        (Client(acceptable_client_ids=("app",)), "acceptable_client_ids"),
-        (Client(acceptable_client_ids=()), None),
         (Client(issuer="https://evil.example", client_id="app"), "issuer"),
     ],
 )

@@ -15,7 +15,7 @@ from tests.support.pages import words
 NEEDED = "client_secret: is required with another {}"
 # What each door can change of these.
 DOORS = {
-    "api": ("issuer", "discovery_url", "client_id", "acceptable_client_ids"),
+    "api": ("issuer", "discovery_url", "client_id"),
     "console": ("issuer", "client_id"),
     "command": ("issuer", "client_id"),
 }
@@ -41,7 +41,6 @@ class Attack:
             "issuer": self.globex.provider.url,
             "discovery_url": self.acme.other_document(token_endpoint=f"{self.globex.provider.url}/token"),
             "client_id": "holders-app",
-            "acceptable_client_ids": ["holders-app"],
         }[field]
 
     def change(self, door: str, field: str, secret: str = "") -> str:
@@ -101,7 +100,7 @@ def test_client_secret_in_the_same_act_allows_the_change(attack, acme, database,
         {"issuer": "{url}//", "name": "Acme Inc."},
         {"client_id": "client-at-acme-idp"},
         {"discovery_url": ""},
-        {"acceptable_client_ids": []},
+        {"acceptable_client_ids": ["mobile"]},
         {
             "domains": ["acme.test"],
             "scopes": ["openid", "email"],
@@ -118,18 +117,6 @@ def test_change_that_leaves_the_client_as_it_is_needs_no_secret(sso, acme, chang
     changed = sso.change(acme, **changes)
     assert changed.status_code == 200, changed.text
     assert changed.json["issuer"] == acme.provider.url
-
-
-def test_client_is_removed_from_the_acceptable_ones_without_the_secret(sso, acme):
-    both = ["mobile", "desktop"]
-    sso.change(acme, acceptable_client_ids=both, client_secret=acme.provider.client_secret)
-    assert sso.change(acme, acceptable_client_ids=["desktop"]).json["acceptable_client_ids"] == ["desktop"]
-    assert_error(
-        sso.change(acme, acceptable_client_ids=both),
-        400,
-        "validation_failed",
-        details=NEEDED.format("acceptable_client_ids"),
-    )
 
 
 @pytest.mark.parametrize("secret", [None, "", 5, "é"])

@@ -9,8 +9,8 @@ from tests.support.own_providers import DOMAIN, PATH
 from tests.support.pages import words
 
 NEEDED = "client_secret: is required with another {}"
-CLIENT = "SELECT issuer, discovery_url, client_id, acceptable_client_ids FROM identity_providers"
-FIELDS = ("issuer", "discovery_url", "client_id", "acceptable_client_ids")
+CLIENT = "SELECT issuer, discovery_url, client_id FROM identity_providers"
+FIELDS = ("issuer", "discovery_url", "client_id")
 
 
 @pytest.fixture
@@ -21,7 +21,6 @@ def wanted(customers):
         "issuer": customers.globex.provider.url,
         "discovery_url": customers.acme.other_document(token_endpoint=token_endpoint),
         "client_id": "website",
-        "acceptable_client_ids": ["website"],
     }
 
 
