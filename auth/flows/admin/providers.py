@@ -109,6 +109,9 @@ def create(
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
     provider = provider_settings.wanted(asked, body)
+    # Before it is fetched: any user can found an organization, and would choose what the service connects to.
+    with door.begin(id) as act:
+        door.check(act, None, provider, id)
     provider_settings.fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     columns |= {"organization_id": door.organization_id, "is_blocked": is_blocked}
@@ -140,23 +143,15 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     moves = provider.issuer != before.issuer
     is_read_anew = moves or provider.discovery_url != before.discovery_url
     if is_read_anew:
+        with door.begin(row.id) as act:
+            _checked(act, door, row, provider, has_secret=has_secret)
         provider_settings.fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
     sealed = (
         asked.parts.sealer.seal(body["client_secret"], row.id) if has_secret else bytes(row.client_secret)
     )
     try:
         with door.begin(row.id) as act:
-            known = facts(act, row.id)
-            # Its organisation may have given a domain up since we read the row.
-            if (known.version, known.domains) != (row.version, row.domains):
-                raise ApiError("stale.validation_failed")
-            if moves and known.has_identities:
-                details = "issuer: can't change while users sign in with this provider; add another one"
-                raise ApiError("validation_failed", details)
-            # All else that asks for another trial comes with the secret.
-            if has_secret:
-                known = known._replace(tried_at=None)
-            door.check(act, known, provider, row.id)
+            known = _checked(act, door, row, provider, has_secret=has_secret)
             is_blocked = known.is_blocked
             if known.organization_id and "enabled" in body and not door.is_owners:
                 is_blocked = not provider.enabled
@@ -191,6 +186,29 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     if not provider.enabled:
         end_users_of_disabled(asked)
     return described(asked, found_provider(asked, row.id))
+
+
+def _checked(
+    act: Act,
+    door: Door,
+    row: "queries.SelectIdentityProvider",
+    provider: WantedProvider,
+    *,
+    has_secret: bool,
+) -> "queries.SelectProviderFacts":
+    """Return the facts about a provider. Refuse what it may not be changed to."""
+    known = facts(act, row.id)
+    # Its organisation may have given a domain up since we read the row.
+    if (known.version, known.domains) != (row.version, row.domains):
+        raise ApiError("stale.validation_failed")
+    if provider.issuer != in_one_spelling(row.issuer) and known.has_identities:
+        details = "issuer: can't change while users sign in with this provider; add another one"
+        raise ApiError("validation_failed", details)
+    # All else that asks for another trial comes with the secret.
+    if has_secret:
+        known = known._replace(tried_at=None)
+    door.check(act, known, provider, row.id)
+    return known
 
 
 def end_users_of_disabled(asked: Asked) -> None:

@@ -192,6 +192,32 @@ def test_domain_that_is_not_proved_or_is_lost_is_refused(sign_in, customers, own
     assert database.value("SELECT count(*) FROM audit_log WHERE action = 'domain_lost'") == 1
 
 
+def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
+    sign_in, provider, customers, owner, acme, join, bob, client, database
+):
+    """Else anybody who founds an organization could have it connect anywhere."""
+    issuer, asked = customers.globex.provider.url, customers.globex.provider.asked
+    elsewhere = {"domains": ["globex.example"]}
+    document = f"{customers.acme.provider.url}/other/openid-configuration"
+    join(bob, acme, "owner")
+    bobs, theirs = bob.open_session(client), len(customers.acme.provider.asked)
+    assert_error(sign_in.connect(customers.globex, **elsewhere), 422, "domain_not_proved")
+    assert_error(
+        sign_in.change(provider, issuer=issuer, client_secret="x", **elsewhere), 422, "domain_not_proved"
+    )
+    assert_error(
+        sign_in.change(provider, discovery_url=document, client_secret="x", **elsewhere),
+        422,
+        "domain_not_proved",
+    )
+    # Without a proof of the last 15 minutes.
+    database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
+    body = {"issuer": issuer, "client_secret": "x"}
+    refused = bobs.put(f"{acme}/providers/{provider}", json=body)
+    assert_error(refused, 400, "reauthentication_needed", details=ANYTHING)
+    assert (asked, len(customers.acme.provider.asked)) == ([], theirs)
+
+
 def test_owner_keeps_the_provider_in_hand_to_which_the_operator_has_given_a_domain(
     on, sign_in, provider, alice, acme, client, service_role
 ):
