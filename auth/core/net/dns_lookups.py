@@ -11,6 +11,9 @@ import dns.resolver
 
 from auth.core.net.sockets import Deadline
 
+# Of a name. An answer can have 4,000 records, and the parser reads the name again for each.
+MOST_LABELS = 16
+
 
 class DnsDeadline(Deadline):
     """Asks the name servers itself: a lookup occupies no thread and ends with the deadline, so that a silent
@@ -20,6 +23,8 @@ class DnsDeadline(Deadline):
     def resolve(self, host: str, port: int) -> list[Any]:
         with suppress(ValueError):
             return _with_port(port, str(ipaddress.ip_address(host)))
+        if host.count(".") >= MOST_LABELS:
+            raise socket.gaierror(socket.EAI_NONAME, "too many labels")
         addresses: list[str] = []
         errors: list[Exception] = []
         # Some name servers fail, or say nothing, when they are asked for IPv6.

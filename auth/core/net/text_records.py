@@ -4,6 +4,7 @@ import dns.exception
 import dns.resolver
 
 from auth.core.net import sockets
+from auth.core.net.dns_lookups import MOST_LABELS
 
 _DEADLINE = 3.0  # seconds
 
@@ -13,6 +14,8 @@ def of_domain(domain: str) -> list[str] | None:
 
     Call it outside any transaction.
     """
+    if domain.count(".") >= MOST_LABELS:
+        return []
     sockets.let_go.get()()
     try:
         answer = dns.resolver.resolve(f"_latchkey.{domain}.", "TXT", lifetime=_DEADLINE)

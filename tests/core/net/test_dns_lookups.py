@@ -5,6 +5,7 @@ import socket
 import dns.resolver
 import pytest
 
+from auth.core.net import text_records
 from auth.core.net.dns_lookups import DnsDeadline
 from tests.support.dns_server import DnsServer
 
@@ -40,6 +41,17 @@ def test_address_is_asked_of_nobody(names, address):
 def test_unknown_name_has_no_address(names):
     with pytest.raises(socket.gaierror):
         addresses_of(NAME)
+
+
+def test_name_of_too_many_labels_is_looked_up_nowhere(names):
+    """Each of the thousands of records that its owner may publish would repeat them."""
+    long = f"{'a.' * 15}example"
+    names.addresses[long], names.addresses[f"a.{long}"] = "192.0.2.7", "192.0.2.7"
+    names.texts |= {f"_latchkey.{long}": "x", f"_latchkey.a.{long}": "x"}
+    assert (addresses_of(long), text_records.of_domain(long)) == (["192.0.2.7"], ["x"])
+    assert text_records.of_domain(f"a.{long}") == []
+    with pytest.raises(socket.gaierror):
+        addresses_of(f"a.{long}")
 
 
 def test_silent_server_is_left_at_the_deadline(names):
