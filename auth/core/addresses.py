@@ -14,6 +14,7 @@ from auth.core import typed
 # Developers test with `.test` and `.local`.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
+_LONGEST_EMAIL = 254  # RFC 5321, section 4.5.3.1
 _PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
 # Default_Ignorable_Code_Point of Unicode, except format characters, which are refused anyway.
 _INVISIBLE = re.compile(
@@ -49,6 +50,9 @@ def canonical(address: str) -> str:
 
 def canonical_email(address: str) -> str:
     """Return an address in lower case, its domain in ASCII. Raises `InvalidAddress`."""
+    # An address from a provider has any length, and normalizing takes quadratic time.
+    if len(address) > _LONGEST_EMAIL:
+        raise InvalidAddress("must be an email address (The email address is too long)", "email")
     # With compatibility and invisible characters one user could look like another.
     if _INVISIBLE.search(address):
         raise InvalidAddress("must be an email address without invisible characters", "email")

@@ -43,7 +43,11 @@ SPACES = (
     *("", '"a b"@example.com', "Alice <alice@example.com>", " alice@example.com", "alice @example.com"),
     *("alice@exam ple.com", "alice@example.com\n", "alice@example.com\r\nBcc: bob@example.com"),
 )
-LONG = ("alice@" + "x" * 64 + ".com", "alice@" + "x." * 130 + "com")
+LONG = (
+    "alice@" + "x" * 64 + ".com",
+    "alice@" + "x." * 130 + "com",
+    "\u0301\u0327" * 500_000 + "@example.com",
+)
 CONFUSABLE = (
     *("\uff41lice@example.com", "ﬁona@example.com", "alice@\uff45xample.com", "\u212a@example.com"),
     *("e\u0301@example.com", "a\u200blice@example.com", "a\u202elice@example.com", "alice\ufe0f@example.com"),

@@ -242,7 +242,7 @@ class Provider:
         response = session.get(url, headers=headers)
         if response.status_code != 200:
             raise ProviderError(f"{response.status_code} from {where}")
-        return response.json()
+        return json.loads(response.content)
 
     def _identity(self, info: Any) -> ExternalIdentity:
         preset, email = self._preset, _find(info, self._preset.email)

@@ -31,6 +31,11 @@ _FAILED_FOR = 5
 _ROTATION_PAUSE = 30
 _LEEWAY = 60
 _TENANT = "{tenantid}"
+# What a public key consists of (RFC 7517, RFC 7518). Of a private one, the import would look for its primes.
+_PUBLIC_MEMBERS = ("kty", "use", "key_ops", "alg", "kid", "crv", "x", "y", "n", "e")
+_MOST_KEYS = 30
+_LONGEST_MEMBER = 1400  # characters: an RSA modulus of 8,192 bits
+_LONGEST_URL = 2048
 _CHARACTERS = re.compile(r"[!-~]+")
 
 
@@ -162,16 +167,19 @@ class IdTokens:
         is_of_all = not self._has_one_tenant and isinstance(issuer, str) and _TENANT in issuer
         if not isinstance(issuer, str) or (issuer.rstrip("/") != self._issuer and not is_of_all):
             raise ProviderUnavailable("the discovery document is another issuer's")
-        return metadata
+        return {name: value for name, value in metadata.items() if _may_be_read(value, _LONGEST_URL)}
 
     def _fetch_keys(self, url: str) -> KeySet:
         """Return the usable keys. A key of an unknown type must not prevent the use of others."""
         self._keys_asked_at = time.monotonic()
         published, keys = _get(url).get("keys"), []
-        for key in published if isinstance(published, list) else []:
+        for key in published[:_MOST_KEYS] if isinstance(published, list) else []:
             with suppress(*_MALFORMED, AttributeError):
-                if key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
-                    keys += KeySet.import_key_set({"keys": [key]}).keys
+                public = {name: key[name] for name in _PUBLIC_MEMBERS if name in key}
+                is_short = all(_may_be_read(member, _LONGEST_MEMBER) for member in public.values())
+                is_ours = key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig"
+                if is_short and is_ours:
+                    keys += KeySet.import_key_set({"keys": [public]}).keys
         if not keys:
             raise ProviderUnavailable("the issuer publishes no usable key")
         return KeySet(keys)
@@ -194,6 +202,11 @@ def _is_well_formed(url: str) -> bool:
         return False
 
 
+def _may_be_read(value: object, most: int) -> bool:
+    """Whether a member of a foreign document has a size that nothing takes long for."""
+    return len(str(value)) <= most
+
+
 def is_date(value: object) -> bool:
     """Whether this is a NumericDate (RFC 7519, section 2) that Postgres can store."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < END_OF_CALENDAR
@@ -203,7 +216,7 @@ def _get(url: str) -> dict[str, Any]:
     try:
         with BoundedSession() as session:
             response = session.get(url, headers={"Accept": "application/json"})
-        document = response.json() if response.status_code == 200 else None
+        document = json.loads(response.content) if response.status_code == 200 else None
     except (requests.RequestException, ValueError, RecursionError) as error:
         raise ProviderUnavailable(f"{type(error).__name__} at {url}") from error
     if not isinstance(document, dict):

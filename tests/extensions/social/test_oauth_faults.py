@@ -234,6 +234,16 @@ class TestKeys:
         google.sign = with_secret(secret)
         assert_failed(make_service().sign_in("google"), *FAILED)
 
+    def test_only_public_members_of_thirty_keys_of_ordinary_length_are_read(self, make_service, google):
+        signing = google.signing_key.as_dict(private=True)
+        others = [signing_key(f"other-{number}", 1).as_dict(private=False) for number in range(30)]
+        # With nothing that a private key consists of, and with what no certificate is.
+        publish(google, *others[:29], signing | {"d": "AQAB", "p": [[]], "x5c": "\0" * 9000})
+        make_service().signed_in("google")
+        for unread in ([*others, signing], [signing | {"kid": "k" * 1401}], [signing | {"e": "AQAB" * 351}]):
+            publish(google, *unread)
+            assert_failed(make_service().sign_in("google"), *FAILED)
+
     def test_new_keys_are_fetched_after_a_rotation(self, make_service, google):
         service = make_service()
         service.signed_in("google")
@@ -295,7 +305,13 @@ class TestDiscovery:
         "url",
         [
             *(None, "", 7, "javascript:alert(1)", "/authorize", "file:///etc/passwd", "ftp://x/"),
-            *("http://[::1", "http://x:99999/", "http://\ud800.example/", "http://x/ y"),
+            *(
+                "http://[::1",
+                "http://x:99999/",
+                "http://\ud800.example/",
+                "http://x/ y",
+                f"http://x/{'y' * 2048}",
+            ),
         ],
     )
     def test_endpoint_that_is_not_a_url_is_refused(self, make_service, google, url):
