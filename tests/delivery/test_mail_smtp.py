@@ -6,7 +6,9 @@ import socket
 import pytest
 
 from auth.core.sender import RefusedByServer, TryLater
+from tests.support.awake import awake
 from tests.support.cases import cases
+from tests.support.hostile_server import HostileServer, byte_by_byte, without_end
 from tests.support.outbox import message
 from tests.support.processes import free_port
 from tests.support.server import at_once
@@ -236,6 +238,21 @@ class TestBrokenServers:
 
         stages = BadMailServer.STAGES
         at_once(len(stages), lambda number: meet(stages[number]))
+
+    @cases(
+        ("greeting", "reason"),
+        [
+            (without_end(b"", b"220-hello\r\n"), "its answer is too large"),
+            (byte_by_byte(b"220-", b"x"), "500 Line too long."),
+            (without_end(b"220 ", b"x"), "500 Line too long."),
+        ],
+    )
+    def test_reply_without_an_end_is_left_long_before_the_deadline(self, greeting, reason):
+        began = awake()
+        with HostileServer(greeting=greeting) as hostile, pytest.raises(TryLater) as raised:
+            deliver(f"smtp://127.0.0.1:{hostile.port}")
+        assert raised.value.reason.endswith(reason)
+        assert awake() - began < 20
 
     def test_broken_tls_handshake_is_left_at_the_deadline(self):
         with BadMailServer("GREETING", "drip tls") as server:

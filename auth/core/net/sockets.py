@@ -1,4 +1,4 @@
-"""Outgoing connections that end at a deadline, and TLS that verifies."""
+"""Outgoing connections that a deadline bounds, in time and in bytes, and TLS that verifies."""
 
 import contextlib
 import errno
@@ -13,9 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import certifi
+
+if TYPE_CHECKING:
+    from urllib3.util.ssltransport import SSLTransport
 
 NO_ANSWER = "no answer in time"
 # Gives up the request's place in the hashing queue. Called here, before each wait for the network, so that
@@ -27,12 +30,25 @@ let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: 
 OPERATORS: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
 CUSTOMERS, DOCUMENTS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
 
+# Bytes of an answer as it arrives, with interim responses, framing and TLS. A hook's answer may have 200 KiB,
+# and the keys of large providers, with their certificates, have 20.
+MOST_BYTES = 256 * 1024
+# Bytes of one read: other requests have their turn before more is parsed. A shorter read counts for the
+# second number, because it takes as long.
+_MOST_AT_ONCE, _LEAST_AT_ONCE = 4096, 64
+# A name can have thousands, none of which may be connected to.
+_MOST_ADDRESSES = 16
+
 # Those of outgoing connections are above: one could be taken before it is bound. Browsers refuse 10080.
 _PORTS = range(11_000, 20_000)
 
 
 class AddressRefused(OSError):
     """The host resolves only to forbidden addresses."""
+
+
+class AnswerTooLarge(OSError):
+    """The server sends more than `MOST_BYTES`."""
 
 
 def wait_for(semaphore: threading.BoundedSemaphore, seconds: float) -> bool:
@@ -66,7 +82,10 @@ def free_port() -> int:
 
 @dataclass(eq=False)
 class Deadline:
-    """Ends connections when the time is up, unlike a socket's timeout, which restarts with each byte."""
+    """Ends connections when the time is up, or when the server sends more than `MOST_BYTES`.
+
+    A socket's timeout restarts with each byte.
+    """
 
     current: ClassVar[ContextVar["Deadline"]] = ContextVar("deadline")
 
@@ -76,6 +95,7 @@ class Deadline:
     # The semaphore for lookups: that of names chosen by others, or by the operator.
     lookups: contextlib.AbstractContextManager[object] = OPERATORS
     has_passed: bool = field(default=False, init=False)
+    _bytes_left: int = field(default=MOST_BYTES, init=False)
     _watched: list[socket.socket] = field(default_factory=list, init=False)
 
     def __enter__(self) -> Self:
@@ -98,11 +118,11 @@ class Deadline:
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers, `timeout` seconds for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
-        for family, kind, protocol, _, address in self.resolve(host, port):
+        for family, kind, protocol, _, address in self.resolve(host, port)[:_MOST_ADDRESSES]:
             left = self._ends_at - time.monotonic()
             if left <= 0:
                 break
-            connection = socket.socket(family, kind, protocol)
+            connection = _BoundedSocket(family, kind, protocol)
             try:
                 # Check the address that is actually used: DNS answers may change (DNS rebinding).
                 if self.allows and not self.allows(str(address[0])):
@@ -146,6 +166,22 @@ class Deadline:
         if self.has_passed:
             self._end()
 
+    def expect_answer(self) -> None:
+        """Let a server send `MOST_BYTES` from now on."""
+        self._bytes_left = MOST_BYTES
+
+    def count(self, received: int) -> None:
+        """Count bytes of an answer. Raises `TimeoutError` or `AnswerTooLarge`."""
+        # While bytes keep coming, gevent's recv never waits, and no other greenlet would run.
+        time.sleep(0)
+        if time.monotonic() >= self._ends_at:
+            self._end()
+        if self.has_passed:
+            raise TimeoutError
+        self._bytes_left -= max(received, _LEAST_AT_ONCE)
+        if self._bytes_left < 0:
+            raise AnswerTooLarge
+
     def _end(self) -> None:
         self.has_passed = True
         for watched in list(self._watched):
@@ -153,10 +189,44 @@ class Deadline:
                 watched.shutdown(socket.SHUT_RDWR)
 
 
+class _BoundedSocket(socket.socket):
+    """A socket that asks the current deadline at each read of http.client, smtplib or TLS."""
+
+    def recv(self, bufsize: int, flags: int = 0) -> bytes:
+        received = super().recv(min(bufsize, _MOST_AT_ONCE), flags)
+        Deadline.current.get().count(len(received))
+        return received
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        received = super().recv_into(buffer, min(nbytes or len(buffer), _MOST_AT_ONCE), flags)
+        Deadline.current.get().count(received)
+        return received
+
+
+class _BoundedTls(ssl.SSLContext):
+    """TLS that reads by `recv` of the socket. OpenSSL would read from the descriptor, and not return while
+    session tickets keep coming.
+    """
+
+    def wrap_socket(  # type: ignore[override]
+        self, sock: socket.socket, *, server_hostname: str | None = None
+    ) -> "SSLTransport":
+        # Imported late: what needs no TLS saves 4 MiB.
+        from urllib3.util.ssltransport import SSLTransport
+
+        try:
+            return SSLTransport(sock, self, server_hostname)
+        except BaseException:
+            sock.close()
+            raise
+
+
 @functools.cache
 def tls() -> ssl.SSLContext:
     """Trust the system's certificates, and certifi's because small container images have none."""
-    context = ssl.create_default_context()
+    context = _BoundedTls(ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_flags = ssl.create_default_context().verify_flags
+    context.load_default_certs()
     context.load_verify_locations(certifi.where())
     return context
 
@@ -176,6 +246,8 @@ def why(error: BaseException) -> str:
             return f"TLS: {cause.reason or 'handshake failed'}"
         if isinstance(cause, AddressRefused):
             return "its address is refused"
+        if isinstance(cause, AnswerTooLarge):
+            return "its answer is too large"
         if isinstance(cause, TimeoutError):
             return NO_ANSWER
         if isinstance(cause, socket.gaierror):

@@ -174,14 +174,6 @@ class _MailConnection(smtplib.SMTP):
         except (smtplib.SMTPException, OSError):
             return False
 
-    def getreply(self) -> tuple[int, bytes]:
-        """Read one reply. A reply cut off by the deadline does not count, even if it starts with 250."""
-        code, reply = super().getreply()
-        if Deadline.current.get().has_passed:
-            self.close()
-            raise smtplib.SMTPServerDisconnected
-        return code, reply
-
     def leave(self) -> None:
         with contextlib.suppress(smtplib.SMTPException, OSError):
             self.putcmd("quit")
