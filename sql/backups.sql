@@ -39,7 +39,13 @@ SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
 -- name: void_restored(resend boolean)
+-- A pending change goes with its link, or POST /resend would send another, which nobody knows whose it is.
 WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
+     changes AS (
+       UPDATE users
+          SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
+        WHERE new_email IS NOT NULL OR new_phone IS NOT NULL
+     ),
      codes AS (DELETE FROM authorization_codes),
      typed AS (DELETE FROM typed_addresses),
      sign_ins AS (DELETE FROM oauth_flows),

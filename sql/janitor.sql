@@ -14,9 +14,15 @@ DELETE FROM failure_counts
                          WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_one_time_tokens(batch integer)
+-- A pending change that an administrative key has asked for keeps its link: another message takes `by_key` from it.
 DELETE FROM one_time_tokens
- WHERE id = ANY (ARRAY(SELECT id FROM one_time_tokens
-                        WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
+ WHERE id = ANY (ARRAY(SELECT t.id
+                         FROM one_time_tokens AS t
+                        WHERE t.expires_at <= now()
+                          AND NOT (t.by_key IS TRUE AND EXISTS (SELECT FROM users AS u
+                                                                 WHERE u.id = t.user_id
+                                                                   AND t.target IN (u.new_email, u.new_phone)))
+                        LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_typed_addresses(batch integer)
 DELETE FROM typed_addresses

@@ -26,7 +26,8 @@ SELECT coalesce(max(extract(epoch FROM f.expires_at - now())), 0)::float AS seco
 --                   acted_at timestamptz)
 -- Inserts no token if the user is null, so that a request for an unknown address runs the same statements. A
 -- browser that asks again waits only for the new link. The link of a notice expires with the links to other
--- addresses, or a thief of the address could use it after the owner's has expired.
+-- addresses, or a thief of the address could use it after the owner's has expired. It gives an address back as it was: an
+-- administrative key's, or the user's own.
 WITH forgotten AS (
   UPDATE one_time_tokens
      SET browser_hash = NULL
@@ -36,7 +37,8 @@ INSERT INTO one_time_tokens (id, user_id, purpose, target, token_hash, code_mac,
                              session_id, password_hash, user_metadata, user_agent, browser_hash, ip, by_key,
                              code_expires_at, expires_at, created_at)
 SELECT :token_id, :user_id, :purpose, :target, :token_hash, :code_mac, :redirect_to, :code_challenge,
-       :session_id, :password_hash, :user_metadata::user_metadata, :user_agent, :browser_hash, :ip, nullif(:by_key, false),
+       :session_id, :password_hash, :user_metadata::user_metadata, :user_agent, :browser_hash, :ip,
+       nullif(:by_key OR EXISTS (SELECT FROM users WHERE id = :user_id AND :target IN (email_by_key, phone_by_key)), false),
        :acted_at + make_interval(secs => :code_lifetime),
        least(:acted_at + make_interval(secs => coalesce(:link_lifetime, :code_lifetime)),
              (SELECT max(expires_at) FROM one_time_tokens AS t

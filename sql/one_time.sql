@@ -1,13 +1,10 @@
 -- name: select_request(user_id uuid, purpose text, browser_hash bytea)
 --   -> row? (user_agent?, session_id?, own_password_hash?)
 -- What a message takes over of earlier ones. `own_password_hash` is from the browser's own sign-up, and also
--- belongs to a resent link.
-SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at,
-       (SELECT asked.session_id
-          FROM one_time_tokens AS asked
-         WHERE asked.user_id = u.id AND asked.purpose = :purpose
-         ORDER BY asked.created_at DESC
-         LIMIT 1) AS session_id,
+-- belongs to a resent link. A change that an administrative key has asked for stays the key's, whoever has its message
+-- sent again.
+SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at, asked.session_id,
+       (asked.by_key AND :purpose IN ('email_change', 'phone_change')) IS TRUE AS is_by_key,
        (SELECT own.password_hash
           FROM one_time_tokens AS own
          WHERE own.user_id = u.id AND own.purpose = 'signup' AND :purpose = 'signup'
@@ -15,6 +12,11 @@ SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at
          ORDER BY own.created_at DESC
          LIMIT 1) AS own_password_hash
   FROM users AS u
+  LEFT JOIN LATERAL (SELECT t.session_id, t.by_key
+                       FROM one_time_tokens AS t
+                      WHERE t.user_id = u.id AND t.purpose = :purpose
+                      ORDER BY t.created_at DESC
+                      LIMIT 1) AS asked ON true
  WHERE u.id = :user_id;
 
 -- name: list_users_of_link(token_hash bytea, id uuid) -> rows

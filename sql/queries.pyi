@@ -1305,6 +1305,7 @@ class SelectRequest(NamedTuple):
     user_agent: str | None
     signed_up_at: str
     session_id: str | None
+    is_by_key: bool
     own_password_hash: str | None
 
 def select_request(on: Runner, /, *, user_id: str | None, purpose: str | None, browser_hash: bytes | memoryview | None) -> SelectRequest | None: ...

@@ -167,7 +167,7 @@ def _take_back(
     queries.restore_factors(act, user_id=user.id, ids=lost, codes_before=act.acted_at - RECENT_AGE)
     queries.forget_factors(act, user_id=user.id)
     if is_back:
-        _give_back(asked, act, user, link.target)
+        _give_back(asked, act, user, link.target, by_key=link.is_by_key)
     else:
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None, by_key=False)
@@ -182,7 +182,7 @@ def _take_back(
     audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=told)
 
 
-def _give_back(asked: Asked, act: Act, user: PersonFacts, address: str) -> None:
+def _give_back(asked: Asked, act: Act, user: PersonFacts, address: str, *, by_key: bool) -> None:
     kind = addresses.kind_of(address)
     if address in (user.email, user.phone):
         return
@@ -194,4 +194,4 @@ def _give_back(asked: Asked, act: Act, user: PersonFacts, address: str) -> None:
     if kind == "email" and user.email_proved:
         # Without a link, which could take the account away again.
         notify_without_link(asked, act, user, "email_changed", new_email=address)
-    prove_address(act, person_of(act, user.id), kind, address, "undo")
+    prove_address(act, person_of(act, user.id), kind, address, "undo", by_key=by_key)

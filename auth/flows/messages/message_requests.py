@@ -122,7 +122,9 @@ def write_requested(
     browser_hash = columns.get("browser_hash")
     known = queries.select_request(tx, user_id=user_id, purpose=purpose, browser_hash=browser_hash)
     if known:
-        own = TokenColumns(session_id=known.session_id, password_hash=known.own_password_hash)
+        own = TokenColumns(
+            session_id=known.session_id, password_hash=known.own_password_hash, by_key=known.is_by_key
+        )
         columns = columns | own
     message.write_token(tx, user_id if is_due else None, purpose, **columns)
     if known and purpose == "signup":
