@@ -85,11 +85,11 @@ WITH created AS (
 INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at, updated_at)
 SELECT id, :provider, :subject, :identity_data, :acted_at, :acted_at, :acted_at FROM created;
 
--- name: convert_by_identity(user_id uuid, email text, is_proved boolean, acted_at timestamptz)
+-- name: convert_by_identity(user_id uuid, email text, is_proved boolean, by_key boolean, acted_at timestamptz)
 UPDATE users
    SET converted_at = :acted_at, email = :email,
        email_confirmed_at = CASE WHEN :email IS NOT NULL THEN :acted_at END,
-       email_proved = :is_proved, updated_at = :acted_at
+       email_proved = :is_proved, email_by_key = CASE WHEN :by_key THEN :email ELSE email_by_key END, updated_at = :acted_at
  WHERE id = :user_id;
 
 -- name: add_email_of_identity(user_id uuid, email text, acted_at timestamptz)

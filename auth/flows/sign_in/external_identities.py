@@ -225,7 +225,7 @@ def _user_of(
     is_tried = role == OWNER
     if refusal := identities.refusal_of_customer(customer, identity.email, is_tried=is_tried):
         return ApiError(refusal)
-    user = _found_or_created(asked, act, identity, owner, new_user_id, customer, is_pressed=press is not None)
+    user = _found_or_created(asked, act, identity, owner, new_user_id, customer, press)
     if isinstance(user, ApiError) or customer is None or customer.organization_id is None:
         return user
     if is_tried:
@@ -243,11 +243,10 @@ def _found_or_created(
     owner: str | None,
     new_user_id: str | None,
     customer: "queries.SelectProviderOfIssuer | None",
-    *,
-    is_pressed: bool = False,
+    press: Press | None = None,
 ) -> "_IdentityOwner | ApiError":
     asked.noted.note(user_id=owner, provider=identity.provider)
-    person = act.read(queries.select_person, user_id=owner, session_id=None)
+    person = act.read(queries.select_person, user_id=owner, session_id=press and press.session_id)
     if person is None:
         return _create_user(asked, act, identity, new_user_id)
     if is_banned(person):
@@ -257,7 +256,7 @@ def _found_or_created(
     if customer:
         # The next sign-in spends an administrator's move, whatever its subject.
         moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customer)
-        is_adopted = is_pressed or moved > 0
+        is_adopted = press is not None or moved > 0
         refusal = identities.refusal_of_customers_user(
             person, customer, is_linked=linked is not None, is_adopted=is_adopted
         )
@@ -278,7 +277,8 @@ def _link_identity(
 ) -> "_IdentityOwner | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
-    by_key = person.is_email_by_key
+    # Only a press has a session here.
+    by_key = person.is_email_by_key or person.is_session_by_key
     new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:
         if not queries.insert_identity(act, **new):

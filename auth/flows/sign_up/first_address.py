@@ -87,7 +87,8 @@ def finish_by_identity(
     """Do the same for a linked identity, and return whether the user got its email."""
     email = None if user.email else free_email(act, identity.email)
     is_proved = email is not None and identity.is_proved
-    queries.convert_by_identity(act, user_id=user.id, email=email, is_proved=is_proved)
+    by_key = user.is_session_by_key
+    queries.convert_by_identity(act, user_id=user.id, email=email, is_proved=is_proved, by_key=by_key)
     if email:
         queries.add_email_of_identity(act, user_id=user.id, email=email)
     queries.void_challenges(act, user_id=user.id)

@@ -11,7 +11,7 @@ from tests.support.authenticator import Authenticator
 from tests.support.links import CHALLENGE, ON_ITS_WAY, PHONE, VERIFIER, hand_in, press, type_in
 from tests.support.links import fragment as fragment_of
 from tests.support.server import at_once
-from tests.support.users import MALLORY, Session, session_of
+from tests.support.users import MALLORY, Session, session_of, sign_up_anonymously
 
 pytest_plugins = ["tests.support.oauth_fixtures"]
 PLANTED = "Planted-Horse-1"
@@ -217,3 +217,16 @@ class TestRestoredAddress:
         press(client, "undo", outbox.last(alice.email, "email_changed").token)
         promoted = promote(client, service_role, alice.id)
         assert (promoted.status_code, promoted.json["email"]) == (200, alice.email)
+
+
+def test_email_of_an_identity_that_a_keys_session_links_is_a_keys(make_service, service_role):
+    """An anonymous user gets it with the first identity. The key's holder signs in to one by phone."""
+    service = make_service(AUTH_ANONYMOUS_ENABLED="true", AUTH_PHONE_CONFIRM_REQUIRED="false")
+    client, key = service.client, make_admin_key(service.parts, "users:write")
+    user_id = sign_up_anonymously(client).user["id"]
+    own = {"phone": PHONE, "password": PLANTED}
+    assert client.put(f"/admin/users/{user_id}", json=own, headers=key.headers).status_code == 200
+    oauth.link(service, session_of(client, client.post("/token?grant_type=password", json=own)), "google")
+    removed = client.put(f"/admin/users/{user_id}", json={"phone": None}, headers=key.headers)
+    assert removed.json["email"] == GOOGLE["email"]
+    assert_refused(promote(client, service_role, user_id), "email")

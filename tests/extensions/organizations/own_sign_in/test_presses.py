@@ -3,6 +3,7 @@
 import pytest
 
 from auth.delivery import janitor
+from tests.support import passkeys
 from tests.support.answers import assert_error
 from tests.support.commands import run_command
 from tests.support.oauth import assert_failed
@@ -210,3 +211,16 @@ class TestWhoHasLeft:
         refused = moved.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
         assert_error(refused, 404, "manual_linking_disabled")
         assert str(id) not in browse(bob).visit("/account").text
+
+
+def test_press_in_an_administrative_keys_session_links_what_is_the_keys(
+    member, browse, press, bob, provider, service, service_role, database
+):
+    visitor = browse(bob)
+    # As if the key's link had opened them.
+    database.run("UPDATE sessions SET by_key = true WHERE user_id = %(id)s", id=bob.id)
+    press(bob, "move", visitor)
+    passkeys.register(service.signed_in(f"custom:{provider}"))
+    promoted = service.client.put(f"/admin/users/{bob.id}", json={"role": "admin"}, headers=service_role)
+    assert promoted.status_code == 200, promoted.text
+    assert {way["type"] for way in promoted.json["ways_to_sign_in"]} == {"email", "password"}
