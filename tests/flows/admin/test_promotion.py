@@ -230,6 +230,24 @@ class TestWaysToSignIn:
             administrators.appoint(asked, alice.email, None, named)
         assert alice.sign_in(client=client).user["role"] == "authenticated"
 
+    def test_address_that_a_key_took_while_the_operator_read_the_list_is_refused(
+        self, client, alice, parts, database
+    ):
+        from auth.flows.admin import administrators
+        from auth.web.asked import Asked
+        from auth.web.errors import ApiError
+
+        # With it, a key may take away the address.
+        passkeys.register(alice.open_session(client))
+        asked = Asked(parts, dict.fromkeys(("ip", "network", "user_agent")), "service_role")
+        named, key = administrators.ways_of(asked, alice.email), make_admin_key(parts, "users:write")
+        for email in (MALLORY, alice.email):
+            body = {"email": email}
+            assert client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers).status_code == 200
+        with pytest.raises(ApiError, match="has set this email"):
+            administrators.appoint(asked, alice.email, None, named)
+        assert database.count("users", "role = 'admin'") == 0
+
 
 class TestOtherDoors:
     def test_import_names_the_ways_of_each_administrator_and_changes_no_user(
