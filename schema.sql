@@ -516,6 +516,7 @@ CREATE TABLE identity_providers (
   tried_at                 timestamptz,
   member_role              text CONSTRAINT identity_providers_member_role_check
     CHECK (member_role ~ '^[a-z][a-z0-9_-]{0,31}$' AND member_role NOT IN ('owner', 'admin')),
+  by_key                   boolean,
   CONSTRAINT identity_providers_owner_check CHECK (CASE
     WHEN organization_id IS NULL THEN NOT is_on AND NOT is_blocked AND member_role IS NULL
     ELSE NOT enabled AND disabled_at IS NOT NULL AND NOT (is_on AND is_blocked) END)

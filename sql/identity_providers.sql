@@ -26,17 +26,17 @@ SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
 --                                client_id text, client_secret bytea, acceptable_client_ids text[],
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
---                                is_blocked boolean)
+--                                is_blocked boolean, session_id uuid)
 -- An organisation's provider is off until an owner has tried it.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
   authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role,
-  is_blocked
+  is_blocked, by_key
 ) VALUES (
   :id, :identifier, :name, :issuer, :discovery_url, :client_id, :client_secret, :acceptable_client_ids,
   :scopes, :authorization_params, :attribute_mapping, :custom_claims_allowlist,
   :enabled AND :organization_id IS NULL, CASE WHEN :organization_id IS NOT NULL THEN to_timestamp(0) END,
-  :organization_id, :member_role, :is_blocked
+  :organization_id, :member_role, :is_blocked, (SELECT s.by_key FROM sessions AS s WHERE s.id = :session_id)
 );
 
 -- name: select_provider_facts(id uuid) -> row? (organization_id?, tried_at?)
@@ -56,7 +56,7 @@ SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS v
 -- An organisation that ended with its last user leaves its provider to the janitor.
 SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
                                       WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL) AS enabled,
-       p.is_blocked, domains_of(p) AS domains, p.organization_id, p.member_role
+       p.is_blocked, domains_of(p) AS domains, p.organization_id, p.member_role, p.by_key IS TRUE AS is_by_key
   FROM identity_providers AS p
  WHERE p.id = :id AND p.issuer = :issuer;
 
@@ -64,7 +64,7 @@ SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
 --                                client_secret bytea, acceptable_client_ids text[], scopes text[],
 --                                authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, disabled_at timestamptz,
---                                is_blocked boolean, tried_at timestamptz, member_role text,
+--                                is_blocked boolean, tried_at timestamptz, member_role text, session_id uuid,
 --                                acted_at timestamptz)
 UPDATE identity_providers
    SET name = :name, issuer = :issuer, discovery_url = :discovery_url, client_id = :client_id,
@@ -73,7 +73,8 @@ UPDATE identity_providers
        custom_claims_allowlist = :custom_claims_allowlist,
        enabled = :enabled AND organization_id IS NULL, is_on = :enabled AND organization_id IS NOT NULL,
        disabled_at = CASE WHEN organization_id IS NULL THEN :disabled_at ELSE coalesce(:disabled_at, to_timestamp(0)) END,
-       is_blocked = :is_blocked, tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at
+       is_blocked = :is_blocked, tried_at = :tried_at, member_role = :member_role, updated_at = :acted_at,
+       by_key = by_key OR (SELECT s.by_key FROM sessions AS s WHERE s.id = :session_id)
  WHERE id = :id;
 
 -- name: remove_domains_of_provider(id uuid, domains text[])

@@ -74,16 +74,18 @@ ON CONFLICT (user_id, provider) DO NOTHING;
 DELETE FROM identities WHERE user_id = :user_id AND provider = :provider;
 
 -- name: create_user_by_identity(user_id uuid, email text, is_proved boolean, user_metadata jsonb,
---                               provider text, subject text, identity_data jsonb, acted_at timestamptz)
+--                               provider text, subject text, identity_data jsonb, by_key boolean,
+--                               acted_at timestamptz)
 -- A taken email violates its constraint.
 WITH created AS (
-  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, created_at, updated_at)
+  INSERT INTO users (id, email, email_confirmed_at, email_proved, user_metadata, made_by, email_by_key, created_at,
+                     updated_at)
   VALUES (:user_id, :email, CASE WHEN :email IS NOT NULL THEN :acted_at END, :is_proved, :user_metadata::user_metadata, 'oauth',
-          :acted_at, :acted_at)
+          CASE WHEN :by_key THEN :email END, :acted_at, :acted_at)
   RETURNING id
 )
-INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, created_at, updated_at)
-SELECT id, :provider, :subject, :identity_data, :acted_at, :acted_at, :acted_at FROM created;
+INSERT INTO identities (user_id, provider, subject, identity_data, last_sign_in_at, by_key, created_at, updated_at)
+SELECT id, :provider, :subject, :identity_data, :acted_at, nullif(:by_key, false), :acted_at, :acted_at FROM created;
 
 -- name: convert_by_identity(user_id uuid, email text, is_proved boolean, by_key boolean, acted_at timestamptz)
 UPDATE users

@@ -15,7 +15,7 @@ from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.rules import organizations
 from auth.rules.levels import Aal
-from auth.rules.organizations import Membership
+from auth.rules.organizations import OWNER, Membership
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
@@ -225,6 +225,17 @@ def refuse_key(asked: Asked, act: Act, id: str) -> None:
     """
     if asked.actor == "admin_key" and queries.list_providers_of_organization(act, organization_id=id):
         raise ApiError("insufficient_permissions", "providers: must be deleted first")
+
+
+def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
+    """Refuse an administrative key that gives a locked organization an owner, who could connect or change the
+    provider of its proved domain (rule 6).
+    """
+    if role != OWNER or asked.actor != "admin_key":
+        return
+    domains = queries.list_proved_domains(act, organization_id=id).domains
+    if domains or queries.list_providers_of_organization(act, organization_id=id):
+        raise ApiError("insufficient_permissions", "role: must not be owner where a domain is proved")
 
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:

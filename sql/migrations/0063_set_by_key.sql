@@ -9,6 +9,7 @@ ALTER TABLE factors ADD by_key boolean;
 ALTER TABLE recovery_codes ADD by_key boolean;
 ALTER TABLE one_time_tokens ADD by_key boolean;
 ALTER TABLE authorization_codes ADD by_key boolean;
+ALTER TABLE identity_providers ADD by_key boolean;
 UPDATE sessions AS s
    SET by_key = true
   FROM users AS u

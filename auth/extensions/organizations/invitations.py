@@ -8,7 +8,7 @@ from auth.core.text import names
 from auth.extensions.organizations import access
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Member, facts, record, record_added, tell_owners
+from auth.flows.organizations import Member, facts, record, record_added, refuse_owner_by_key, tell_owners
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER
@@ -38,6 +38,7 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
         refusal = organizations.refusal_of_invitation(known.actor_role, open_role, role, known.invitations)
         if refusal:
             raise ApiError(refusal)
+        refuse_owner_by_key(asked, act, known.id, role)
         written = queries.write_invitation(
             act,
             id=str(uuid.uuid4()),

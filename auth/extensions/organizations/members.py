@@ -6,7 +6,15 @@ from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Facts, Member, record, record_added, remove_member, tell_owners
+from auth.flows.organizations import (
+    Facts,
+    Member,
+    record,
+    record_added,
+    refuse_owner_by_key,
+    remove_member,
+    tell_owners,
+)
 from auth.rules import organizations
 from auth.rules.organizations import OWNER, Role
 from auth.web.asked import Asked
@@ -30,6 +38,7 @@ def set_role(
             raise ApiError("member.user_not_found")
         member = target(asked, act, user_id)
         _refuse(asked, known, caller, user_id, role)
+        refuse_owner_by_key(asked, act, known.id, role)
         if known.role is None:
             write_membership(act, known, addable(member), role, "administrator")
         elif known.role != role:

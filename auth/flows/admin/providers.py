@@ -115,6 +115,7 @@ def create(
     provider_settings.fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     columns |= {"organization_id": door.organization_id, "is_blocked": is_blocked}
+    columns["session_id"] = asked.user and asked.user.session_id
     try:
         with door.begin(id) as act:
             door.check(act, None, provider, id)
@@ -163,6 +164,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             )
             columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
             columns |= {"is_blocked": is_blocked, "tried_at": known.tried_at}
+            columns["session_id"] = asked.user and asked.user.session_id
             queries.update_identity_provider(act, id=row.id, **columns)
             queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
             queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)

@@ -247,8 +247,9 @@ def _found_or_created(
 ) -> "_IdentityOwner | ApiError":
     asked.noted.note(user_id=owner, provider=identity.provider)
     person = act.read(queries.select_person, user_id=owner, session_id=press and press.session_id)
+    by_key = customer is not None and customer.is_by_key
     if person is None:
-        return _create_user(asked, act, identity, new_user_id)
+        return _create_user(asked, act, identity, new_user_id, by_key=by_key)
     if is_banned(person):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}
@@ -266,19 +267,19 @@ def _found_or_created(
             # Its subject may be that of a deleted account.
             audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
     if linked is None:
-        return _link_identity(asked, act, person, identity)
+        return _link_identity(asked, act, person, identity, by_key=by_key)
     if not queries.use_identity(act, user_id=person.id, **identity.row):
         raise unavailable()
-    return _IdentityOwner(person, is_by_key=linked.is_by_key)
+    return _IdentityOwner(person, is_by_key=by_key or linked.is_by_key)
 
 
 def _link_identity(
-    asked: Asked, act: acts.Act, person: PersonFacts, identity: ExternalIdentity
+    asked: Asked, act: acts.Act, person: PersonFacts, identity: ExternalIdentity, *, by_key: bool
 ) -> "_IdentityOwner | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
     # Only a press has a session here.
-    by_key = person.is_email_by_key or person.is_session_by_key
+    by_key = by_key or person.is_email_by_key or person.is_session_by_key
     new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:
         if not queries.insert_identity(act, **new):
@@ -287,14 +288,15 @@ def _link_identity(
         audit.record(act, person.id, person.email, ["identity_linked"], events, **details)
         return _IdentityOwner(person, is_by_key=by_key)
     # The first proof removes the user's earlier data, and a notice's link must not restore it.
-    prove_address(act, person, "email", found(person.email, "unexpected_failure"), "provider")
+    address = found(person.email, "unexpected_failure")
+    prove_address(act, person, "email", address, "provider", by_key=by_key)
     queries.insert_identity(act, **new)
     audit.record(act, person.id, person.email, ["identity_linked", "email_confirmed"], events, **details)
     return _IdentityOwner(person_of(act, person.id), is_first=True, is_by_key=by_key)
 
 
 def _create_user(
-    asked: Asked, act: acts.Act, identity: ExternalIdentity, user_id: str | None
+    asked: Asked, act: acts.Act, identity: ExternalIdentity, user_id: str | None, *, by_key: bool
 ) -> "_IdentityOwner | ApiError":
     """Return the new user of an identity, or the refusal."""
     if asked.settings.disable_signup:
@@ -306,12 +308,12 @@ def _create_user(
     email = identity.email if identity.is_proved else first_address.free_email(act, identity.email)
     is_proved = email is not None and identity.is_proved
     columns = {"email": email, "is_proved": is_proved, "user_metadata": identity.metadata, **identity.row}
-    queries.create_user_by_identity(act, user_id=user_id, **columns)
+    queries.create_user_by_identity(act, user_id=user_id, by_key=by_key, **columns)
     if email:
         queries.add_email_of_identity(act, user_id=user_id, email=email)
     details = {"method": "oauth", "provider": identity.provider, "by": "oauth"}
     audit.record(act, user_id, email, ["user_created"], ["user.created"], **details)
-    return _IdentityOwner(person_of(act, user_id))
+    return _IdentityOwner(person_of(act, user_id), is_by_key=by_key)
 
 
 def invalid_id_token() -> ApiError:

@@ -1,0 +1,85 @@
+"""Administrative keys and an organisation's own sign-in: what a key, or a session that it opened, has changed there makes
+nobody an administrator.
+"""
+
+import pytest
+
+from tests.support import passkeys
+from tests.support.admin_keys import make_admin_key
+from tests.support.answers import assert_error
+
+BOSS = "boss@example.com"
+NO_OWNER = "role: must not be owner where a domain is proved"
+
+
+@pytest.fixture
+def key(service):
+    return make_admin_key(service.parts, "organizations:write")
+
+
+@pytest.fixture
+def give(client, key, acme, bob):
+    """Have the key give Bob a role, or invite him."""
+
+    def give(how, role):
+        if how == "member":
+            return client.put(f"{acme}/members/{bob.id}", json={"role": role}, headers=key.headers)
+        body = {"email": bob.email, "role": role}
+        return client.post(f"{acme}/invitations", json=body, headers=key.headers)
+
+    return give
+
+
+@pytest.mark.parametrize("how", ["member", "invitation"])
+def test_key_makes_no_owner_where_a_domain_is_proved(give, provider, database, how):
+    before = database.everything("memberships", "organization_invitations")
+    assert_error(give(how, "owner"), 403, "insufficient_permissions", details=NO_OWNER)
+    assert database.everything("memberships", "organization_invitations") == before
+    assert give(how, "admin").status_code in (200, 201)
+
+
+@pytest.mark.parametrize("how", ["member", "invitation"])
+def test_key_makes_owners_of_other_organizations(give, how):
+    assert give(how, "owner").status_code in (200, 201)
+
+
+def test_operator_makes_an_owner_where_a_domain_is_proved(client, service_role, acme, provider, bob):
+    made = client.put(f"{acme}/members/{bob.id}", json={"role": "owner"}, headers=service_role)
+    assert made.status_code == 200
+
+
+@pytest.fixture
+def keys(sign_in, database):
+    """The owner's session, as if the link of a key had opened it."""
+    database.run("UPDATE sessions SET by_key = true WHERE id = %(id)s", id=sign_in.owner.id)
+
+
+def test_whom_a_provider_that_a_keys_session_has_changed_makes_is_the_keys(
+    on, keys, sign_in, provider, customers, service, service_role
+):
+    assert sign_in.change(provider, name="Acme Inc.").status_code == 200
+    customers.acme.be("9", BOSS)
+    session = service.signed_in(f"custom:{provider}")
+    passkeys.register(session)
+    promoted = service.client.put(
+        f"/admin/users/{session.claims['sub']}", json={"role": "admin"}, headers=service_role
+    )
+    assert_error(promoted, 400, "validation_failed", details=None)
+    assert promoted.json["msg"].startswith("An administrative key has set this email: ")
+
+
+def test_provider_that_a_keys_session_has_connected_is_the_keys(keys, sign_in, customers, database):
+    assert sign_in.prove(customers.acme.domain).status_code == 200
+    assert sign_in.connect(customers.acme, member_role="member").status_code == 201
+    assert database.value("SELECT by_key FROM identity_providers")
+
+
+def test_whom_the_provider_makes_otherwise_may_become_an_administrator(
+    on, provider, customers, service, service_role
+):
+    customers.acme.be("9", BOSS)
+    session = service.signed_in(f"custom:{provider}")
+    promoted = service.client.put(
+        f"/admin/users/{session.claims['sub']}", json={"role": "admin"}, headers=service_role
+    )
+    assert promoted.status_code == 200, promoted.text
