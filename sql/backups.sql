@@ -3,7 +3,7 @@
 -- name: export_snapshot() -> row
 SELECT pg_export_snapshot() AS snapshot,
        iso_8601(now()) AS created_at,
-       (SELECT max(coalesce(usable_from, version)) FROM schema_version) AS schema_version,
+       (SELECT coalesce(usable_from, version) FROM schema_version ORDER BY version DESC LIMIT 1) AS schema_version,
        current_schema() AS schema,
        current_setting('server_version_num')::integer / 10000 AS postgres;
 

@@ -93,10 +93,13 @@ def pending(url: str, requests_url: str | None = None) -> list[str]:
         return _pending(cursor, requests_url)
 
 
-def usable_from() -> int:
-    """Return the oldest version whose releases can use the newest schema."""
-    found = {number: _USABLE_FROM.match(path.read_text()) for number, path in MIGRATIONS.items()}
-    return max(int(line[1]) if line else number for number, line in found.items())
+def usable_from(version: int | None = None) -> int:
+    """Return the oldest version whose releases can use the schema of this version, by default the newest."""
+    last = version or NEWEST
+    lines = {
+        number: _USABLE_FROM.match(MIGRATIONS[number].read_text()) for number in range(OLDEST + 1, last + 1)
+    }
+    return max(int(line[1]) if line else number for number, line in lines.items())
 
 
 def apply_in_transaction(connection: Connection, requests_url: str | None) -> None:
@@ -158,21 +161,27 @@ def _take_step(cursor: Cursor, requests_url: str | None, begin: str = "") -> str
 def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
     if step == SCHEMA.name:
         cursor.execute(SCHEMA.read_text())
-        cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (NEWEST,))
+        _record(cursor, NEWEST)
     elif step == FUNCTIONS.name:
         # Without checks, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
         roles.grant(cursor, requests_url, SCHEMA.read_text())
         cursor.execute(
-            "UPDATE schema_version SET functions_digest = %s, usable_from = %s WHERE version = %s",
-            (_digest(), usable_from(), NEWEST),
+            "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (_digest(), NEWEST)
         )
     elif step == roles.GRANTS.name:
         roles.grant(cursor, requests_url, SCHEMA.read_text())
     else:
         version = int(step[:4])
         cursor.execute(MIGRATIONS[version].read_text())
-        cursor.execute("INSERT INTO schema_version (version) VALUES (%s)", (version,))
+        _record(cursor, version)
+
+
+def _record(cursor: Cursor, version: int) -> None:
+    # Of each version: a backup by 0.7.0 and before names the greatest of all rows.
+    cursor.execute(
+        "INSERT INTO schema_version (version, usable_from) VALUES (%s, %s)", (version, usable_from(version))
+    )
 
 
 def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:

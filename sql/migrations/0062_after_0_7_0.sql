@@ -1,4 +1,6 @@
 -- Usable from 0061
+-- 0.7.0 wrote it for the last version of an upgrade alone, so that the others counted as themselves in its backups.
+UPDATE schema_version SET usable_from = 55 WHERE version BETWEEN 56 AND 61 AND usable_from IS NULL;
 -- Only nodes of 0.6.1 called these.
 DROP FUNCTION IF EXISTS end_holdings(uuid, uuid, text, text, text, boolean, timestamptz);
 DROP FUNCTION IF EXISTS end_refused_sessions(users, text, text, text, boolean, timestamptz);

@@ -116,6 +116,19 @@ class TestMigrations:
         execute(url, "UPDATE schema_version SET functions_digest = 'another'")
         assert schema.pending(url) == schema.apply(url) == []
 
+    def test_each_migration_says_which_releases_can_use_the_schema_so_far(self, url, migrations):
+        usable = f"-- Usable from {schema.NEWEST:04}\n"
+        expected = [(schema.NEWEST + 1, schema.NEWEST), (schema.NEWEST + 2, schema.NEWEST)]
+        migrations(f"{usable}CREATE TABLE added (x integer)", f"{usable}SELECT", f"{usable}nonsense")
+        # Also an upgrade that stops halfway leaves the release before a way back, and a backup.
+        with pytest.raises(psycopg2.ProgrammingError, match="nonsense"):
+            schema.apply(url)
+        rows = "SELECT version, usable_from FROM schema_version ORDER BY version"
+        assert execute(url, rows)[1:] == expected
+        schema.MIGRATIONS[schema.NEWEST].write_text("SELECT")
+        schema.apply(url)
+        assert execute(url, rows)[1:] == [*expected, (schema.NEWEST, schema.NEWEST)]
+
     @pytest.mark.parametrize(
         ("statement", "message"),
         [

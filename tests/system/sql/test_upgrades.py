@@ -19,7 +19,7 @@ from tests.support.processes import Service
 from tests.support.server import ServerClient
 from tests.support.users import refresh, register, session_of, sign_in
 
-COMMITS = {"0.6.0": schema.OLDEST_COMMIT, "0.6.1": schema.BRIDGE_COMMIT}
+COMMITS = {"0.6.0": schema.OLDEST_COMMIT, "0.6.1": schema.BRIDGE_COMMIT, "0.7.0": "b984b3f0"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,55 @@
+"""Backups name the oldest version of the schema whose releases can use them, by whichever way the database came there."""
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+
+import psycopg2
+import pytest
+
+from sql import DIRECTORY, load_statements, schema
+from tests.support import oldest_release, previous_release
+from tests.support.databases import run
+from tests.system.sql.test_upgrades import COMMITS
+
+# What the newest release of each way says of its own schema.
+WAYS = {("0.6.1",): 54, ("0.7.0",): 55, ("0.6.1", "0.7.0"): 55}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The files of each release."""
+    return {
+        name: oldest_release.unpack(tmp_path_factory.mktemp("release"), commit)
+        for name, commit in COMMITS.items()
+    }
+
+
+def version_in_backup(release, url):
+    """Return what a backup by the statement of a release names."""
+    statement = load_statements(release / "sql")["export_snapshot"]
+    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
+        cursor.execute(statement.direct, {})
+        names = [column.name for column in cursor.description]
+        return dict(zip(names, cursor.fetchone(), strict=True))["schema_version"]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" to ".join)
+def test_release_before_can_restore_what_is_backed_up_after_an_upgrade(way, files, new_database, tmp_path):
+    url = new_database()
+    for name in way:
+        subprocess.run(
+            [sys.executable, "-m", "auth.ops.commands", "migrate"],
+            cwd=files[name],
+            env={"PATH": os.environ["PATH"], "DATABASE_URL": url, "AUTH_STATE_DIR": str(tmp_path)},
+            capture_output=True,
+            check=True,
+        )
+    ours, theirs = DIRECTORY.parent, files[previous_release.NAME]
+    assert version_in_backup(ours, url) == WAYS[way]
+    schema.apply(url)
+    assert run(url, "SELECT version FROM schema_version WHERE usable_from IS NULL AND version > 55") == []
+    assert version_in_backup(ours, url) == version_in_backup(theirs, url) == schema.usable_from()
+    newest = max(int(path.name[:4]) for path in (theirs / "sql" / "migrations").glob("*.sql"))
+    assert schema.usable_from() <= newest
