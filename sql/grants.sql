@@ -3,4 +3,4 @@ REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {role};
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role};
 REVOKE INSERT, UPDATE, DELETE ON audit_log, schema_version FROM {role};
-GRANT EXECUTE ON FUNCTION record_acts_at, record_refused, record_import, delete_old_entries TO {role};
+GRANT EXECUTE ON FUNCTION {functions} TO {role};

@@ -14,11 +14,15 @@ from psycopg2.extensions import encrypt_password, parse_dsn
 from sql import DIRECTORY
 
 GRANTS = DIRECTORY / "grants.sql"
-_TABLES = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", re.MULTILINE)
+TABLES = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", re.MULTILINE)
+_FUNCTIONS = re.compile(r"^CREATE OR REPLACE FUNCTION (\w+)", re.MULTILINE)
 
 
-def has_grants(cursor: Cursor, requests_url: str | None, schema: str) -> bool:
-    """Whether the role owns all tables of schema.sql, or has been granted something on each."""
+def has_grants(cursor: Cursor, requests_url: str | None, definitions: str) -> bool:
+    """Whether the role owns all tables of the definitions, or has been granted something on each.
+
+    A newer release may have dropped some of them.
+    """
     if requests_url is None:
         return True
     cursor.execute(
@@ -26,22 +30,22 @@ def has_grants(cursor: Cursor, requests_url: str | None, schema: str) -> bool:
         SELECT NOT EXISTS (
           SELECT
             FROM unnest(%s) AS name
-            JOIN pg_class AS c ON c.oid = name::regclass
+            JOIN pg_class AS c ON c.oid = to_regclass(name)
            WHERE NOT EXISTS (
                    SELECT
                      FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS granted
                      JOIN pg_roles AS r ON r.oid = granted.grantee
                     WHERE r.rolname = %s))
         """,
-        (_TABLES.findall(schema), _role_of(requests_url)),
+        (TABLES.findall(definitions), _role_of(requests_url)),
     )
     return cursor.fetchone() == (True,)
 
 
-def grant(cursor: Cursor, requests_url: str | None, schema: str) -> None:
+def grant(cursor: Cursor, requests_url: str | None, definitions: str) -> None:
     """Grant the role the rights of requests, unless it owns the tables. Create it if it is missing.
 
-    `schema` is the text of schema.sql. Raises `psycopg2.Error`.
+    `definitions` is the text of schema.sql and of the functions. Raises `psycopg2.Error`.
     """
     if requests_url is None:
         return
@@ -59,12 +63,37 @@ def grant(cursor: Cursor, requests_url: str | None, schema: str) -> None:
         return
     if not exists:
         _make(cursor, role, parse_dsn(requests_url).get("password"), owner)
+    cursor.execute(
+        "SELECT string_agg(to_regclass(name)::text, ', ') FROM unnest(%s) AS name",
+        (TABLES.findall(definitions),),
+    )
+    (tables,) = cursor.fetchone() or ()
     names = {
         "schema": composed.Identifier(schema_name),
         "role": composed.Identifier(role),
-        "tables": composed.SQL(", ").join(map(composed.Identifier, _TABLES.findall(schema))),
+        "tables": composed.SQL(tables),
+        "functions": composed.SQL(_functions_of_owner(cursor, definitions)),
     }
     cursor.execute(composed.SQL(GRANTS.read_text()).format(**names))
+
+
+def revoke_from_all_roles(cursor: Cursor, definitions: str) -> None:
+    """Let no other role call what runs as the owner. Postgres lets all roles call a new function."""
+    cursor.execute(f"REVOKE ALL ON FUNCTION {_functions_of_owner(cursor, definitions)} FROM PUBLIC")
+
+
+def _functions_of_owner(cursor: Cursor, definitions: str) -> str:
+    """Return the functions that run as the owner, with their parameters, as Postgres quotes them."""
+    cursor.execute(
+        """
+        SELECT string_agg(oid::regprocedure::text, ', ')
+          FROM pg_proc
+         WHERE prosecdef AND pronamespace = quote_ident(current_schema())::regnamespace AND proname = ANY (%s)
+        """,
+        (_FUNCTIONS.findall(definitions),),
+    )
+    (functions,) = cursor.fetchone() or ()
+    return functions
 
 
 def _make(cursor: Cursor, role: str, password: str | None, owner: str) -> None:

@@ -103,10 +103,11 @@ def usable_from(version: int | None = None) -> int:
 
 
 def apply_in_transaction(connection: Connection, requests_url: str | None) -> None:
-    """Like `apply`, in the caller's transaction."""
+    """Like `apply`, in the caller's transaction, for the data of a dump, which has no rights."""
     with connection.cursor(cursor_factory=Cursor) as cursor:
         while _take_step(cursor, requests_url):
             pass
+        roles.revoke_from_all_roles(cursor, _definitions())
 
 
 def _take_step_beside_nodes(
@@ -165,12 +166,12 @@ def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
     elif step == FUNCTIONS.name:
         # Without checks, because they call each other in any order. A test checks them.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
-        roles.grant(cursor, requests_url, SCHEMA.read_text())
+        roles.grant(cursor, requests_url, _definitions())
         cursor.execute(
             "UPDATE schema_version SET functions_digest = %s WHERE version = %s", (_digest(), NEWEST)
         )
     elif step == roles.GRANTS.name:
-        roles.grant(cursor, requests_url, SCHEMA.read_text())
+        roles.grant(cursor, requests_url, _definitions())
     else:
         version = int(step[:4])
         cursor.execute(MIGRATIONS[version].read_text())
@@ -204,17 +205,20 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
         (version,),
     )
     digest, from_version = cursor.fetchone() or ()
-    if version > NEWEST:
-        if from_version <= NEWEST:
-            return []  # the functions of the newer release stay
+    if from_version > NEWEST:
         raise psycopg2.ProgrammingError(
             f"the schema has version {version}, but this release knows {NEWEST} at most. Install the newer"
             " release again, or restore a backup."
         )
     steps = [path.stem for number, path in MIGRATIONS.items() if number > version]
-    if steps or digest != _digest():
+    # The functions of a newer release stay. A backup of it that was restored has no grants either.
+    if version <= NEWEST and (steps or digest != _digest()):
         return [*steps, FUNCTIONS.name]
-    return [] if roles.has_grants(cursor, requests_url, SCHEMA.read_text()) else [roles.GRANTS.name]
+    return [] if roles.has_grants(cursor, requests_url, _definitions()) else [roles.GRANTS.name]
+
+
+def _definitions() -> str:
+    return SCHEMA.read_text() + _functions()
 
 
 def _functions() -> str:

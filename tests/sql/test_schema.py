@@ -5,12 +5,17 @@ from itertools import chain
 
 import psycopg2
 import pytest
+from psycopg2.errors import InsufficientPrivilege
 
-from sql import schema
+from sql import roles, schema
 from tests.support import catalog
+from tests.support.databases import as_role
 from tests.support.server import at_once
 
+pytest_plugins = ["tests.support.role_fixtures"]
+
 NEW = ["schema.sql", "functions"]
+RECORDED = """SELECT record_acts_at(now(), '{"actor": "service"}', NULL, NULL, '{signed_in}', '{}', '{}')"""
 
 
 @pytest.fixture
@@ -26,6 +31,24 @@ def migrations(monkeypatch, tmp_path):
         monkeypatch.setattr(schema, "NEWEST", max(schema.MIGRATIONS))
 
     return add
+
+
+@pytest.fixture
+def newer(monkeypatch, migrations):
+    """Have the newer release that this one is usable with apply its schema; then this one goes on."""
+    ours = {name: getattr(schema, name) for name in ("MIGRATIONS", "NEWEST")}
+
+    def apply(url: str) -> None:
+        schema.apply(url)
+        migrations(f"-- Usable from {schema.NEWEST:04}\nCREATE TABLE added (x integer)")
+        schema.apply(url)
+        newest = "SELECT version, usable_from FROM schema_version ORDER BY version DESC LIMIT 1"
+        assert execute(url, newest) == [(schema.NEWEST, ours["NEWEST"])]
+        for name, value in ours.items():
+            monkeypatch.setattr(schema, name, value)
+        execute(url, "UPDATE schema_version SET functions_digest = 'another'")
+
+    return apply
 
 
 def execute(url, statement, parameters=None):
@@ -105,16 +128,26 @@ class TestMigrations:
         assert_refused(url, r"^\d{4}_adds: .*nonsense")
         assert execute(url, "SELECT max(version) FROM schema_version") == [(schema.NEWEST - 1,)]
 
-    def test_schema_that_this_release_can_use_is_left_as_it_is(self, url, monkeypatch, migrations):
-        known = {name: getattr(schema, name) for name in ("MIGRATIONS", "NEWEST")}
-        migrations(f"-- Usable from {schema.NEWEST:04}\nCREATE TABLE added (x integer)")
-        schema.apply(url)
-        newest = "SELECT version, usable_from FROM schema_version ORDER BY version DESC LIMIT 1"
-        assert execute(url, newest) == [(schema.NEWEST, known["NEWEST"])]
-        for name, value in known.items():
-            monkeypatch.setattr(schema, name, value)
-        execute(url, "UPDATE schema_version SET functions_digest = 'another'")
+    def test_schema_that_this_release_can_use_is_left_as_it_is(self, url, newer):
+        newer(url)
         assert schema.pending(url) == schema.apply(url) == []
+
+    def test_restored_schema_that_this_release_can_use_gets_its_grants(self, owned, make_role, newer):
+        owner = owned()
+        # Without the role of requests: a backup has no grants.
+        newer(owner)
+        # What a newer release may drop: this one had it for the release before.
+        execute(owner, "DROP TABLE probes; DROP FUNCTION record_import")
+        requests = as_role(owner, make_role("own_requests"))
+        before = catalog.lines(owner)
+        assert schema.pending(owner, requests) == [roles.GRANTS.name]
+        assert schema.apply(owner, requests_url=requests) == [roles.GRANTS.name]
+        assert schema.pending(owner, requests) == []
+        execute(requests, "DELETE FROM users; " + RECORDED)
+        for statement in ("DELETE FROM audit_log", "SELECT FROM added"):
+            with pytest.raises(InsufficientPrivilege):
+                execute(requests, statement)
+        assert catalog.lines(owner) == before
 
     def test_each_migration_says_which_releases_can_use_the_schema_so_far(self, url, migrations):
         usable = f"-- Usable from {schema.NEWEST:04}\n"

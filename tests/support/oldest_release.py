@@ -2,6 +2,7 @@
 checkout."""
 
 import io
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -26,6 +27,16 @@ def unpack(directory: Path, commit: str = schema.OLDEST_COMMIT, files: str = SER
         reason = getattr(error, "stderr", b"").decode().strip() or error
         pytest.skip(f"NO UPGRADE IS TESTED: the history of the checkout is missing ({reason})")
     zipfile.ZipFile(io.BytesIO(done.stdout)).extractall(directory)
+    return directory
+
+
+def copy_this(directory: Path) -> Path:
+    """Write the service and SQL of the checkout below a directory, to be changed; return it."""
+    for name in SERVICE.split():
+        if (CHECKOUT / name).is_dir():
+            shutil.copytree(CHECKOUT / name, directory / name)
+        else:
+            shutil.copy(CHECKOUT / name, directory)
     return directory
 
 
