@@ -15,6 +15,22 @@ SELECT string_agg(format('SELECT %L AS name, count(*) AS rows FROM %I.%I', c.rel
   JOIN pg_namespace AS n ON n.oid = c.relnamespace
  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname = current_schema();
 
+-- name: compose_grants_of_operator(role text, tables text[]) -> row
+-- Returns statements that let a role use all but our tables, which the rehearsal of a backup grants it.
+SELECT string_agg(needed.statement, '; ') AS statement
+  FROM (SELECT n.oid, n.nspname
+          FROM pg_namespace AS n
+         WHERE n.nspname <> 'information_schema' AND NOT starts_with(n.nspname, 'pg_')) AS place
+ CROSS JOIN LATERAL (
+   SELECT format('GRANT USAGE ON SCHEMA %I TO %I', place.nspname, :role) AS statement
+    UNION ALL
+   SELECT format('GRANT ALL ON %s %I.%I TO %I', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                 place.nspname, c.relname, :role)
+     FROM pg_class AS c
+    WHERE c.relnamespace = place.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+      AND (place.nspname <> current_schema() OR c.relname <> ALL (:tables))
+ ) AS needed;
+
 -- name: select_restore_target() -> row
 -- Postgres hides the type of other roles' backends.
 SELECT current_database() AS name,

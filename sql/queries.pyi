@@ -270,6 +270,11 @@ class ComposeCountOfRows(NamedTuple):
 
 def compose_count_of_rows(on: Runner, /) -> ComposeCountOfRows: ...
 
+class ComposeGrantsOfOperator(NamedTuple):
+    statement: str
+
+def compose_grants_of_operator(on: Runner, /, *, role: str | None, tables: Sequence[str | None] | None) -> ComposeGrantsOfOperator: ...
+
 class SelectRestoreTarget(NamedTuple):
     name: str
     has_tables: bool

@@ -8,19 +8,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import requests
+from psycopg2.extensions import parse_dsn
 from requests.adapters import HTTPAdapter, Retry
 
 from auth.core.net.sockets import free_port
-from auth.core.settings import running
+from auth.core.settings import running, state
 from auth.ops.backups import archive, restores
 from auth.ops.backups.archive import BackupError, Manifest
-from auth.ops.connections import Unprepared, autocommitting, connect, execute
+from auth.ops.connections import Unprepared, autocommitting, execute
 from auth.ops.processes import embedded_postgres
-from sql import queries
+from sql import queries, roles, schema
+from sql.pool import Connection
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
@@ -44,16 +46,27 @@ def rehearse(plaintext: Iterable[bytes]) -> Manifest:
         with embedded_postgres.running(directory / "var", options) as url:
             manifest, pieces = archive.parse(plaintext)
             with autocommitting(url) as connection:
-                # Its own role does not look where that of the backup does.
-                execute(connection, "ALTER ROLE CURRENT_USER SET search_path = {}", manifest.schema)
-            restores.fill(url, manifest, pieces, restores.Options())
-            with closing(connect(url)) as connection:
+                # Its own roles do not look where those of the backup do.
+                execute(connection, "ALTER DATABASE postgres SET search_path = {}", manifest.schema)
+            requests_url = state.of_requests(url)
+            restores.fill(url, manifest, pieces, restores.Options(requests_url=requests_url))
+            with autocommitting(url) as connection:
                 stale = queries.count_stale_user_objects(Unprepared(connection)).total
+                _grant_what_the_operator_made(connection, requests_url)
             if stale:
                 raise BackupError(f"{stale} rows of user_objects differ from their users. {_REMEDY}")
-            with _service(directory, url, manifest, http) as base_url:
+            with _service(directory, requests_url, manifest, http) as base_url:
                 _sign_in(base_url, manifest.service_role_key[0], http)
     return manifest
+
+
+def _grant_what_the_operator_made(connection: Connection, requests_url: str) -> None:
+    """Grant the role of requests what triggers of the operator may need: a backup has no grants."""
+    tables = roles.TABLES.findall(schema.SCHEMA.read_text())
+    role = str(parse_dsn(requests_url)["user"])
+    granted = queries.compose_grants_of_operator(Unprepared(connection), role=role, tables=tables)
+    with connection.cursor() as cursor:
+        cursor.execute(granted.statement)
 
 
 @contextmanager
@@ -88,7 +101,6 @@ def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, 
         "PYTHONPATH": str(_CHECKOUT),
         "HOME": str(directory),
         "PORT": port,
-        # As the owner: a backup has no grants for the operator's own functions and tables.
         "DATABASE_URL": url,
         "AUTH_BASE_URL": f"http://127.0.0.1:{port}",
         "AUTH_STATE_DIR": str(directory / "var"),

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import psycopg2
 import pyrage
 import pytest
 
@@ -24,6 +23,7 @@ from auth.web.context import EXTENSION
 from sql import schema
 from tests.support import oldest_release, previous_release
 from tests.support.commands import run_process
+from tests.support.databases import run
 from tests.support.processes import CHECKOUT, Service, short_directory
 from tests.support.server import ServerClient
 from tests.support.users import Session, refresh, register, session_of, sign_in
@@ -34,6 +34,9 @@ RECIPIENT, IDENTITY = age.new_identity()
 SETTINGS: dict[str, Any] = {"AUTH_DELIVER": "false", "AUTH_WORKERS": "1", "AUTH_BCRYPT_COST": "4"}
 SETTINGS["AUTH_BACKUP_RECIPIENTS"] = RECIPIENT
 DATABASES = "SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database"
+CALLED_BY_ALL_ROLES = (
+    "SELECT count(*) FROM pg_proc WHERE prosecdef AND has_function_privilege('pg_monitor', oid, 'EXECUTE')"
+)
 OTHER = "another key that only this environment has"
 SECRETS = ("secret_key", "service_role_key", "jwt_keys.json")
 
@@ -74,13 +77,14 @@ def serving(directory: Path, /, **changes: Any) -> Iterator[ServerClient]:
         yield client
 
 
-def value(directory: Path, query: str, database: str = "postgres") -> Any:
+def execute(directory: Path, statement: str) -> list[Any]:
+    """Run a statement in the embedded Postgres of a running service, and return its rows."""
+    return run(f"postgresql://postgres@/postgres?host={directory}/postgres", statement)
+
+
+def value(directory: Path, query: str) -> Any:
     """Return the first value of a query to the embedded Postgres of a running service."""
-    connection = psycopg2.connect(f"postgresql://postgres@/{database}?host={directory}/postgres")
-    with closing(connection), connection.cursor() as cursor:
-        cursor.execute(query)
-        (found,) = cursor.fetchone() or (None,)
-        return found
+    return execute(directory, query)[0][0]
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +161,8 @@ def test_restore_elsewhere_brings_users_and_secrets_and_ends_sessions_links_and_
             (0, "SELECT count(*) FROM one_time_tokens"),
             (0, "SELECT count(*) FROM outbox WHERE outcome IS NULL"),
             (1, "SELECT count(*) FROM outbox WHERE outcome = 'void'"),
+            # A dump does not say that only requests may call them.
+            (0, CALLED_BY_ALL_ROLES),
             # The empty database from before is gone.
             ("postgres,template0,template1", DATABASES),
         ):
@@ -266,6 +272,45 @@ def test_release_before_goes_on_with_its_backup_after_an_upgrade(place, files_of
         assert client.get("/health").json["version"] == previous_release.NAME
         assert sign_in(client, "alice@example.com").status_code == 200
         assert sign_in(client, "bob@example.com").status_code == 401
+
+
+def test_backup_is_not_called_good_if_requests_would_lack_a_right(origin, place, tmp_path):
+    release = oldest_release.copy_this(tmp_path)
+    with (release / "sql" / "grants.sql").open("a") as grants:
+        grants.write("REVOKE INSERT ON sessions FROM {role};\n")
+    files.write(place / "key", IDENTITY)
+    verify = ("backup", "verify", origin.file, "--identity", place / "key")
+    verified = run_process(SETTINGS, *verify, cwd=release)
+    assert (verified.returncode, verified.stdout) == (1, "")
+    assert "A sign-in fails on the restored service: 500" in verified.stderr
+
+
+# A trigger that runs with the rights of requests, to which the operator has granted them.
+OF_THE_OPERATOR = """
+CREATE SCHEMA own;
+CREATE TABLE own.profiles (id serial, user_id uuid);
+CREATE TABLE profiles_of_public (user_id uuid);
+CREATE FUNCTION own.keep() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO own.profiles (user_id) VALUES (NEW.id);
+  INSERT INTO public.profiles_of_public VALUES (NEW.id);
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER keeps AFTER INSERT ON users FOR EACH ROW EXECUTE FUNCTION own.keep();
+GRANT USAGE ON SCHEMA own TO latchkey;
+GRANT INSERT ON own.profiles, profiles_of_public TO latchkey;
+GRANT USAGE ON SEQUENCE own.profiles_id_seq TO latchkey;
+"""
+
+
+def test_backup_with_triggers_and_tables_of_the_operator_passes_its_rehearsal(place):
+    state_dir = place / "own"
+    with serving(state_dir) as client:
+        execute(state_dir, OF_THE_OPERATOR)
+        register(client, key_of(state_dir), "alice@example.com")
+        done = latchkey("backup", place / "own.age", AUTH_STATE_DIR=str(state_dir))
+        assert done.returncode == 0, done.stderr
 
 
 class TestUnusableFile:
