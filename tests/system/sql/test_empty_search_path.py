@@ -13,12 +13,6 @@ from auth.ops.processes import embedded_postgres
 from sql import schema
 from tests.support.databases import as_role, run
 
-# What only older nodes use, and the next release drops.
-PREVIOUS = """
-DROP TRIGGER IF EXISTS users_object ON users;
-DROP TRIGGER IF EXISTS identities_object ON identities;
-DROP TRIGGER IF EXISTS factors_object ON factors;
-"""
 USER, CLIENT, GRANT = (str(uuid.uuid4()) for _ in range(3))
 ROWS = f"""
 INSERT INTO users (id, email, made_by) VALUES ('{USER}', 'alice@example.com', 'signup');
@@ -54,7 +48,6 @@ def place(request, new_database, database) -> Iterator[tuple[str, str]]:
     run(whole, f'CREATE SCHEMA IF NOT EXISTS "{request.param}"')
     url = as_role(whole, name, password="own")
     schema.apply(url)
-    run(url, PREVIOUS)
     yield request.param, url
     run(whole, f"REASSIGN OWNED BY {name} TO current_user; DROP ROLE {name}")
 

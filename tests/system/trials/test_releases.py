@@ -17,7 +17,7 @@ from auth.core.tokens.refresh_tokens import RefreshTokens
 from tests.support import api_keys, factors, openid, passkeys
 from tests.support.authenticator import Authenticator
 from tests.support.links import SITE, hand_in, type_in
-from tests.support.processes import CHECKOUT, Service, wait_until
+from tests.support.processes import CHECKOUT, Service
 from tests.support.tables import Rows
 from tests.support.user_agent import UserAgent
 from tests.support.users import PASSWORD, Person, Session, refresh, register, session_of
@@ -60,7 +60,7 @@ class Nodes:
 @pytest.fixture(scope="module")
 def releases(files_of_the_release_before):
     """A node of the release before, on whose database a node of this release has started, and that node."""
-    settings: Any = {"AUTH_API_KEYS": "true", "AUTH_WORKERS": "1"}
+    settings: Any = {"AUTH_API_KEYS": "true", "AUTH_ORGANIZATIONS": "users", "AUTH_WORKERS": "1"}
     with (
         Deployment() as deployment,
         deployment.service(directory=files_of_the_release_before, **settings) as old,
@@ -189,6 +189,29 @@ def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes):
     assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
 
 
+def test_organisation_of_one_node_has_its_members_and_application_at_the_other(nodes):
+    alice, bob, carol = (nodes.register(f"{name}-of-acme").sign_in() for name in ("alice", "bob", "carol"))
+    id = alice.post("/organizations", json={"name": "Acme", "slug": f"acme-{nodes.name}"}).json["id"]
+    member = f"/organizations/{id}/members/{bob.user['id']}"
+    application = openid.make_client(nodes.rows, organization_id=id, is_blocked=True, admits_members=True)
+    alice = move(alice, nodes.other)
+    bob = join(alice, id, bob, "admin")
+    code = openid.granted_code(nodes.rows, application, bob, "openid organization", organization_id=id)
+    tokens = application.redeem(nodes.one, code).json
+    for node in (nodes.other, nodes.one):
+        bob = move(bob, node)
+        assert bob.claims["organizations"] == {id: "admin"}
+        assert bob.get("/user").json["organizations"][0]["role"] == "admin"
+        tokens = application.refresh(node, tokens["refresh_token"]).json
+        assert openid.claims_of(tokens["access_token"])["organization"]["id"] == id
+        refused = openid.granted_code(nodes.rows, application, carol, organization_id=id)
+        assert application.redeem(node, refused).status_code == 400
+    assert alice.put(member, json={"role": "member"}).status_code == 200
+    assert move(bob, nodes.one).claims["organizations"] == {id: "member"}
+    assert move(alice, nodes.one).delete(member).status_code == 204
+    assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
+
+
 class Turns:
     """The nodes behind one origin, as a browser sees them. Requests go to `node`."""
 
@@ -226,17 +249,6 @@ def test_browser_stays_signed_in_at_the_pages_of_both_nodes(nodes, browser, turn
     assert browser.visit(f"{SITE}/account").url.startswith(f"{SITE}/sign-in")
 
 
-BLOCKED = "an administrator has blocked it"
-# Its issuer does not answer.
-OWN_PROVIDER = """
-WITH made AS (
-  INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret, enabled, organization_id,
-                                  disabled_at, is_on)
-  VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://127.0.0.1:9', 'x', 'x', false, %(id)s, to_timestamp(0), true)
-  RETURNING id
-)
-INSERT INTO identity_provider_domains (domain, provider_id) SELECT 'acme.example', id FROM made
-"""
 _CROWD = """
 INSERT INTO users (email, email_confirmed_at, email_proved, made_by, last_sign_in_at)
 SELECT 'user' || n || '@example.com', now(), true, 'signup', now() - n * interval '1 minute'
@@ -298,26 +310,6 @@ def join(owner: Session, organization: str, session: Session, role: str = "membe
     return session
 
 
-def open_to_members(client: Any, rows: Rows, organization: str) -> str:
-    """Make an application for an organisation's members alone, and a provider of its own; return the application's id."""
-    body = {
-        "client_name": "Acme",
-        "redirect_uris": ["https://acme.example/back"],
-        "organization_id": organization,
-    }
-    made = client.post("/admin/oauth/clients", json=body, headers=ADMIN)
-    assert made.status_code == 201, made.text
-    rows.run(OWN_PROVIDER, id=organization)
-    return str(made.json["client_id"])
-
-
-def refused(client: Any, client_id: str) -> tuple[bool, bool]:
-    """Return whether the application is refused, and whether the customer's sign-in is disabled."""
-    begun = client.get(openid.authorize_path(client_id, redirect_uri="https://acme.example/back"))
-    by_domain = client.post("/sso", json={"domain": "acme.example"})
-    return "error=" in begun.headers.get("Location", "error="), by_domain.status_code == 404
-
-
 def work_of(client: Any, sessions: list[Session]) -> list[Session]:
     """Refresh sessions ten times, and have a user sign up, sign in and be deleted each time."""
     for number in range(10):
@@ -331,73 +323,34 @@ def test_organisations_are_used_beside_a_node_of_the_release_before_and_outlive_
     deployment, files_of_the_release_before
 ):
     rows, settings = deployment.rows(), {"AUTH_WORKERS": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}
-    settings["AUTH_SSO"] = "true"
+    settings["AUTH_ORGANIZATIONS"] = "users"
     release_before = {"directory": files_of_the_release_before, **settings}
-    # Its deliverer would put off mails that it does not know.
-    with deployment.service(**release_before, AUTH_DELIVER="false") as before:
+    with deployment.service(**release_before) as before:
         old = deployment.client(before)
-        people = [
-            register(old, ADMIN, f"{name}@example.com") for name in ("alice", "bob", "carol", "dave", "erin")
-        ]
-        alice, bob, carol, dave, erin = (person.sign_in() for person in people)
-        with deployment.service(**settings, AUTH_ORGANIZATIONS="users") as after:
-            new = deployment.client(after)
-            alice = move(alice, new)
-            id = alice.post("/organizations", json={"name": "Acme", "slug": "acme"}).json["id"]
-            bob, carol = (join(alice, id, each, role) for each, role in ((bob, "admin"), (carol, "member")))
-            client_id = open_to_members(new, rows, id)
-            assert refused(new, client_id) == (False, False)
-            assert refused(old, client_id) == (True, True)
+        people = [register(old, ADMIN, f"{name}@example.com") for name in ("alice", "bob", "carol")]
+        alice, bob, carol = (person.sign_in() for person in people)
+        id = alice.post("/organizations", json={"name": "Acme", "slug": "acme"}).json["id"]
+        with deployment.service(**settings) as after:
+            owner = people[0].sign_in(client=deployment.client(after))
+            join(owner, id, bob, "admin")
             # The release before refreshes, signs in and deletes while members join, change and leave.
             with ThreadPoolExecutor(1) as thread:
-                beside = thread.submit(work_of, old, [bob, carol])
+                beside = thread.submit(work_of, old, [alice, bob])
                 for role in ("billing", "member", "admin", "billing"):
-                    join(alice, id, dave, role)
-                    path = f"/organizations/{id}/members/{dave.user['id']}"
-                    assert alice.put(path, json={"role": "member"}).status_code == 200
-                    assert alice.delete(path).status_code == 204
-                bob, carol = beside.result()
-
-            # What the release before says lacks the memberships, and nothing else.
-            for session, role in ((bob, "admin"), (carol, "member")):
-                theirs = session
-                ours = move(theirs, new)
-                assert ours.claims["organizations"] == {id: role}
-                assert ours.claims.keys() - theirs.claims.keys() == {"organizations"}
-                assert theirs.claims.keys() <= ours.claims.keys()
-                shown, told = ours.get("/user").json, ours.on(old).get("/user").json
-                assert shown.pop("organizations")[0]["role"] == role
-                assert shown == told
-            signed_in = move(people[1].sign_in(client=old), new)
-            assert signed_in.claims["organizations"] == {id: "admin"}
-
-            # It deletes a member, with what she has sent.
-            invited = {"email": "new@example.com", "role": "member"}
-            for inviter in (signed_in, alice):
-                sent = inviter.post(f"/organizations/{id}/invitations", json=invited)
-                assert sent.status_code == 201
-                invited["email"] = "other@example.com"
-            assert signed_in.on(old).delete("/user", json={}).status_code == 200
-            assert rows.count("memberships", "role = 'admin'") == 0
-            assert rows.all("SELECT email FROM organization_invitations") == [("other@example.com",)]
-            sent = "kind = 'organization_invitation' AND outcome = 'sent'"
-            wait_until(lambda: rows.count("outbox", sent) == 8, 30)
+                    join(owner, id, carol, role)
+                    path = f"/organizations/{id}/members/{carol.user['id']}"
+                    assert owner.put(path, json={"role": "member"}).status_code == 200
+                    assert owner.delete(path).status_code == 204
+                alice, bob = beside.result()
             assert errors_of(after, least=20) == []
-        # Alone on a database with organisations, and started again, as `deploy/install --back` does.
-        carol, alice = move(carol, old), move(alice, old)
-        assert {line["reason"] for line in errors_of(before, least=20)} == {BLOCKED}
-    with deployment.service(**release_before) as back:
-        old = deployment.client(back)
-        alice, carol, erin = work_of(old, [alice, carol, erin])
-        assert "organizations" not in alice.claims.keys() | carol.claims.keys()
-        assert people[2].sign_in(client=old).get("/user").status_code == 200
-        assert refused(old, client_id) == (True, True)
-        assert {line["reason"] for line in errors_of(back, least=20)} == {BLOCKED}
-    with deployment.service(**settings, AUTH_ORGANIZATIONS="users") as again:
-        new = deployment.client(again)
-        assert move(alice, new).claims["organizations"] == {id: "owner"}
-        assert move(carol, new).claims["organizations"] == {id: "member"}
-        assert "organizations" not in move(erin, new).claims
-        assert errors_of(again, least=2) == []
+        assert errors_of(before, least=20) == []
+    for release in (files_of_the_release_before, CHECKOUT):
+        with deployment.service(directory=release, **settings) as alone:
+            alice, bob = work_of(deployment.client(alone), [alice, bob])
+            assert (alice.claims["organizations"], bob.claims["organizations"]) == (
+                {id: "owner"},
+                {id: "admin"},
+            )
+            assert errors_of(alone, least=20) == []
     assert rows.count("sessions", "ended_at IS NOT NULL") == 0
     assert rows.misplaced() == []
