@@ -16,8 +16,8 @@ SELECT string_agg(format('SELECT %L AS name, count(*) AS rows FROM %I.%I', c.rel
  WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname = current_schema();
 
 -- name: compose_grants_of_operator(role text, tables text[]) -> row
--- Returns statements that let a role use all but our tables, which the rehearsal of a backup grants it.
-SELECT string_agg(needed.statement, '; ') AS statement
+-- Returns statements that let a role use all but our tables, whatever their row level security says.
+SELECT format('ALTER ROLE %I BYPASSRLS; ', :role) || string_agg(needed.statement, '; ') AS statement
   FROM (SELECT n.oid, n.nspname
           FROM pg_namespace AS n
          WHERE n.nspname <> 'information_schema' AND NOT starts_with(n.nspname, 'pg_')) AS place

@@ -72,18 +72,19 @@ def grant(cursor: Cursor, requests_url: str | None, definitions: str) -> None:
         "schema": composed.Identifier(schema_name),
         "role": composed.Identifier(role),
         "tables": composed.SQL(tables),
-        "functions": composed.SQL(_functions_of_owner(cursor, definitions)),
+        "functions": _functions_of_owner(cursor, definitions),
     }
     cursor.execute(composed.SQL(GRANTS.read_text()).format(**names))
 
 
 def revoke_from_all_roles(cursor: Cursor, definitions: str) -> None:
     """Let no other role call what runs as the owner. Postgres lets all roles call a new function."""
-    cursor.execute(f"REVOKE ALL ON FUNCTION {_functions_of_owner(cursor, definitions)} FROM PUBLIC")
+    functions = _functions_of_owner(cursor, definitions)
+    cursor.execute(composed.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(functions))
 
 
-def _functions_of_owner(cursor: Cursor, definitions: str) -> str:
-    """Return the functions that run as the owner, with their parameters, as Postgres quotes them."""
+def _functions_of_owner(cursor: Cursor, definitions: str) -> composed.SQL:
+    """Return the list of the functions that run as the owner, as Postgres quotes them."""
     cursor.execute(
         """
         SELECT string_agg(oid::regprocedure::text, ', ')
@@ -93,7 +94,7 @@ def _functions_of_owner(cursor: Cursor, definitions: str) -> str:
         (_FUNCTIONS.findall(definitions),),
     )
     (functions,) = cursor.fetchone() or ()
-    return functions
+    return composed.SQL(functions)
 
 
 def _make(cursor: Cursor, role: str, password: str | None, owner: str) -> None:

@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-from contextlib import closing
 
-import psycopg2
 import pytest
 
 from sql import DIRECTORY, load_statements, schema
@@ -28,11 +26,10 @@ def files(tmp_path_factory):
 
 def version_in_backup(release, url):
     """Return what a backup by the statement of a release names."""
-    statement = load_statements(release / "sql")["export_snapshot"]
-    with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
-        cursor.execute(statement.direct, {})
-        names = [column.name for column in cursor.description]
-        return dict(zip(names, cursor.fetchone(), strict=True))["schema_version"]
+    ((_snapshot, _created_at, version, *_),) = run(
+        url, load_statements(release / "sql")["export_snapshot"].direct
+    )
+    return version
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" to ".join)

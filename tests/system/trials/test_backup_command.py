@@ -285,7 +285,7 @@ def test_backup_is_not_called_good_if_requests_would_lack_a_right(origin, place,
     assert "A sign-in fails on the restored service: 500" in verified.stderr
 
 
-# A trigger that runs with the rights of requests, to which the operator has granted them.
+# A trigger that runs with the rights of requests. A backup has none of what the operator has granted to their role.
 OF_THE_OPERATOR = """
 CREATE SCHEMA own;
 CREATE TABLE own.profiles (id serial, user_id uuid);
@@ -301,6 +301,8 @@ CREATE TRIGGER keeps AFTER INSERT ON users FOR EACH ROW EXECUTE FUNCTION own.kee
 GRANT USAGE ON SCHEMA own TO latchkey;
 GRANT INSERT ON own.profiles, profiles_of_public TO latchkey;
 GRANT USAGE ON SEQUENCE own.profiles_id_seq TO latchkey;
+ALTER TABLE own.profiles ENABLE ROW LEVEL SECURITY;
+ALTER ROLE latchkey BYPASSRLS;
 """
 
 
