@@ -3,7 +3,7 @@
 import sys
 from typing import Any, cast
 
-__version__ = "0.7.0"
+__version__ = "0.7.1"
 
 # structlog imports rich if it is installed, which Flask-Limiter's commands require: 12 MiB of the service.
 cast("Any", sys.modules).setdefault("rich", None)
