@@ -137,7 +137,7 @@ class TestStories:
         texts = built_in("pages")["en"]
         others = {reason for reason, size in SIZES.items() if size == "others"}
         explained = {name.removeprefix("ended.") for name in texts if name.startswith("ended.")}
-        assert others | {"recovered", "ended_by_user"} == explained
+        assert others | {"recovered", "ended_by_user", "promoted"} == explained
         for reason in SIZES:
             database.run("UPDATE sessions SET ended_at = now(), end_reason = %(reason)s", reason=reason)
             said = texts[f"ended.{reason}"] if reason in explained else texts["errors.session_expired"]
