@@ -33,7 +33,7 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- or an import set for this address; 0.5.1 left it null. `password_set_at` is null for one of before 0.7.1.
 --
 -- Here and below, `by_key` is true for what an administrative key has set, or a session that it, its link, or something
--- so set has opened; null otherwise, and for what 0.7.0 wrote. `email_by_key` and `phone_by_key` are the last such
+-- so set has opened; false for other sessions; null otherwise, and for what 0.7.0 wrote. `email_by_key` and `phone_by_key` are the last such
 -- addresses, which may not be the present ones.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -110,7 +110,7 @@ CREATE TABLE identities (
 );
 
 -- The order of users by their last sign-in, -infinity for never, has its index here: see users_unproved. A trigger
--- of `users` writes it. It has held the user objects, too, and nodes of 0.6.1 read it by that name.
+-- of `users` writes it. It has held the user objects, too: hence its name.
 CREATE TABLE user_objects (
   user_id          uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   last_sign_in_at  timestamptz NOT NULL DEFAULT '-infinity'
@@ -121,7 +121,7 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
 -- document is current until `fetched_until`. One that `is_blocked` refuses every user, unless it `admits_members` of its
--- organisation, and nobody else: nodes of 0.6.1 and before, which know no members, refuse it.
+-- organisation, and nobody else: nodes of 0.6.1, which know no members, refuse it. Nodes of 0.7 write it so until 0.9.0.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -490,7 +490,7 @@ CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT N
 -- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
 -- provider is `sso:<id>`. `client_secret` is encrypted.
 -- An organisation's own provider is never `enabled`, and was disabled in 1970, so that nodes of 0.6.1 sign in nobody
--- with it and end nothing of its users. `is_on` is what its owners set, but while an operator has disabled it
+-- with it and end nothing of its users; nodes of 0.7 write it so until 0.9.0. `is_on` is what its owners set, but while an operator has disabled it
 -- (`is_blocked`), and `tried_at` when one signed in with the present client and secret. `member_role` is that of users
 -- whom it adds; without one it adds nobody.
 CREATE TABLE identity_providers (

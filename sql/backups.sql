@@ -55,7 +55,7 @@ SELECT EXISTS (SELECT FROM pg_database WHERE datname = :name) AS exists;
 SELECT pg_try_advisory_lock(7239004120) AS is_ours;
 
 -- name: void_restored(resend boolean)
--- A pending change goes with its link, or POST /resend would send another, which nobody knows whose it is.
+-- Withdraws pending changes with their links: POST /resend would send a link without its `by_key`.
 WITH links AS (DELETE FROM one_time_tokens WHERE spent_at IS NULL),
      changes AS (
        UPDATE users

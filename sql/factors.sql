@@ -85,7 +85,8 @@ WITH others AS (
   UPDATE users SET first_factor_at = :acted_at WHERE id = :user_id AND first_factor_at IS NULL
 )
 UPDATE factors
-   SET verified_at = :acted_at, updated_at = :acted_at, by_key = by_key OR nullif(:by_key, false), credential_id = :credential_id, public_key = :public_key,
+   SET verified_at = :acted_at, updated_at = :acted_at, by_key = by_key OR nullif(:by_key, false),
+       credential_id = :credential_id, public_key = :public_key,
        sign_count = :sign_count, transports = :transports, aaguid = :aaguid,
        backup_eligible = :backup_eligible, backed_up = :backed_up
  WHERE id = :id;

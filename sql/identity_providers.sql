@@ -46,11 +46,16 @@ SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS v
        p.organization_id, p.is_blocked, p.tried_at,
        coalesce(p.disabled_at, p.updated_at) AS ended_before,
        EXISTS (SELECT FROM identities AS i WHERE i.provider = provider_name(p)) AS has_identities,
-       EXISTS (SELECT FROM identities AS i JOIN users AS u ON u.id = i.user_id
-                WHERE i.provider = provider_name(p) AND u.role = 'admin') AS has_administrators,
        clock_timestamp() AS now
   FROM identity_providers AS p
  WHERE p.id = :id;
+
+-- name: select_has_administrators(id uuid) -> row
+SELECT EXISTS (SELECT
+                 FROM identities AS i
+                 JOIN users AS u ON u.id = i.user_id
+                 JOIN identity_providers AS p ON p.id = :id
+                WHERE i.provider = provider_name(p) AND u.role = 'admin') AS has_administrators;
 
 -- name: select_provider_of_issuer(id uuid, issuer text) -> row? (organization_id?, member_role?)
 -- An organisation that ended with its last user leaves its provider to the janitor.
@@ -150,7 +155,7 @@ WITH batch AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
      FOR UPDATE OF u
 )
-SELECT end_everything_before(batch.disabled_at, locked.id, :reason, clock_timestamp())
+SELECT end_all_before(batch.disabled_at, locked.id, :reason, clock_timestamp())
   FROM locked
   JOIN batch ON batch.user_id = locked.id;
 

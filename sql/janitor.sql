@@ -14,7 +14,8 @@ DELETE FROM failure_counts
                          WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_one_time_tokens(batch integer)
--- A pending change that an administrative key has asked for keeps its link: another message takes `by_key` from it.
+-- Keeps the expired link of a pending change that an administrative key requested: a message that is sent again copies
+-- its `by_key`.
 DELETE FROM one_time_tokens
  WHERE id = ANY (ARRAY(SELECT t.id
                          FROM one_time_tokens AS t

@@ -53,7 +53,7 @@ SELECT coalesce((SELECT i.user_id FROM identities AS i WHERE i.provider = :provi
   LEFT JOIN users AS u ON u.email = sent.email;
 
 -- name: select_identity_of(user_id uuid, provider text, subject text) -> row?
-SELECT id, by_key IS TRUE AS is_by_key
+SELECT by_key IS TRUE AS is_by_key
   FROM identities
  WHERE user_id = :user_id AND provider = :provider AND subject = :subject;
 

@@ -1,7 +1,7 @@
 -- name: select_request(user_id uuid, purpose text, browser_hash bytea)
 --   -> row? (user_agent?, session_id?, own_password_hash?)
 -- What a message takes over of earlier ones. `own_password_hash` is from the browser's own sign-up, and also
--- belongs to a resent link. A change that an administrative key has asked for stays the key's, whoever has its message
+-- belongs to a resent link. A change that an administrative key requested keeps its mark when its message is
 -- sent again.
 SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at, asked.session_id,
        (asked.by_key AND :purpose IN ('email_change', 'phone_change')) IS TRUE AS is_by_key,

@@ -927,10 +927,14 @@ class SelectProviderFacts(NamedTuple):
     tried_at: datetime | None
     ended_before: datetime
     has_identities: bool
-    has_administrators: bool
     now: datetime
 
 def select_provider_facts(on: Runner, /, *, id: str | None) -> SelectProviderFacts | None: ...
+
+class SelectHasAdministrators(NamedTuple):
+    has_administrators: bool
+
+def select_has_administrators(on: Runner, /, *, id: str | None) -> SelectHasAdministrators: ...
 
 class SelectProviderOfIssuer(NamedTuple):
     enabled: bool
@@ -1290,7 +1294,6 @@ class SelectOwnerOfIdentity(NamedTuple):
 def select_owner_of_identity(on: Runner, /, *, provider: str | None, subject: str | None, email: str | None) -> SelectOwnerOfIdentity: ...
 
 class SelectIdentityOf(NamedTuple):
-    id: str
     is_by_key: bool
 
 def select_identity_of(on: Runner, /, *, user_id: str | None, provider: str | None, subject: str | None) -> SelectIdentityOf | None: ...
@@ -2781,7 +2784,7 @@ class ListAllWaysToSignIn(NamedTuple):
 
 def list_all_ways_to_sign_in(on: Runner, /, *, user_id: str | None) -> list[ListAllWaysToSignIn]: ...
 
-def remove_set_by_key(on: Runner, /, *, user_id: str | None) -> int: ...
+def remove_before_promotion(on: Runner, /, *, user_id: str | None) -> int: ...
 
 def lock_webhooks(on: Runner, /) -> int: ...
 

@@ -18,8 +18,8 @@ TABLES = re.compile(r"^CREATE (?:UNLOGGED )?TABLE (\w+)", re.MULTILINE)
 _FUNCTIONS = re.compile(r"^CREATE OR REPLACE FUNCTION (\w+)", re.MULTILINE)
 
 
-def has_grants(cursor: Cursor, requests_url: str | None, definitions: str) -> bool:
-    """Whether the role owns all tables of the definitions, or has been granted something on each.
+def has_grants(cursor: Cursor, requests_url: str | None, schema: str) -> bool:
+    """Whether the role owns all tables of schema.sql, or has been granted something on each.
 
     A newer release may have dropped some of them.
     """
@@ -37,7 +37,7 @@ def has_grants(cursor: Cursor, requests_url: str | None, definitions: str) -> bo
                      JOIN pg_roles AS r ON r.oid = granted.grantee
                     WHERE r.rolname = %s))
         """,
-        (TABLES.findall(definitions), _role_of(requests_url)),
+        (TABLES.findall(schema), _role_of(requests_url)),
     )
     return cursor.fetchone() == (True,)
 

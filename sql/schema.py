@@ -103,7 +103,10 @@ def usable_from(version: int | None = None) -> int:
 
 
 def apply_in_transaction(connection: Connection, requests_url: str | None) -> None:
-    """Like `apply`, in the caller's transaction, for the data of a dump, which has no rights."""
+    """Like `apply`, in the caller's transaction, for the data of a dump, which has no rights.
+
+    A function of a newer release stays open to all roles until that release's functions change.
+    """
     with connection.cursor(cursor_factory=Cursor) as cursor:
         while _take_step(cursor, requests_url):
             pass
@@ -214,7 +217,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
     # The functions of a newer release stay. A backup of it that was restored has no grants either.
     if version <= NEWEST and (steps or digest != _digest()):
         return [*steps, FUNCTIONS.name]
-    return [] if roles.has_grants(cursor, requests_url, _definitions()) else [roles.GRANTS.name]
+    return [] if roles.has_grants(cursor, requests_url, SCHEMA.read_text()) else [roles.GRANTS.name]
 
 
 def _definitions() -> str:

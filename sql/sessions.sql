@@ -69,7 +69,7 @@ SELECT iso_8601(admin_since) AS admin_since FROM users WHERE id = :id;
 INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reauthenticated_at,
                       factor_proved_at, by_key, ip, user_agent, created_at, refreshed_at, counted_until)
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
-        :factor_proved_at, nullif(:by_key, false), :ip, :user_agent, :acted_at, :acted_at, :acted_at)
+        :factor_proved_at, :by_key, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
 RETURNING counter,
           (SELECT shown.user_object
              FROM users AS u

@@ -82,9 +82,9 @@ SELECT w.type, w.label, w.added_at, w.is_by_key
         HAVING count(*) > 0) AS w
  ORDER BY w.added_at, w.type, w.label;
 
--- name: remove_set_by_key(user_id uuid)
--- What an administrative key or one of its sessions has set, but for addresses and the password; factors that nobody has
--- used yet, and known networks. Recovery codes go with the last factor.
+-- name: remove_before_promotion(user_id uuid)
+-- Deletes what an administrative key or one of its sessions has set, except addresses and the password; unverified
+-- factors, and known networks. Recovery codes go with the last factor.
 WITH ways AS (
   DELETE FROM identities WHERE user_id = :user_id AND by_key AND provider NOT IN ('email', 'phone')
 ), steps AS (

@@ -235,7 +235,10 @@ def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
         return
     domains = queries.list_proved_domains(act, organization_id=id).domains
     if domains or queries.list_providers_of_organization(act, organization_id=id):
-        raise ApiError("insufficient_permissions", "role: must not be owner where a domain is proved")
+        raise ApiError(
+            "insufficient_permissions",
+            "role: must not be owner where a domain is proved or a provider is connected",
+        )
 
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:

@@ -26,11 +26,6 @@ class CustomersProvider(Protocol):
     def domains(self) -> Collection[str]: ...
 
 
-class UsersOfProvider(Protocol):
-    @property
-    def has_administrators(self) -> bool: ...
-
-
 class ClientOfIssuer(Protocol):
     """What decides where the client secret goes, and as whose."""
 
@@ -107,9 +102,9 @@ def problem_of_key(provider: CustomersProvider, changes: Mapping[str, object]) -
     return None
 
 
-def refusal_of_key(users: UsersOfProvider, turned: Turned) -> Refusal | None:
+def refusal_of_key(turned: Turned, *, has_administrators: bool) -> Refusal | None:
     """A key does nothing to administrators: turning a provider off ends everything of its users (rule 6)."""
-    return "target.insufficient_permissions" if turned and users.has_administrators else None
+    return "target.insufficient_permissions" if turned and has_administrators else None
 
 
 def turned(provider: CustomersProvider, *, is_enabled: bool, is_blocked: bool) -> Turned:

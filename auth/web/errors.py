@@ -42,15 +42,15 @@ ERRORS = {
     ),
     "email_by_key.validation_failed": (
         400,
-        "An administrative key has set this email: rename or delete the user {user} first",
+        "An administrative key has set this email: give {user} another one, or delete the user, first",
     ),
     "phone_by_key.validation_failed": (
         400,
-        "An administrative key has set this phone: remove it from the user {user}, or delete the user, first",
+        "An administrative key has set this phone: remove it from {user}, or delete the user, first",
     ),
     "all_by_key.validation_failed": (
         400,
-        "Administrative keys have set all that signs this user in: rename or delete the user {user} first",
+        "Administrative keys have set all that signs this user in: delete {user} first",
     ),
     "client.validation_failed": (400, "{problem}"),
     "webhooks.validation_failed": (400, "Webhook limit reached"),

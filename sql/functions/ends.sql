@@ -48,7 +48,7 @@ $$;
 
 -- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
 -- sessions have opened since. Call it with the user's row locked.
-CREATE OR REPLACE FUNCTION end_everything_before(
+CREATE OR REPLACE FUNCTION end_all_before(
   earlier timestamptz, owner uuid, reason text, moment timestamptz
 ) RETURNS void
   LANGUAGE sql VOLATILE
@@ -60,15 +60,18 @@ AS $$
   DELETE FROM oauth_grants WHERE user_id = owner AND granted_at < earlier;
   DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
   DELETE FROM organization_invitations WHERE invited_by = owner AND created_at < earlier;
-  UPDATE sessions SET ended_at = moment, end_reason = end_everything_before.reason
+  UPDATE sessions SET ended_at = moment, end_reason = end_all_before.reason
    WHERE user_id = owner AND ended_at IS NULL AND id IN (
     WITH RECURSIVE own (id) AS (
       SELECT id FROM sessions WHERE user_id = owner AND created_at < earlier UNION
       SELECT s.id FROM sessions AS s JOIN own ON s.opened_by = own.id WHERE s.user_id = owner)
     SELECT id FROM own);
   UPDATE users
-     SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
-   WHERE id = owner AND greatest(email_change_sent_at, phone_change_sent_at) < earlier;
+     SET new_email = CASE WHEN email_change_sent_at >= earlier THEN new_email END,
+         email_change_sent_at = CASE WHEN email_change_sent_at >= earlier THEN email_change_sent_at END,
+         new_phone = CASE WHEN phone_change_sent_at >= earlier THEN new_phone END,
+         phone_change_sent_at = CASE WHEN phone_change_sent_at >= earlier THEN phone_change_sent_at END
+   WHERE id = owner AND least(email_change_sent_at, phone_change_sent_at) < earlier;
   DELETE FROM one_time_tokens
    WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
 $$;

@@ -1,6 +1,33 @@
 -- Only nodes of 0.7.0 call these functions, which have its text. They go with the release after this one.
 -- `python -m tests.support.previous_release` writes this file.
 
+-- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
+-- sessions have opened since. Call it with the user's row locked.
+CREATE OR REPLACE FUNCTION end_everything_before(
+  earlier timestamptz, owner uuid, reason text, moment timestamptz
+) RETURNS void
+  LANGUAGE sql VOLATILE
+AS $$
+  DELETE FROM authorization_codes WHERE user_id = owner AND session_id IS NULL AND created_at < earlier;
+  DELETE FROM oauth_requests
+   WHERE user_id = owner AND session_id IS NOT NULL AND opened_session_id IS NULL AND created_at < earlier;
+  DELETE FROM api_keys WHERE user_id = owner AND created_at < earlier;
+  DELETE FROM oauth_grants WHERE user_id = owner AND granted_at < earlier;
+  DELETE FROM identity_provider_adoptions WHERE user_id = owner AND adopted_at < earlier;
+  DELETE FROM organization_invitations WHERE invited_by = owner AND created_at < earlier;
+  UPDATE sessions SET ended_at = moment, end_reason = end_everything_before.reason
+   WHERE user_id = owner AND ended_at IS NULL AND id IN (
+    WITH RECURSIVE own (id) AS (
+      SELECT id FROM sessions WHERE user_id = owner AND created_at < earlier UNION
+      SELECT s.id FROM sessions AS s JOIN own ON s.opened_by = own.id WHERE s.user_id = owner)
+    SELECT id FROM own);
+  UPDATE users
+     SET new_email = NULL, email_change_sent_at = NULL, new_phone = NULL, phone_change_sent_at = NULL
+   WHERE id = owner AND greatest(email_change_sent_at, phone_change_sent_at) < earlier;
+  DELETE FROM one_time_tokens
+   WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
+$$;
+
 -- True if an administrative key acts, else null, so that a row tells nothing of other writers.
 CREATE OR REPLACE FUNCTION is_of_key(origin jsonb) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -1,7 +1,6 @@
 """Which provider signs in which user, an example for each sentence of the rule."""
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -153,9 +152,8 @@ def test_administrative_key_renames_a_provider_and_turns_it_off(is_enabled, chan
     [("provider_disabled", False, False), ("provider_disabled", True, True), (None, True, False)],
 )
 def test_administrative_key_turns_off_no_provider_of_an_administrator(turned, has_administrators, is_refused):
-    provider = SimpleNamespace(has_administrators=has_administrators)
     refusal = "target.insufficient_permissions" if is_refused else None
-    assert refusal_of_key(provider, turned) == refusal
+    assert refusal_of_key(turned, has_administrators=has_administrators) == refusal
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,10 @@ CUSTOMERS, DOCUMENTS = threading.BoundedSemaphore(3), threading.BoundedSemaphore
 # Bytes of an answer as it arrives, with interim responses, framing and TLS. A hook's answer may have 200 KiB,
 # and the keys of large providers, with their certificates, have 20.
 MOST_BYTES = 256 * 1024
-# Bytes of one read: other requests have their turn before more is parsed. A shorter read counts for the
-# second number, because it takes as long.
+# At most this many bytes are read before other requests run. A shorter read counts as the second number:
+# it costs as much.
 _MOST_AT_ONCE, _LEAST_AT_ONCE = 4096, 64
-# A name can have thousands, none of which may be connected to.
+# A name can have thousands of addresses, all of them refused.
 _MOST_ADDRESSES = 16
 
 # Those of outgoing connections are above: one could be taken before it is bound. Browsers refuse 10080.

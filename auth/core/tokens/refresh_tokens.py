@@ -72,9 +72,6 @@ class ClientRefreshTokens(RefreshTokens):
 
 
 class OrganizationRefreshTokens(RefreshTokens):
-    """Those of clients' sessions for an organisation.
-
-    Nodes of 0.6.1 and before do not read them: they would not ask whether the membership counts.
-    """
+    """Those of clients' sessions for an organisation, which nodes of 0.6.1 do not read."""
 
     purpose = "refresh token of a client for an organization"

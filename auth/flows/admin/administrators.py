@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from psycopg2.errors import UniqueViolation
 
@@ -37,26 +37,33 @@ class Appointed(TypedDict):
     ways_to_sign_in: list[NamedWay]
 
 
-def begin_anew(asked: Asked, act: Act, user_id: str) -> list[NamedWay]:
-    """End what a new administrator has from before, and return what signs the user in (rule 20).
+class Anew(NamedTuple):
+    """What signs a new administrator in, and what is removed, because an administrative key had set it."""
+
+    ways: list[NamedWay]
+    removed: list[str]
+
+
+def begin_anew(asked: Asked, act: Act, user_id: str) -> Anew:
+    """End what a new administrator has from before (rule 20).
 
     A thief or a program may have begun it, with less to gain then. Every door of promotion comes here.
     """
     ways = queries.list_all_ways_to_sign_in(act, user_id=user_id)
-    queries.remove_set_by_key(act, user_id=user_id)
-    queries.forget_factors(act, user_id=user_id)
+    queries.remove_before_promotion(act, user_id=user_id)
     if any(way.is_by_key for way in ways if way.type == "password"):
         queries.set_password(act, user_id=user_id, password_hash=None, by_key=False)
     ends.end_and_void(act, user_id, None, "promoted")
     queries.void_undo_links(act, user_id=user_id, moment=None)
+    queries.forget_factors(act, user_id=user_id)
     if refusal := refusal_of_promotion(ways, remains=removal.remains(asked, act, user_id, "password")):
         user = person_of(act, user_id)
         raise _refused(refusal, user_id, user.email or user.phone)
-    return _named(queries.list_all_ways_to_sign_in(act, user_id=user_id))
+    return Anew(_named(queries.list_all_ways_to_sign_in(act, user_id=user_id)), _removed(ways))
 
 
-def ways_of(asked: Asked, email: str) -> list[NamedWay] | None:
-    """Return what will sign in the user of an address as an administrator. Refuse an address of a key.
+def foreseen(asked: Asked, email: str) -> Anew | None:
+    """Return what `begin_anew` would, for the user of an address. Refuse an address of an administrative key.
 
     None for a new user, or for an administrator.
     """
@@ -66,7 +73,7 @@ def ways_of(asked: Asked, email: str) -> list[NamedWay] | None:
     ways = queries.list_all_ways_to_sign_in(asked.db, user_id=user.id)
     if refusal := refusal_of_promotion(ways, remains=True):
         raise _refused(refusal, user.id, email)
-    return _named(way for way in ways if not way.is_by_key)
+    return Anew(_named(way for way in ways if not way.is_by_key), _removed(ways))
 
 
 def _refused(refusal: Refusal, user_id: str, address: str | None) -> ApiError:
@@ -77,6 +84,10 @@ def _named(ways: "Iterable[queries.ListAllWaysToSignIn]") -> list[NamedWay]:
     return [{"type": way.type, "added_at": iso_8601(way.added_at), "label": way.label} for way in ways]
 
 
+def _removed(ways: "Iterable[queries.ListAllWaysToSignIn]") -> list[str]:
+    return [f"{way.type} {way.label or ''}".strip() for way in ways if way.is_by_key]
+
+
 def needs_password(asked: Asked, email: str) -> bool:
     """Whether no user has proved the address, so that the administrator will be a new user."""
     user = queries.select_user_of_address(asked.db, address=email)
@@ -84,21 +95,21 @@ def needs_password(asked: Asked, email: str) -> bool:
 
 
 def appoint(
-    asked: Asked, email: str, password_hash: str | None, named: Sequence[NamedWay] | None
+    asked: Asked, email: str, password_hash: str | None, listed: Sequence[NamedWay] | None
 ) -> Appointed:
     """Make the user of an address an administrator, and return the user.
 
     With a password hash, a new user replaces one who never proved the address. Refuse if the user has another
-    way to sign in than those `named` to the operator.
+    way to sign in than those `listed` for the operator.
     """
     # Another command may create the user at the same time: then this one finds that user.
     with suppress(UniqueViolation):
-        return _appoint(asked, email, password_hash, named)
-    return _appoint(asked, email, password_hash, named)
+        return _appoint(asked, email, password_hash, listed)
+    return _appoint(asked, email, password_hash, listed)
 
 
 def _appoint(
-    asked: Asked, email: str, password_hash: str | None, named: Sequence[NamedWay] | None
+    asked: Asked, email: str, password_hash: str | None, listed: Sequence[NamedWay] | None
 ) -> Appointed:
     with acts.on_found(asked.db, lambda on: queries.select_holders(on, addresses=[email]).ids) as (act, ids):
         act.read(queries.select_holders, addresses=[email])
@@ -132,12 +143,11 @@ def _appoint(
             queries.update_any_user(
                 act, id=user.id, role="admin", user_metadata={}, app_metadata={}, vouches_password=False
             )
-            ways, recent = begin_anew(asked, act, user.id), removal.list_recent(act, user.id)
-            if named is None or any(way not in named for way in ways):
+            (ways, removed), recent = begin_anew(asked, act, user.id), removal.list_recent(act, user.id)
+            if listed is None or any(way not in listed for way in ways):
                 raise ApiError("stale.validation_failed")
-            audit.record(
-                act, user.id, email, ["role_changed"], ["user.updated"], by="administrator", role="admin"
-            )
+            changed = {"by": "administrator", "role": "admin", "removed": removed or None}
+            audit.record(act, user.id, email, ["role_changed"], ["user.updated"], **changed)
         return {
             "id": user.id,
             "email": email,

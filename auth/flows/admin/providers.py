@@ -110,8 +110,9 @@ def create(
     identifier = body.get("identifier") or f"custom:{id}"
     provider = provider_settings.wanted(asked, body)
     # Before it is fetched: any user can found an organization, and would choose what the service connects to.
-    with door.begin(id) as act:
-        door.check(act, None, provider, id)
+    if door.organization_id:
+        with door.begin(id) as act:
+            door.check(act, None, provider, id)
     provider_settings.fetch(asked, id, provider, secret, door.organization_id)
     columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
     columns |= {"organization_id": door.organization_id, "is_blocked": is_blocked}
@@ -157,8 +158,10 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if known.organization_id and "enabled" in body and not door.is_owners:
                 is_blocked = not provider.enabled
             turned = identities.turned(known, is_enabled=provider.enabled, is_blocked=is_blocked)
-            if is_key and (why := identities.refusal_of_key(known, turned)):
-                raise ApiError(why)
+            if is_key:
+                users = queries.select_has_administrators(act, id=row.id)
+                if why := identities.refusal_of_key(turned, has_administrators=users.has_administrators):
+                    raise ApiError(why)
             disabled_at = identities.disabled_at(
                 turned, is_enabled=provider.enabled, ended_before=known.ended_before, now=known.now
             )
@@ -199,18 +202,18 @@ def _checked(
     has_secret: bool,
 ) -> "queries.SelectProviderFacts":
     """Return the facts about a provider. Refuse what it may not be changed to."""
-    known = facts(act, row.id)
+    present = facts(act, row.id)
     # Its organisation may have given a domain up since we read the row.
-    if (known.version, known.domains) != (row.version, row.domains):
+    if (present.version, present.domains) != (row.version, row.domains):
         raise ApiError("stale.validation_failed")
-    if provider.issuer != in_one_spelling(row.issuer) and known.has_identities:
+    if provider.issuer != in_one_spelling(row.issuer) and present.has_identities:
         details = "issuer: can't change while users sign in with this provider; add another one"
         raise ApiError("validation_failed", details)
-    # All else that asks for another trial comes with the secret.
+    # Another issuer, document or client needs the secret, which alone says that another trial is needed.
     if has_secret:
-        known = known._replace(tried_at=None)
-    door.check(act, known, provider, row.id)
-    return known
+        present = present._replace(tried_at=None)
+    door.check(act, present, provider, row.id)
+    return present
 
 
 def end_users_of_disabled(asked: Asked) -> None:

@@ -196,13 +196,15 @@ def _update(
     after = person_of(act, user_id)
     for provider in set(removed.providers).difference(ADDRESS_KINDS):
         audit.record(act, user_id, after.email, ["identity_unlinked"], [], provider=provider)
-    _record(act, before, after, body)
-    named: JsonObject = {}
+    anew = None
     if after.role == "admin" != before.role:
-        ways = administrators.begin_anew(asked, act, user_id)
-        named = {"recent_changes": removal.list_recent(act, user_id), "ways_to_sign_in": ways}
+        anew = administrators.begin_anew(asked, act, user_id)
+    _record(act, before, after, body, anew)
     user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
-    return json.dumps(json.loads(user) | named) if named else user
+    if anew is None:
+        return user
+    listed = {"recent_changes": removal.list_recent(act, user_id), "ways_to_sign_in": anew.ways}
+    return json.dumps(json.loads(user) | listed)
 
 
 def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
@@ -255,7 +257,9 @@ def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: 
         queries.set_confirmed_at(act, **owner, confirmed_at=confirmed_at)
 
 
-def _record(act: Act, before: PersonFacts, after: PersonFacts, body: JsonObject) -> None:
+def _record(
+    act: Act, before: PersonFacts, after: PersonFacts, body: JsonObject, anew: administrators.Anew | None
+) -> None:
     changed = {name for name in after._fields if getattr(before, name) != getattr(after, name)}
     # A ban that ends meanwhile is not lifted.
     was_banned, is_now_banned = (is_banned(each) for each in (before, after))
@@ -274,6 +278,7 @@ def _record(act: Act, before: PersonFacts, after: PersonFacts, body: JsonObject)
     }
     details = {f"old_{name}": getattr(before, name) for name in changed & {*ADDRESS_KINDS, "role"}}
     details |= {"role": after.role} if "role" in changed else {}
+    details |= {"removed": anew.removed} if anew and anew.removed else {}
     details |= {"banned_until": iso_8601(after.banned_until)} if "ban_duration" in body else {}
     done = [name for name, is_done in acts.items() if is_done]
     audit.record(act, before.id, after.email, done, ["user.updated"], **details)

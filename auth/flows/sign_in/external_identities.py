@@ -253,24 +253,24 @@ def _found_or_created(
     if is_banned(person):
         return ApiError("user_banned")
     known = {"user_id": person.id, "provider": identity.provider}
-    linked = queries.select_identity_of(act, **known, subject=identity.row["subject"])
+    identity_row = queries.select_identity_of(act, **known, subject=identity.row["subject"])
     if customer:
         # The next sign-in spends an administrator's move, whatever its subject.
         moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customer)
         is_adopted = press is not None or moved > 0
         refusal = identities.refusal_of_customers_user(
-            person, customer, is_linked=linked is not None, is_adopted=is_adopted
+            person, customer, is_linked=identity_row is not None, is_adopted=is_adopted
         )
         if refusal:
             return ApiError(refusal)
-        if is_adopted and linked is None and queries.remove_identity(act, **known):
+        if is_adopted and identity_row is None and queries.remove_identity(act, **known):
             # Its subject may be that of a deleted account.
             audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
-    if linked is None:
+    if identity_row is None:
         return _link_identity(asked, act, person, identity, by_key=by_key)
     if not queries.use_identity(act, user_id=person.id, **identity.row):
         raise unavailable()
-    return _IdentityOwner(person, is_by_key=by_key or linked.is_by_key)
+    return _IdentityOwner(person, is_by_key=by_key or identity_row.is_by_key)
 
 
 def _link_identity(

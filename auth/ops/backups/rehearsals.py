@@ -64,9 +64,9 @@ def _grant_what_the_operator_made(connection: Connection, requests_url: str) -> 
     """Grant the role of requests what triggers of the operator may need: a backup has no grants."""
     tables = roles.TABLES.findall(schema.SCHEMA.read_text())
     role = str(parse_dsn(requests_url)["user"])
-    granted = queries.compose_grants_of_operator(Unprepared(connection), role=role, tables=tables)
+    grants = queries.compose_grants_of_operator(Unprepared(connection), role=role, tables=tables)
     with connection.cursor() as cursor:
-        cursor.execute(granted.statement)
+        cursor.execute(grants.statement)
 
 
 @contextmanager

@@ -33,13 +33,15 @@ def command(email: str) -> None:
     """
     email = addresses.canonical_typed_email(email)
     with acting() as asked:
-        named = administrators.ways_of(asked, email)
-        if named is not None:
-            for line in (f"{email} signs in with:", *map(_line_of, named)):
+        if anew := administrators.foreseen(asked, email):
+            for line in (f"{email} signs in with:", *map(_line_of, anew.ways)):
                 click.echo(line, err=True)
+            if anew.removed:
+                ends = ", ".join(anew.removed)
+                click.echo(printable(f"Removed, because an administrative key has set it: {ends}"), err=True)
             ask("If one of these is not the user's own, remove it or delete the user first. Go ahead?")
         password_hash = _hash(asked.parts, email) if administrators.needs_password(asked, email) else None
-        user = administrators.appoint(asked, email, password_hash, named)
+        user = administrators.appoint(asked, email, password_hash, anew and anew.ways)
         code = administrators.write_code(asked, user["id"], email)
     console = f"{asked.settings.base_url}/console" if asked.settings.console else None
     was_created = " (new user)" if user["created"] else ""

@@ -46,7 +46,7 @@ def build(list: Path, least: int) -> None:
 def fetch(least: int) -> None:
     """Make AUTH_PASSWORD_LEAKED_FILE from the range API, or from the mirror that AUTH_PASSWORD_LEAKED names.
 
-    Asks for a million ranges, which have 35 GB. Replaces the file once it is complete.
+    Downloads a million ranges, 35 GB together. Replaces the file once it is complete.
     Running services read it when they are reloaded.
 
     \b

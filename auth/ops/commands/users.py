@@ -160,11 +160,11 @@ def _report(outcomes: Iterator[ImportOutcome], total: int, reports_all: bool) ->
         for outcome in outcomes:
             progress(1)
             counts[outcome.status] += 1
-            if reports_all or outcome.status == "refused" or outcome.ways_to_sign_in:
-                ways = ", ".join(outcome.ways_to_sign_in or ())
+            if reports_all or outcome.status == "refused" or outcome.signs_in_with:
+                ways = ", ".join(outcome.signs_in_with or ())
                 admin = f"an administrator, who signs in with {ways}" if ways else ""
-                told = (outcome.place, outcome.name, outcome.status, outcome.reason or admin)
-                show(asdict(outcome), ": ".join(printable(part) for part in told if part))
+                parts = (outcome.place, outcome.name, outcome.status, outcome.reason or admin)
+                show(asdict(outcome), ": ".join(printable(part) for part in parts if part))
     return counts
 
 

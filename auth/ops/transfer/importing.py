@@ -30,7 +30,7 @@ class ImportOutcome:
     """The outcome of an entry: `created`, `exists` or `refused`, the last two with a reason.
 
     `user_id` is missing for a refused entry, for one that a dry run would create, and for a user whom another
-    process created meanwhile. `ways_to_sign_in` are those of a new administrator, by their type.
+    process created meanwhile. `signs_in_with` lists what signs a new administrator in, with its age.
     """
 
     place: str
@@ -38,7 +38,7 @@ class ImportOutcome:
     status: str
     reason: str | None = None
     user_id: str | None = None
-    ways_to_sign_in: list[str] | None = None
+    signs_in_with: list[str] | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -153,7 +153,7 @@ class Import:
         if problem is None:
             ways = records.ways_to_sign_in(row) if row["role"] == "admin" else None
             id = None if self.is_dry_run else row["id"]
-            return ImportOutcome(entry.place, name, "created", user_id=id, ways_to_sign_in=ways)
+            return ImportOutcome(entry.place, name, "created", user_id=id, signs_in_with=ways)
         if problem != _EXISTS:
             return ImportOutcome(entry.place, name, "refused", problem)
         user_id = next((taken[key] for key in records.keys(row) if key in taken), None)

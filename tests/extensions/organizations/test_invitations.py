@@ -198,7 +198,7 @@ def test_repeated_end_withdraws_no_invitation_that_is_younger_than_its_act(
     invite(owner, acme, mallory.email)
     database.run("UPDATE organization_invitations SET created_at = created_at - interval '1 day'")
     invite(owner, acme, bob.email)
-    end = "SELECT end_everything_before(now() - interval '1 hour', %(id)s, 'provider_disabled', now())"
+    end = "SELECT end_all_before(now() - interval '1 hour', %(id)s, 'provider_disabled', now())"
     database.run(end, id=alice.id)
     assert database.all("SELECT email FROM organization_invitations") == [(bob.email,)]
 

@@ -217,6 +217,17 @@ class TestWaysToSignIn:
         assert run_command(client.application, "create-admin", alice.email, input="y\n").exit_code == 0
         assert database.count("users", "role = 'admin'") == 1
 
+    def test_what_a_key_has_set_is_listed_as_removed_and_stays_in_the_log(
+        self, client, alice, parts, database
+    ):
+        _, passkey = passkeys.register(keys_session(client, parts, alice))
+        result = run_command(client.application, "create-admin", alice.email, "--yes")
+        removed = f"passkey {passkey['friendly_name']}"
+        assert result.exit_code == 0, result.output
+        assert f"Removed, because an administrative key has set it: {removed}\n" in result.stderr
+        details = database.value("SELECT details FROM audit_log WHERE action = 'role_changed'")
+        assert details["removed"] == [removed]
+
     def test_command_without_a_terminal_needs_yes(self, client, alice, database):
         result = run_command(client.application, "create-admin", alice.email)
         assert (result.exit_code, "add --yes" in result.stderr) == (1, True)
@@ -224,28 +235,26 @@ class TestWaysToSignIn:
 
     def test_way_that_was_added_while_the_operator_read_the_list_is_refused(self, client, alice, parts):
         asked = Asked(parts, NOBODY, "service_role")
-        named = administrators.ways_of(asked, alice.email)
+        listed = administrators.foreseen(asked, alice.email)
+        assert listed is not None
         passkeys.register(alice.open_session(client))
         with pytest.raises(ApiError, match="has changed"):
-            administrators.appoint(asked, alice.email, None, named)
+            administrators.appoint(asked, alice.email, None, listed.ways)
         assert alice.sign_in(client=client).user["role"] == "authenticated"
 
     def test_address_that_a_key_took_while_the_operator_read_the_list_is_refused(
         self, client, alice, parts, database
     ):
-        from auth.flows.admin import administrators
-        from auth.web.asked import Asked
-        from auth.web.errors import ApiError
-
         # With it, a key may take away the address.
         passkeys.register(alice.open_session(client))
-        asked = Asked(parts, dict.fromkeys(("ip", "network", "user_agent")), "service_role")
-        named, key = administrators.ways_of(asked, alice.email), make_admin_key(parts, "users:write")
+        asked, key = Asked(parts, NOBODY, "service_role"), make_admin_key(parts, "users:write")
+        listed = administrators.foreseen(asked, alice.email)
+        assert listed is not None
         for email in (MALLORY, alice.email):
             body = {"email": email}
             assert client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers).status_code == 200
         with pytest.raises(ApiError, match="has set this email"):
-            administrators.appoint(asked, alice.email, None, named)
+            administrators.appoint(asked, alice.email, None, listed.ways)
         assert database.count("users", "role = 'admin'") == 0
 
 
@@ -289,6 +298,18 @@ class TestPasswordOfAKey:
             assert promoted(door, client, service_role, person) == {"email"}
         assert alice.try_to_sign_in(PLANTED, client).status_code == 401
         assert bob.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
+
+    def test_it_stays_one_when_a_session_of_a_node_of_0_7_0_changes_it(
+        self, client, service_role, alice, parts, database
+    ):
+        """Such a node marks no session."""
+        key = make_admin_key(parts, "users:write")
+        client.put(f"/admin/users/{alice.id}", json={"password": PLANTED}, headers=key.headers)
+        session = alice.sign_in(PLANTED, client)
+        database.run("UPDATE sessions SET by_key = NULL")
+        assert session.put("/user", json={"password": NEW_PASSWORD}).status_code == 200
+        assert promote(client, service_role, alice, role="admin").status_code == 200
+        assert alice.try_to_sign_in(NEW_PASSWORD, client).status_code == 401
 
     @pytest.mark.parametrize(
         "bodies",
@@ -360,7 +381,7 @@ class TestAddressOfAKey:
         sent = {"email": boss["email"], **confirms} if confirms else {}
         answer = promote(client, service_role, holder, role="admin", **sent)
         assert_refused(answer, "email")
-        whose = f"rename or delete the user boss@example.com ({holder.id}) first"
+        whose = f"give boss@example.com ({holder.id}) another one, or delete the user, first"
         assert answer.json["msg"].endswith(whose)
         for options in ([], ["--yes"]):
             command = run_command(client.application, "create-admin", boss["email"], *options, input="y\n")
@@ -386,7 +407,7 @@ class TestAddressOfAKey:
         for confirmed in ({}, {"phone": PHONE, "phone_confirm": True}):
             assert_refused(promote(client, service_role, alice, role="admin", **confirmed), "phone")
         command = run_command(client.application, "create-admin", alice.email, "--yes")
-        assert (command.exit_code, f"remove it from the user {alice.email}" in command.output) == (2, True)
+        assert (command.exit_code, f"remove it from {alice.email}" in command.output) == (2, True)
         assert database.count("users", "role = 'admin'") == 0
         assert self.sign_in_by(client, outbox, PHONE).json["user"]["role"] == "authenticated"
         promotion = promote(client, service_role, alice, role="admin", phone=None)
@@ -511,7 +532,7 @@ class TestProductThatMailsLinksOfAKey:
         database.run("UPDATE users SET email_confirmed_at = NULL, email_proved = false, password_hash = NULL")
         answer = promote(client, service_role, alice, role="admin")
         assert_error(answer, 400, "validation_failed", details=None)
-        assert answer.json["msg"].endswith(f"rename or delete the user {alice.email} ({alice.id}) first")
+        assert answer.json["msg"].endswith(f"delete {alice.email} ({alice.id}) first")
         assert passkeys.sign_in(client, passkey).user["role"] == "authenticated"
 
 

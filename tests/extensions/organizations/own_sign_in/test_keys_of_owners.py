@@ -9,7 +9,7 @@ from tests.support.admin_keys import make_admin_key
 from tests.support.answers import assert_error
 
 BOSS = "boss@example.com"
-NO_OWNER = "role: must not be owner where a domain is proved"
+NO_OWNER = "role: must not be owner where a domain is proved or a provider is connected"
 
 
 @pytest.fixture
