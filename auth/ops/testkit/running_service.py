@@ -110,10 +110,11 @@ class Service:
             if factor != "totp":
                 raise Refused(f"factors: {factor} is not totp")
             id = str(uuid.uuid4())
-            new = {"id": id, "user_id": made["id"], "factor_type": factor, "friendly_name": ""}
+            own: dict[str, Any] = {"id": id, "user_id": made["id"], "by_key": False}
+            new = own | {"factor_type": factor, "friendly_name": ""}
             with acts.on(self._parts.db, made["id"]) as act:
                 queries.insert_factor(act, **new, secret=self._parts.sealer.seal(totp.new_secret(), id))
-                queries.activate_factor(act, id=id, user_id=made["id"], **NO_CREDENTIAL)
+                queries.activate_factor(act, **own, **NO_CREDENTIAL)
         return {name: body.get(name) for name in ("email", "phone", "password")} | {"id": made["id"]}
 
     def users(self, count: int) -> list[dict[str, Any]]:
