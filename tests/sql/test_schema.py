@@ -133,12 +133,12 @@ class TestMigrations:
         assert schema.pending(url) == schema.apply(url) == []
 
     def test_restored_schema_that_this_release_can_use_gets_its_grants(self, owned, make_role, newer):
-        owner = owned()
+        owner = owned(name="restoring_owner")
         # Without the role of requests: a backup has no grants.
         newer(owner)
         # What a newer release may drop: this one had it for the release before.
         execute(owner, "DROP TABLE probes; DROP FUNCTION record_import")
-        requests = as_role(owner, make_role("own_requests"))
+        requests = as_role(owner, make_role("restoring_requests"))
         before = catalog.lines(owner)
         assert schema.pending(owner, requests) == [roles.GRANTS.name]
         assert schema.apply(owner, requests_url=requests) == [roles.GRANTS.name]

@@ -46,10 +46,13 @@ def make_role(all_rows: Rows) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def owned(url_of_requests, make_role, new_database) -> Callable[..., str]:
-    """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL."""
+    """Make a database of a role that is no superuser, perhaps filled by a script, and return its owner's URL.
 
-    def make(options: str = "LOGIN", script: str = "") -> str:
-        owner = make_role("own_owner", options)
+    Roles belong to the whole server: each file of tests has a `name` of its own.
+    """
+
+    def make(options: str = "LOGIN", script: str = "", *, name: str = "own_owner") -> str:
+        owner = make_role(name, options)
         url = as_role(new_database(_PUBLIC_SINCE_15, f"OWNER {owner}"), owner)
         run(url, script or "SELECT")
         return url
