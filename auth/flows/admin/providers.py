@@ -135,8 +135,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
     door = door or of_operator(asked)
     row = found_provider(asked, name, door.organization_id)
-    is_key, has_secret = asked.actor == "admin_key", "client_secret" in body
-    if is_key and (problem := identities.problem_of_key(row, body)):
+    has_secret = "client_secret" in body
+    if asked.actor == "admin_key" and (problem := identities.problem_of_key(row, body)):
         raise ApiError("insufficient_permissions", problem)
     provider = provider_settings.wanted(asked, body, row)
     before = row._replace(issuer=in_one_spelling(row.issuer))
@@ -158,10 +158,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
             if known.organization_id and "enabled" in body and not door.is_owners:
                 is_blocked = not provider.enabled
             turned = identities.turned(known, is_enabled=provider.enabled, is_blocked=is_blocked)
-            if is_key:
-                users = queries.select_has_administrators(act, id=row.id)
-                if why := identities.refusal_of_key(turned, has_administrators=users.has_administrators):
-                    raise ApiError(why)
+            _check_key(asked, act, row.id, turned)
             disabled_at = identities.disabled_at(
                 turned, is_enabled=provider.enabled, ended_before=known.ended_before, now=known.now
             )
@@ -214,6 +211,15 @@ def _checked(
         present = present._replace(tried_at=None)
     door.check(act, present, provider, row.id)
     return present
+
+
+def _check_key(asked: Asked, act: Act, id: str, turned: identities.Turned) -> None:
+    """Refuse an administrative key that turns off a provider of an administrator."""
+    if asked.actor != "admin_key":
+        return
+    has_administrators = queries.select_has_administrators(act, id=id).has_administrators
+    if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):
+        raise ApiError(refusal)
 
 
 def end_users_of_disabled(asked: Asked) -> None:
