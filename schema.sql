@@ -121,7 +121,7 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
 -- document is current until `fetched_until`. One that `is_blocked` refuses every user, unless it `admits_members` of its
--- organisation, and nobody else: nodes of 0.6.1, which know no members, refuse it. Nodes of 0.7 write it so until 0.9.0.
+-- organization, and nobody else: nodes of 0.6.1, which know no members, refuse it. Nodes of 0.7 write it so until 0.9.0.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -195,7 +195,7 @@ CREATE INDEX oauth_grants_client_id ON oauth_grants (client_id, granted_at, id);
 -- `code_given_at` is when a code from the user's mailbox was last given in it, `factor_proved_at` when a factor
 -- was last used in it. The columns from grant_id on are of a session that an application has by
 -- grant_type=authorization_code: it is no session of the user's; `auth_time` is when the user authenticated.
--- `organization_id` is the organisation that the user has chosen for the application.
+-- `organization_id` is the organization that the user has chosen for the application.
 -- `first_passkey_at` is when its user's first factor, a passkey, was registered in it (see
 -- auth/rules/levels.py).
 -- No index may contain a column that a refresh changes, so that it is a heap-only update.
@@ -489,7 +489,7 @@ CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT N
 
 -- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
 -- provider is `sso:<id>`. `client_secret` is encrypted.
--- An organisation's own provider is never `enabled`, and was disabled in 1970, so that nodes of 0.6.1 sign in nobody
+-- An organization's own provider is never `enabled`, and was disabled in 1970, so that nodes of 0.6.1 sign in nobody
 -- with it and end nothing of its users; nodes of 0.7 write it so until 0.9.0. `is_on` is what its owners set, but while an operator has disabled it
 -- (`is_blocked`), and `tried_at` when one signed in with the present client and secret. `member_role` is that of users
 -- whom it adds; without one it adds nobody.
@@ -749,7 +749,7 @@ CREATE TABLE probes (
   expires_at  timestamptz NOT NULL
 );
 
--- Organisations of AUTH_ORGANIZATIONS. Since `ended_at` nothing says one; its members go in batches, the row last.
+-- Organizations of AUTH_ORGANIZATIONS. Since `ended_at` nothing says one; its members go in batches, the row last.
 -- `founded_by` is the user who founded one, also after leaving it or a deletion.
 CREATE TABLE organizations (
   id            uuid PRIMARY KEY,

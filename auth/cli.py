@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from dotenv import dotenv_values
 
-from auth.core import addresses, logs, settings, typed
+from auth.core import addresses, logs, normalize, settings
 from auth.core.keys import fingerprints
 from auth.core.settings import running, state
 from auth.core.settings.kept_secrets import Missing
@@ -130,7 +130,7 @@ class Unusable(click.ClickException):
 
 
 @contextmanager
-def acting() -> Iterator["Asked"]:
+def as_operator() -> Iterator["Asked"]:
     """Act with the rights of the service role key."""
     from auth.web.asked import Asked
     from auth.web.errors import ApiError
@@ -194,7 +194,7 @@ def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | N
 
 def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":
     """Return the row of a user. Refuse if there is none."""
-    user = known_user(latchkey, typed.trimmed(subject))
+    user = known_user(latchkey, normalize.trimmed(subject))
     if user is None:
         raise Unusable(f"No user has the address or ID {subject}. Find the user by: latchkey users find TEXT")
     return user

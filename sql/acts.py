@@ -7,7 +7,7 @@ All acts lock in this order, so that they never wait for each other in a circle:
 2. providers of customers, then applications
 3. users, by id: FOR UPDATE, because a new email would deadlock with a weaker lock
 4. the administrators
-5. organisations, by id: they guard their owners and requirements. A membership is a row of its user
+5. organizations, by id: they guard their owners and requirements. A membership is a row of its user
 6. rows of a locked user: links, codes, sessions, requests
 
 A refresh locks its session alone: what ends a user ends the rows of the sessions, too. A session that it
@@ -124,7 +124,7 @@ class Act(Transaction):
         queries.lock_provider(self, id=id)
 
     def lock_providers_of(self, organization_id: str) -> None:
-        """Lock the providers of an organisation."""
+        """Lock the providers of an organization."""
         for row in queries.list_providers_of_organization(self, organization_id=organization_id):
             self.lock_provider(row.id)
 
@@ -149,7 +149,7 @@ class Act(Transaction):
         queries.lock_administrators(self)
 
     def lock_organizations(self, ids: Iterable[str]) -> None:
-        """Lock organisations, to change what decides about their members."""
+        """Lock organizations, to change what decides about their members."""
         self._follow(_ORGANIZATIONS)
         queries.lock_organizations(self, ids=sorted(ids))
 

@@ -30,7 +30,7 @@ SELECT s.end_reason AS reason
   JOIN sessions AS s ON s.id = browser.session_id
  WHERE browser.token_hash = :token_hash;
 
--- name: select_carrier(session_id uuid, token_hash bytea) -> row
+-- name: select_is_current_cookie(session_id uuid, token_hash bytea) -> row
 -- Whether a cookie is still that of a browser's session.
 SELECT EXISTS (SELECT FROM browser_sessions WHERE session_id = :session_id AND token_hash = :token_hash) AS is_current;
 

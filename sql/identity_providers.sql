@@ -27,7 +27,7 @@ SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
 --                                is_blocked boolean, session_id uuid)
--- An organisation's provider is off until an owner has tried it.
+-- An organization's provider is off until an owner has tried it.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
   authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role,
@@ -58,7 +58,7 @@ SELECT EXISTS (SELECT
                 WHERE i.provider = provider_name(p) AND u.role = 'admin') AS has_administrators;
 
 -- name: select_provider_of_issuer(id uuid, issuer text) -> row? (organization_id?, member_role?)
--- An organisation that ended with its last user leaves its provider to the janitor.
+-- An organization that ended with its last user leaves its provider to the janitor.
 SELECT is_enabled(p) AND NOT EXISTS (SELECT FROM organizations AS o
                                       WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL) AS enabled,
        p.is_blocked, domains_of(p) AS domains, p.organization_id, p.member_role, p.by_key IS TRUE AS is_by_key

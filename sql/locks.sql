@@ -23,7 +23,7 @@ SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
 
 -- name: lock_organizations(ids text[])
 -- FOR NO KEY UPDATE: an act that joins has the row of an invitation and waits for the foreign key, and one that invites
--- again has the organisation and waits for that row.
+-- again has the organization and waits for that row.
 SELECT FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: hold_session(session_id uuid)

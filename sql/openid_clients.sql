@@ -5,7 +5,7 @@
 --                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
 --                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text,
 --                    backchannel_logout_uri text, is_blocked boolean, organization_id uuid)
--- See `refuses_all` for how a client with an organisation is stored.
+-- See `refuses_all` for how a client with an organization is stored.
 INSERT INTO oauth_clients AS c (
   id, name, uri, logo_uri, policy_uri, tos_uri, secret_hash, token_endpoint_auth_method,
   accepts_either_method, is_dynamic, redirect_uris, post_logout_redirect_uris, grant_types, scopes,

@@ -6,7 +6,7 @@ SELECT o.id, o.slug, o.name, organization_object(o)::text AS organization_object
 -- name: select_member(caller_id uuid, caller_session_id uuid, id uuid, slug text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
 --            ended_at?, first_passkey_at?, id?, slug?, name?, requires?, membership?, organization_object?)
--- What each route about an organisation reads: the caller, and the organisation if the caller is a member.
+-- What each route about an organization reads: the caller, and the organization if the caller is a member.
 SELECT caller.*, held.*
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   LEFT JOIN (SELECT o.id, o.slug, o.name, requirement_of(o) AS requires, m.role AS membership,
@@ -94,7 +94,7 @@ SELECT (SELECT count(*)
                  ORDER BY listed.at DESC, listed.id DESC
                  LIMIT :page_size OFFSET :page_offset) AS a) AS entries;
 
--- Facts of acts. The organisations are locked.
+-- Facts of acts. The organizations are locked.
 
 -- name: list_memberships(user_id uuid) -> rows
 SELECT m.organization_id AS id, m.added_by, m.created_at, clock_timestamp() AS now
@@ -134,7 +134,7 @@ SELECT count(*) AS total
 SELECT count(*) AS total FROM organizations AS o WHERE o.founded_by = :user_id AND o.ended_at IS NULL;
 
 -- name: select_invitation(id uuid, user_id uuid) -> row? (ended_at?, membership?)
--- An invitation, with the role that a user has already. The foreign key keeps the organisation.
+-- An invitation, with the role that a user has already. The foreign key keeps the organization.
 SELECT i.id, i.email, i.role, i.expires_at, i.organization_id, o.slug, o.name, o.ended_at, m.role AS membership,
        clock_timestamp() AS now
   FROM organization_invitations AS i
@@ -220,7 +220,7 @@ DELETE FROM organization_invitations WHERE invited_by = :user_id AND organizatio
 
 -- name: record_organization_act(user_id uuid, email text, entry text, event text, organization jsonb, role text,
 --                               details jsonb, origin jsonb, acted_at timestamptz)
--- The entry of the audit log, and the event, which says the organisation and the role besides the user.
+-- The entry of the audit log, and the event, which says the organization and the role besides the user.
 WITH event AS MATERIALIZED (
   SELECT gen_random_uuid() AS id WHERE :event IS NOT NULL
 ), written AS (
@@ -312,7 +312,7 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
 
 -- name: list_exported(after_slug text, most integer) -> rows
--- Organisations with their domains, providers and members, by short name, for a file. No secrets.
+-- Organizations with their domains, providers and members, by short name, for a file. No secrets.
 SELECT o.slug,
        jsonb_build_object(
          'id', o.id, 'slug', o.slug, 'name', o.name, 'app_metadata', o.app_metadata::jsonb,

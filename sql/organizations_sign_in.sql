@@ -1,4 +1,4 @@
--- Domains and providers of organisations, which their owners set up.
+-- Domains and providers of organizations, which their owners set up.
 
 -- name: list_domains(organization_id uuid) -> row
 SELECT coalesce(jsonb_agg(domain_object(d) ORDER BY d.domain), '[]')::text AS domains
@@ -18,7 +18,7 @@ SELECT ARRAY(SELECT d.domain FROM organization_domains AS d
 SELECT count(*) AS total FROM organization_domains WHERE organization_id = :organization_id;
 
 -- name: select_domain_of_others(organization_id uuid, domain text) -> row
--- Whether another organisation, or a provider that is not this one's, has a domain.
+-- Whether another organization, or a provider that is not this one's, has a domain.
 SELECT EXISTS (SELECT FROM organization_domains AS d
                 WHERE d.domain = :domain AND d.organization_id <> :organization_id AND d.proved_at IS NOT NULL)
     OR EXISTS (SELECT FROM identity_provider_domains AS d
@@ -30,7 +30,7 @@ INSERT INTO organization_domains (organization_id, domain, token, created_at)
 VALUES (:organization_id, :domain, :token, :acted_at);
 
 -- name: check_domain(organization_id uuid, domain text, is_held boolean, is_missing boolean, acted_at timestamptz)
--- Writes what a look-up has found. A domain that another organisation has proved violates a constraint.
+-- Writes what a look-up has found. A domain that another organization has proved violates a constraint.
 UPDATE organization_domains
    SET proved_at = CASE WHEN :is_held THEN coalesce(proved_at, :acted_at) END,
        missing_since = CASE WHEN :is_held AND :is_missing THEN coalesce(missing_since, :acted_at) END,

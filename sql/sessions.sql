@@ -105,7 +105,7 @@ UPDATE sessions
        factor_proved_at = CASE WHEN :is_by_factor THEN :acted_at ELSE factor_proved_at END
  WHERE id = :session_id;
 
--- name: change_carriers(user_id uuid, session_id uuid, token_hash bytea, acted_at timestamptz)
+-- name: renew_session_credentials(user_id uuid, session_id uuid, token_hash bytea, acted_at timestamptz)
 -- Unused codes of a session that gains a level or a proof go: redeemed, they would give what it did not have when it
 -- gave them. A device learns that its code has expired, and begins again. A browser's session gets another cookie.
 WITH codes AS (

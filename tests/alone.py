@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from auth.extensions import EXTENSIONS
+from auth.registry import EXTENSIONS
 from tests.support.fake_provider import FakeProvider
 from tests.support.http_target import HttpTarget
 from tests.support.links import BROWSER, Outbox, path

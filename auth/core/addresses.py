@@ -9,7 +9,7 @@ import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 from phonenumbers import PhoneNumber, PhoneNumberFormat
 
-from auth.core import typed
+from auth.core import normalize
 
 # Developers test with `.test` and `.local`.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
@@ -118,13 +118,13 @@ def canonical_typed(text: str) -> str:
 
 
 def canonical_typed_email(text: str) -> str:
-    return canonical_email(typed.trimmed(text))
+    return canonical_email(normalize.trimmed(text))
 
 
 def canonical_typed_phone(text: str) -> str:
-    return canonical_phone(typed.number(text))
+    return canonical_phone(normalize.number(text))
 
 
 def looks_like_phone(text: str) -> bool:
     """Whether the user meant a phone number, perhaps a malformed one, in a field that also takes emails."""
-    return _LIKE_PHONE.fullmatch(typed.number(text)) is not None
+    return _LIKE_PHONE.fullmatch(normalize.number(text)) is not None

@@ -7,7 +7,7 @@ from functools import partial
 
 import dns.resolver
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.settings import Settings
 from sql import Database
 
@@ -62,7 +62,7 @@ def check(name: str, title: str) -> Callable[[Callable[[Context], Failure | None
 
 def span(seconds: int) -> str:
     """Return a duration for people, such as `3 hours`."""
-    for unit, length in (("days", promises.DAY), ("hours", promises.HOUR), ("minutes", promises.MINUTE)):
+    for unit, length in (("days", constants.DAY), ("hours", constants.HOUR), ("minutes", constants.MINUTE)):
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"

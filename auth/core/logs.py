@@ -35,14 +35,14 @@ class ThrottledLog:
         self._times = 0
         self._logged_at = -math.inf
 
-    def count(self, **facts: object) -> None:
+    def count(self, **fields: object) -> None:
         now = time.monotonic()
         with self._lock:
             self._times += 1
             if now - self._logged_at < self.interval:
                 return
             times, self._times, self._logged_at = self._times, 0, now
-        structlog.get_logger().warning(self._event, times=times, **facts)
+        structlog.get_logger().warning(self._event, times=times, **fields)
 
 
 class _Logger:

@@ -18,8 +18,8 @@ from auth.core.keys import fingerprints
 from auth.core.keys.key_ring import KeyRing
 from auth.core.log_writer import writer
 from auth.core.sender import one_line
-from auth.core.settings.constants import statement_constants
 from auth.core.settings.state import HEARTBEAT, METRICS_DIRECTORY
+from auth.core.settings.statement_constants import statement_constants
 from auth.delivery.attempts import FailureLog
 from auth.delivery.deliverer import POLL_INTERVAL, Deliverer
 from auth.delivery.senders import channels

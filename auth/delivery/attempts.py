@@ -9,8 +9,8 @@ from typing import TypeAlias
 import psycopg2
 import structlog
 
+from auth.core.constants import FIRST_PAUSE, LONGEST_PAUSE
 from auth.core.logs import ThrottledLog
-from auth.core.promises import FIRST_PAUSE, LONGEST_PAUSE
 from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import CannotOpen, Sealer, UnknownKey

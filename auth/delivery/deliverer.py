@@ -14,7 +14,7 @@ from typing import Any
 import psycopg2
 import structlog
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.sender import EVENT_CHANNEL, Sender, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
@@ -159,7 +159,7 @@ class Deliverer:
             return queries.claim_event(self._db, **options)
         if lane.is_slow and not slow_targets:
             return None
-        is_turn = channel.codes_in_a_row >= promises.MOST_CODES_IN_A_ROW
+        is_turn = channel.codes_in_a_row >= constants.MOST_CODES_IN_A_ROW
         for is_notice in (is_turn, not is_turn):
             row = queries.claim_message(self._db, channel=channel.name, is_notice=is_notice, **options)
             if row and not row.waits:

@@ -55,7 +55,7 @@ REMOVALS: tuple[Callable[..., int], ...] = (
 
 def keep_house(settings: Settings, db: Database, sealer: Sealer) -> None:
     """Expire messages, encrypt secrets with the newest key, end what disabled providers, hosts that the
-    settings lack and ended organisations have opened, remove expired rows and secrets, count active users.
+    settings lack and ended organizations have opened, remove expired rows and secrets, count active users.
 
     Raises `psycopg2.Error`.
     """

@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, StrictUndefined, 
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.sender import RenderedMessage
 from auth.core.settings import Settings, SettingsError, brand
 from auth.core.settings.logo_size import is_wide
@@ -251,9 +251,9 @@ class Templates:
 
 def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, object]) -> SimpleNamespace:
     now = datetime.now(UTC)
-    seconds = promises.UNDO_LIFETIME if kind in _OF_A_WEEK else promises.LINK_LIFETIME
+    seconds = constants.UNDO_LIFETIME if kind in _OF_A_WEEK else constants.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:
-        seconds = promises.PAGE_CODE_LIFETIME if channel == "sms" else promises.MAIL_CODE_LIFETIME
+        seconds = constants.PAGE_CODE_LIFETIME if channel == "sms" else constants.MAIL_CODE_LIFETIME
     moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
     named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
     return SimpleNamespace(id=str(uuid4()), **named, **moments)

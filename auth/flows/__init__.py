@@ -1,1 +1,1 @@
-"""The behaviour of the product, with one package or file per subject. `views.py` is its JSON API."""
+"""The behaviour of the product, with one package or file per subject."""

@@ -6,7 +6,7 @@ answer nor its time reveals which it is. Administrators vouch for addresses, and
 
 from auth.core.addresses import is_email, is_possible_phone
 from auth.core.json_bodies import JsonObject
-from auth.extensions import Candidate
+from auth.registry import Candidate
 from auth.rules import admission
 from auth.rules.refusals import Refusal
 from auth.rules.users import AddressKind

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from limits import RateLimitItem
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.settings import Settings
 from auth.core.text.labels import label
 from auth.core.text.moments import minute
@@ -58,7 +58,7 @@ def against(settings: Settings, db: Database, subjects: Sequence[str]) -> list[C
 
 def locks(settings: Settings) -> dict[str, dict[str, int]]:
     """Return the wrong passwords and codes that lock a user, by kind: for one network, and for all others."""
-    amounts = dict(promises.WRONG_CODES_A_DAY)
+    amounts = dict(constants.WRONG_CODES_A_DAY)
     if not settings.rate_limits_enabled:
         return {"network": amounts, "elsewhere": amounts}
     failures, of_account = settings.rate_limit_login_failures, settings.rate_limit_account_failures

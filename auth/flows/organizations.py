@@ -1,6 +1,6 @@
-"""What organisations change elsewhere: the user object of a session, its claim, and the deletion of a user.
+"""What organizations change elsewhere: the user object of a session, its claim, and the deletion of a user.
 
-Everything else about organisations is in auth/extensions/organizations.
+Everything else about organizations is in auth/extensions/organizations.
 """
 
 import json
@@ -22,7 +22,7 @@ from auth.web.fields import is_uuid
 from sql import acts, queries
 from sql.acts import Act
 
-Facts: TypeAlias = "queries.SelectOrganizationFacts"
+OrganizationFacts: TypeAlias = "queries.SelectOrganizationFacts"
 
 CLAIM = "organizations"
 # How the user object of a user with memberships begins.
@@ -52,12 +52,12 @@ def is_on(settings: Settings) -> bool:
 
 
 def is_provider_off(settings: Settings, organization_id: str | None) -> bool:
-    """Whether a provider signs in nobody because it is an organisation's, and organisations are off."""
+    """Whether a provider signs in nobody because it is an organization's, and organizations are off."""
     return organization_id is not None and not is_on(settings)
 
 
 def named(name: str) -> dict[str, str | None]:
-    """Return the parameters of an organisation's id or short name."""
+    """Return the parameters of an organization's id or short name."""
     if is_uuid(name):
         return {"id": name, "slug": None}
     # Postgres refuses a NUL, which a path may have.
@@ -89,14 +89,14 @@ def listed(member: str) -> list[JsonObject]:
     return parsed
 
 
-def standing(session: SessionFacts | None) -> tuple[Aal, Collection[str]]:
+def level_and_providers(session: SessionFacts | None) -> tuple[Aal, Collection[str]]:
     """Return the level of a session, and the providers that opened it. Without a session, nothing counts."""
     return (session.aal or "", providers_in(session.amr)) if session else ("", ())
 
 
 def counting(member: str, session: SessionFacts | None) -> dict[str, str]:
-    """Return the roles in a column of `memberships_of` that count in a session, by organisation."""
-    return organizations.roles_in_token(map(membership_of, listed(member)), *standing(session))
+    """Return the roles in a column of `memberships_of` that count in a session, by organization."""
+    return organizations.roles_in_token(map(membership_of, listed(member)), *level_and_providers(session))
 
 
 def claim(user: Mapping[str, Any], aal: Aal, providers: Collection[str] = ()) -> JsonObject:
@@ -121,13 +121,15 @@ def membership_of(listed: Mapping[str, Any]) -> Membership:
     return Membership(id=listed["id"], role=listed["role"], level=level, providers=providers)
 
 
-def facts(act: Act, id: str, user_id: str | None = None, actor_id: str | None = None) -> "Facts | None":
-    """Return what decides about an organisation that has not ended, and about a user's membership there."""
+def facts_of(
+    act: Act, id: str, user_id: str | None = None, actor_id: str | None = None
+) -> "OrganizationFacts | None":
+    """Return what decides about an organization that has not ended, and about a user's membership there."""
     return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
 
 
-def remove_member(act: Act, known: Facts, user_id: str) -> None:
-    """Remove a locked user from a locked organisation, with what ends then. `known` is about this user."""
+def remove_member(act: Act, known: OrganizationFacts, user_id: str) -> None:
+    """Remove a locked user from a locked organization, with what ends then. `known` is about this user."""
     if _end_membership(act, user_id, known.id):
         _record_removed(act, known, user_id)
 
@@ -154,7 +156,7 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
         user_id, id = member.user_id, member.organization_id
         with acts.on(asked.db, user_id) as act:
             act.lock_organizations([id])
-            known = facts(act, id, user_id)
+            known = facts_of(act, id, user_id)
             if known and organizations.is_last_owner(known.role, known.other_owners):
                 queries.keep_membership(act, user_id=user_id, organization_id=id, provider_id=provider_id)
             elif _end_membership(act, user_id, id, provider_id) and known:
@@ -163,11 +165,11 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
 
 
 def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
-    """Add a locked user to the organisation whose provider signs the user in (rule 46).
+    """Add a locked user to the organization whose provider signs the user in (rule 46).
 
     A member keeps the role, and a user in fifty stays out.
     """
-    known = facts(act, organization_id, user.id)
+    known = facts_of(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
     if known is None or known.role or organizations.is_in_fifty(number):
         return
@@ -177,9 +179,9 @@ def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider
 
 
 def leave_all(asked: Asked, act: Act, user_id: str) -> None:
-    """Take a locked user out of all organisations, before the user is deleted.
+    """Take a locked user out of all organizations, before the user is deleted.
 
-    Refuse for the last owner of an organisation with other members (rule 48); one without others ends.
+    Refuse for the last owner of an organization with other members (rule 48); one without others ends.
     """
     if not is_on(asked.settings):
         return
@@ -188,7 +190,7 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
         return
     act.lock_organizations(ids)
     for id in sorted(ids):
-        known = facts(act, id, user_id)
+        known = facts_of(act, id, user_id)
         done = known and organizations.what_deletion_does(known.role, known.members, known.other_owners)
         if done == "refuse" and asked.actor != "service_role":
             raise ApiError("last_owner")
@@ -203,24 +205,24 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
 def tell_owners(
     asked: Asked,
     act: Act,
-    known: "Facts | queries.SelectOrganization",
+    known: "OrganizationFacts | queries.SelectOrganization",
     kind: str,
     *,
     but: str | None = None,
     **variables: object,
 ) -> None:
-    """Write a notice to the owners of an organisation, except the caller and `but`."""
+    """Write a notice to the owners of an organization, except the caller and `but`."""
     variables |= {"organization": known.name, "slug": known.slug}
     for row in queries.list_owners(act, organization_id=known.id):
         if row.id in (but, asked.user and asked.user.user_id):
             continue
-        # An operator's act does not lock the organisation: the owner may have been deleted.
+        # An operator's act does not lock the organization: the owner may have been deleted.
         if owner := act.read(queries.select_person, user_id=row.id, session_id=None):
             outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 
 def refuse_key(asked: Asked, act: Act, id: str) -> None:
-    """Refuse an administrative key that ends a locked organisation with a provider, which would be deleted
+    """Refuse an administrative key that ends a locked organization with a provider, which would be deleted
     (rule 6).
     """
     if asked.actor == "admin_key" and queries.list_providers_of_organization(act, organization_id=id):
@@ -242,7 +244,7 @@ def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
 
 
 def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
-    """Take a locked user out of the organisations that a thief may have joined by invitation in the last
+    """Take a locked user out of the organizations that a thief may have joined by invitation in the last
     seven days. Return the short names.
 
     The last owner stays (rule 48). What the user gave to others stays, too.
@@ -255,19 +257,19 @@ def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
         act.lock_organizations(recent)
     left = []
     for id in recent:
-        known = facts(act, id, user_id)
+        known = facts_of(act, id, user_id)
         if known and not organizations.is_last_owner(known.role, known.other_owners):
             remove_member(act, known, user_id)
             left.append(known.slug)
     return sorted(left)
 
 
-def record_added(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
+def record_added(act: Act, known: OrganizationFacts, user: PersonFacts, role: str, added_by: str) -> None:
     added = Member(user.id, user.email, role)
     record(act, "membership_added", known, added, event="membership.created", added_by=added_by)
 
 
-def _record_removed(act: Act, known: Facts, user_id: str) -> None:
+def _record_removed(act: Act, known: OrganizationFacts, user_id: str) -> None:
     lost = Member(user_id, known.email, known.role)
     record(act, "membership_removed", known, lost, event="membership.deleted")
 
@@ -275,13 +277,13 @@ def _record_removed(act: Act, known: Facts, user_id: str) -> None:
 def record(
     act: Act,
     entry: str,
-    organization: "Facts | queries.SelectOrganization",
+    organization: "OrganizationFacts | queries.SelectOrganization",
     member: Member | None = None,
     *,
     event: str | None = None,
     **details: object,
 ) -> None:
-    """Write an entry of the audit log about an organisation, and an event."""
+    """Write an entry of the audit log about an organization, and an event."""
     about = {"id": organization.id, "slug": organization.slug}
     user_id, email, role = member or (None, None, None)
     said = {"organization": about, "role": role} | details

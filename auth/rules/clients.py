@@ -35,7 +35,7 @@ def may_use(
     """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 
     Anonymous users may not: an application could not tell who they are. Of resources, a client that an
-    administrator created may be used for the listed ones alone. `memberships` are the organisations in which
+    administrator created may be used for the listed ones alone. `memberships` are the organizations in which
     the user's membership counts in the session (rule 47).
     """
     if is_anonymous(user) or client.is_blocked or lacks_membership(client, memberships):

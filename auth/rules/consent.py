@@ -14,7 +14,7 @@ from auth.rules.sessions import AuthenticatedSession, ProvedSession, authenticat
 from auth.rules.tokens import refusal_of_client_session
 from auth.rules.users import UserOfToken
 
-# `interaction_required`: the user has to choose an organisation.
+# `interaction_required`: the user has to choose an organization.
 Obstacle = Literal[
     "access_denied",
     "login_required",
@@ -37,7 +37,7 @@ class Asking(Client):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The memberships that a request may be for, by the organisation's id, and whether each counts in the
+    """The memberships that a request may be for, by the organization's id, and whether each counts in the
     session. `chosen` is the user's choice.
     """
 
@@ -49,7 +49,7 @@ class Offer:
 class Request:
     """`user_id` is that of the user whom it is for; `is_native` one that redirects to a program.
 
-    `offer` has the organisations that it may be for, None if it asks for none.
+    `offer` has the organizations that it may be for, None if it asks for none.
     """
 
     created_at: datetime
@@ -133,7 +133,7 @@ def told(missing: Obstacle | None, request: Request, client: Asking, grant: Gran
 
 
 def organization_of(offer: Offer) -> str | None:
-    """The organisation that a request is for: the chosen one, else the only one, if it counts."""
+    """The organization that a request is for: the chosen one, else the only one, if it counts."""
     offered = offer.memberships
     chosen = offer.chosen or (next(iter(offered)) if len(offered) == 1 else None)
     return chosen if chosen is not None and offered.get(chosen) else None

@@ -23,7 +23,7 @@ class Deciding:
     created_at: datetime
     providers: Sequence[str]
     factors: Sequence[Mapping[str, object]]
-    # The role in each organisation, and what it requires, by id.
+    # The role in each organization, and what it requires, by id.
     memberships: Mapping[str, Sequence[object]]
     session_id: str | None
     aal: str | None

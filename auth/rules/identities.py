@@ -76,7 +76,7 @@ def refusal_of_adoption(user: User, domain: str, domains: Collection[str]) -> Re
 
 
 def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | None:
-    """A user removes the identity of an organisation's provider after leaving, or without having joined
+    """A user removes the identity of an organization's provider after leaving, or without having joined
     (`has_left`), but not in a session that it opened, which turning it off would not end any more.
     """
     return None if has_left and not is_own_session else "customer.manual_linking_disabled"

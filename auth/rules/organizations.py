@@ -1,4 +1,4 @@
-"""Who belongs to an organisation, who may say so, and whose a domain is (rules 46 to 50)."""
+"""Who belongs to an organization, who may say so, and whose a domain is (rules 46 to 50)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from auth.rules.users import Person
 
 # A token says all memberships that count: with roles of 32 characters, the claim is shorter than 4 KiB.
 MOST_MEMBERSHIPS = 50
-# Organisations that a user has founded and that have not ended, and open invitations of an organisation.
+# Organizations that a user has founded and that have not ended, and open invitations of an organization.
 MOST_FOUNDED = 5
 MOST_INVITATIONS = 100
-# Names of domains, proved or not, and providers of an organisation.
+# Names of domains, proved or not, and providers of an organization.
 MOST_DOMAINS = 20
 MOST_PROVIDERS = 5
 # How the TXT record of a domain begins, before its token.
@@ -29,7 +29,7 @@ Role = str | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """A role in an organisation, which requires a level of the session, and one of `providers` unless None:
+    """A role in an organization, which requires a level of the session, and one of `providers` unless None:
     an empty list is a requirement that no session meets.
     """
 
@@ -51,7 +51,7 @@ class Held(Protocol):
 
 
 class OwnProvider(Protocol):
-    """A row with an organisation's provider."""
+    """A row with an organization's provider."""
 
     @property
     def is_blocked(self) -> bool: ...
@@ -60,7 +60,7 @@ class OwnProvider(Protocol):
 
 
 class Invitation(Protocol):
-    """A row with an invitation of an address, and of its organisation."""
+    """A row with an invitation of an address, and of its organization."""
 
     @property
     def email(self) -> str: ...
@@ -73,7 +73,7 @@ class Invitation(Protocol):
 
 
 def refusal_of_session(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> Refusal | None:
-    """Refuse a session without the level, or that none of the providers opened, which the organisation
+    """Refuse a session without the level, or that none of the providers opened, which the organization
     requires.
     """
     if aal < membership.level:
@@ -91,7 +91,7 @@ def counts(membership: Membership, aal: Aal, providers: Collection[str] = ()) ->
 def roles_in_token(
     memberships: Iterable[Membership], aal: Aal, providers: Collection[str] = ()
 ) -> dict[str, str]:
-    """Rule 47: the roles that a token says, by organisation: all that count."""
+    """Rule 47: the roles that a token says, by organization: all that count."""
     return {each.id: each.role for each in memberships if counts(each, aal, providers)}
 
 
@@ -112,7 +112,7 @@ def refusal_of_change(
 ) -> Refusal | None:
     """Refuse to change a role, of a member `before`, `after` the change.
 
-    Everybody may leave, and an organisation keeps an owner (rule 48). `actor` is the role of the user who
+    Everybody may leave, and an organization keeps an owner (rule 48). `actor` is the role of the user who
     asks. Without a user, the service role key asks, and may do all of it.
     """
     if not (is_self and after is None) and not may_manage(actor, before, after):
@@ -159,12 +159,12 @@ def refusal_of_acceptance(
 
 
 def is_in_fifty(memberships: int) -> bool:
-    """Rule 47: a user is in fifty organisations at most, whoever adds the user."""
+    """Rule 47: a user is in fifty organizations at most, whoever adds the user."""
     return memberships >= MOST_MEMBERSHIPS
 
 
 def refusal_of_founder(person: Person, founded: int) -> Refusal | None:
-    """Refuse a founder who has proved no email, or has founded too many organisations."""
+    """Refuse a founder who has proved no email, or has founded too many organizations."""
     if not person.email_proved:
         return "email_not_confirmed"
     return "too_many_organizations" if founded >= MOST_FOUNDED else None
@@ -184,14 +184,14 @@ def may_be_added(person: Person) -> bool:
 
 
 def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["refuse", "end", "leave"]:
-    """Rule 48: the last owner of others may not be deleted. An organisation without other members ends."""
+    """Rule 48: the last owner of others may not be deleted. An organization without other members ends."""
     if is_last_owner(role, other_owners):
         return "refuse" if members > 1 else "end"
     return "leave"
 
 
 def is_proof_of_domain(records: Iterable[str], token: str) -> bool:
-    """Rule 50: whether one of the TXT records has the token that the organisation got for the domain."""
+    """Rule 50: whether one of the TXT records has the token that the organization got for the domain."""
     return f"{RECORD}{token}" in (record.strip() for record in records)
 
 
@@ -218,7 +218,7 @@ def refusal_of_owners_change(
 
 
 def refusal_of_loss(*, before: bool, after: bool) -> Refusal | None:
-    """An organisation that requires its own sign-in keeps a provider that is on and has a domain: no owner
+    """An organization that requires its own sign-in keeps a provider that is on and has a domain: no owner
     could undo the loss.
     """
     return "own_sign_in_required" if before and not after else None

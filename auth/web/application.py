@@ -209,7 +209,7 @@ class Redirect(Response):
 
 def redirect(url: str, status: int = 303) -> Response:
     # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
-    # page instead: see auth/web/html/leaving.py.
+    # page instead: see auth/html/leaving.py.
     return Redirect(url, status)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from flask import current_app
 
-from auth import extensions
+from auth import registry
 from auth.core.factors.webauthn import RelyingParty
 from auth.core.health import HealthCheck
 from auth.core.keys.key_ring import KeyRing
@@ -18,7 +18,7 @@ from auth.core.passwords.hashing import Passwords
 from auth.core.passwords.leaked import open_leaked_passwords
 from auth.core.providers.client import Provider
 from auth.core.settings import Settings
-from auth.core.settings.constants import statement_constants
+from auth.core.settings.statement_constants import statement_constants
 from auth.core.tokens.client_tokens import ClientTokens
 from auth.rules.policy import FRESH_AGE, Policy, RefreshWindow
 from sql import Database
@@ -61,7 +61,7 @@ class Latchkey:
             name: Provider(name, chosen, settings.base_url) for name, chosen in settings.providers.items()
         }
         self.relying_party = RelyingParty(settings)
-        self.extensions = enabled = extensions.on(settings)
+        self.extensions = enabled = registry.on(settings)
         self.token_hook = next((hook for each in enabled if (hook := each.token_hook())), None)
         self.operation_checks = dict(chain.from_iterable(each.operation_checks().items() for each in enabled))
         self.admission_hooks = tuple(asks for each in enabled if (asks := each.admission_hook()))

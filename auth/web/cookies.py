@@ -4,7 +4,7 @@ from typing import Literal, TypedDict
 
 from flask import Response, after_this_request, request
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens import one_time
 from auth.web.context import latchkey
 
@@ -44,7 +44,7 @@ def bound() -> Bound:
 
     @after_this_request
     def keep(response: Response) -> Response:
-        remember(response, WAITING, value, max_age=promises.LINK_LIFETIME)
+        remember(response, WAITING, value, max_age=constants.LINK_LIFETIME)
         return response
 
     return {"browser_hash": one_time.hash_token(value)}

@@ -13,7 +13,7 @@ from psycopg2.errors import CheckViolation, ReadOnlySqlTransaction, UniqueViolat
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter
 
-from auth import extensions
+from auth import registry
 from auth.core import health
 from auth.core.logs import ThrottledLog
 from auth.core.passwords.hashing import TooManyWaiting
@@ -55,7 +55,7 @@ def _http_error(error: HTTPException) -> ApiError:
     status = error.code or 500
     if status >= 500:
         return _unexpected(error)
-    if status == 404 and (key := extensions.error_while_off(latchkey.settings, request.path)):
+    if status == 404 and (key := registry.error_while_off(latchkey.settings, request.path)):
         return ApiError(key)
     if status == 404 and (path := _path_without_slash()):
         return ApiError("slash.not_found", path=path)

@@ -13,7 +13,7 @@ from typing import Any
 from marshmallow import ValidationError
 from marshmallow.fields import Function
 
-from auth.core import addresses, json_bodies, typed
+from auth.core import addresses, json_bodies, normalize
 from auth.core.passwords import hashing
 from auth.web import g
 from auth.web.context import latchkey
@@ -98,7 +98,7 @@ def _address(canonical: Callable[[str], str]) -> Callable[..., Function]:
 def _name(value: object, most: int, *, may_be_empty: bool = False) -> str:
     if may_be_empty and not _text(value).strip():
         return ""
-    name = typed.name(_text(value), most)
+    name = normalize.name(_text(value), most)
     if name is None:
         requirement = Requirement(f"must be 1 to {most} visible characters")
         requirement.most = str(most)
@@ -114,7 +114,7 @@ def _json_text(value: object, most: int = 16_384) -> dict[str, Any]:
 
 
 def _code(value: object, most: int = MAX_TEXT) -> str:
-    return typed.code(_text(value, most))
+    return normalize.code(_text(value, most))
 
 
 def _timestamp(value: object) -> datetime:
@@ -174,7 +174,7 @@ Flag = _checked(lambda value: isinstance(value, bool), "must be true or false")
 NotTrue = _checked(lambda value: value is False, "must be false")
 Email = _address(addresses.canonical_email)
 Phone = _address(addresses.canonical_phone)
-TypedText = _field(lambda value: typed.trimmed(_text(value)))
+TypedText = _field(lambda value: normalize.trimmed(_text(value)))
 TypedEmail = _address(addresses.canonical_typed_email)
 TypedPhone = _address(addresses.canonical_typed_phone)
 # Remove separators: people also type the codes that they send by programs.
@@ -240,7 +240,7 @@ CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters
 @_field
 def Groups(value: object) -> list[str]:
     sent = list(filter(str.strip, _text(value).split(",")))
-    names = [name for each in sent if (name := typed.name(each.strip(), 64))]
+    names = [name for each in sent if (name := normalize.name(each.strip(), 64))]
     if len(names) < len(sent):
         raise ValidationError("must be names of at most 64 visible characters with commas between them")
     return [*dict.fromkeys(names)]

@@ -1,11 +1,11 @@
--- Whether a client refuses every user. One that admits the members of its organisation is stored as blocked: schema.sql.
+-- Whether a client refuses every user. One that admits the members of its organization is stored as blocked: schema.sql.
 CREATE OR REPLACE FUNCTION refuses_all(c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT c.is_blocked AND NOT c.admits_members
 $$;
 
--- Whether a user belongs to an organisation, if there is one.
+-- Whether a user belongs to an organization, if there is one.
 CREATE OR REPLACE FUNCTION belongs_to(owner uuid, organization uuid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -17,7 +17,7 @@ AS $$
 $$;
 
 -- Whether a client admits a user: by the user's role, or by one of the list `roles` in `app_metadata`, and as a member of
--- the client's organisation, and of that of a session. Refuses anonymous users, whom an application could not identify,
+-- the client's organization, and of that of a session. Refuses anonymous users, whom an application could not identify,
 -- and resources that an administrator has removed from a client that an administrator created.
 CREATE OR REPLACE FUNCTION admits(c oauth_clients, u users, resource text, organization uuid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE

@@ -1,4 +1,4 @@
--- What an organisation requires of a session: its level, and one of its providers that are on.
+-- What an organization requires of a session: its level, and one of its providers that are on.
 CREATE OR REPLACE FUNCTION requirement_of(o organizations) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -6,7 +6,7 @@ AS $$
          || CASE WHEN o.needs_own_provider THEN jsonb_build_object('providers', providers_of(o)) ELSE '{}' END
 $$;
 
--- The names of an organisation's providers that are on, as the methods of sessions have them.
+-- The names of an organization's providers that are on, as the methods of sessions have them.
 CREATE OR REPLACE FUNCTION providers_of(o organizations) RETURNS text[]
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

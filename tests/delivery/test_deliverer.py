@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from auth.core.sender import Sender, TryLater
-from auth.core.settings.constants import statement_constants
+from auth.core.settings.statement_constants import statement_constants
 from auth.delivery import deliverer as deliverer_module
 from auth.delivery.deliverer import GRACE, Deliverer
 from auth.flows.messages import outgoing

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
+from auth.core.constants import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE
 from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery import janitor
 from auth.delivery.attempts import LEASE

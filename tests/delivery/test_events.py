@@ -536,14 +536,14 @@ def founds_acme(session):
 
 
 def acme_of(session):
-    """Return the path of an organisation that a session's user owns."""
+    """Return the path of an organization that a session's user owns."""
     made = founds_acme(session)
     assert made.status_code == 201, made.text
     return f"/organizations/{made.json['id']}"
 
 
 def invited_by_acme(scenario):
-    """Return the owner's session, the path of the organisation, and the session and the invitation of Bob."""
+    """Return the owner's session, the path of the organization, and the session and the invitation of Bob."""
     owner = scenario.session()
     path = acme_of(owner)
     bob = register(scenario.client, scenario.service_role, BOB)
@@ -560,20 +560,20 @@ def member_of_acme(scenario):
 @effect(
     "post /organizations", "organization.created membership.created", "organization_created membership_added"
 )
-def founding_an_organisation(scenario):
+def founding_an_organization(scenario):
     session = scenario.session()
     return lambda: founds_acme(session)
 
 
 @effect("put /organizations/{name}", "organization.updated", "organization_changed")
-def renaming_an_organisation(scenario):
+def renaming_an_organization(scenario):
     session = scenario.session()
     path = acme_of(session)
     return lambda: session.put(path, json={"name": "Acme Inc."})
 
 
 @effect("delete /organizations/{name}", "organization.deleted", "organization_ended")
-def ending_an_organisation(scenario):
+def ending_an_organization(scenario):
     session = scenario.session()
     path = acme_of(session)
     return lambda: session.delete(path, json={})
@@ -605,7 +605,7 @@ def withdrawing_an_invitation(scenario):
 
 
 @effect("post /user/invitations/{invitation_id}", "membership.created", "membership_added")
-def joining_an_organisation(scenario):
+def joining_an_organization(scenario):
     _, _, session, invitation = invited_by_acme(scenario)
     return lambda: session.post(f"/user/invitations/{invitation}")
 
@@ -617,7 +617,7 @@ def declining_an_invitation(scenario):
 
 
 def sign_in_of_acme(scenario):
-    """Return the owner's session, the path of the organisation, and the id of its provider, which is off."""
+    """Return the owner's session, the path of the organization, and the id of its provider, which is off."""
     owner = scenario.session()
     path = acme_of(owner)
     id = scenario.database.value(OWN_PROVIDER)

@@ -183,7 +183,7 @@ class TestMails:
 
     @cases(("requires", "told"), [("aal2", "now requires"), ("aal1", "no longer requires")])
     @cases("channel", ["email", "sms"])
-    def test_requirement_of_an_organisation_is_said(self, channel, requires, told):
+    def test_requirement_of_an_organization_is_said(self, channel, requires, told):
         assert told in render("organization_requirement", channel, {}, requires=requires).text
 
     def test_times_are_utc(self):
@@ -295,7 +295,7 @@ class TestHostileValues:
 
     @cases("kind", ["organization_invitation", *OF_ORGANIZATIONS])
     @cases("name", ["acme.example", "https://evil.example", "a@evil.example", "x" * 101, "A\nB"])
-    def test_organisation_whose_name_looks_like_a_link_is_not_named(self, kind, name):
+    def test_organization_whose_name_looks_like_a_link_is_not_named(self, kind, name):
         assert render(kind, organization=name).text == render(kind).text
         assert "Acme & Söhne" in render(kind, organization="Acme & Söhne").subject
 

@@ -20,7 +20,7 @@ WRITERS = {
     "write_message_at": "the home of emails and SMS",
     "write_logout": "ends of sessions at applications, from a trigger",
     "record_acts_at": "events of webhooks",
-    "record_organization_act": "an event of webhooks about an organisation",
+    "record_organization_act": "an event of webhooks about an organization",
     "redeliver_event": "an event of a webhook, once more",
     "send_test_event": "an event of a webhook, as a test",
 }

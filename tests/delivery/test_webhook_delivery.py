@@ -10,9 +10,9 @@ import pytest
 import requests
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from auth.core.constants import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.sockets import Deadline
-from auth.core.promises import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, MOST_MAILS
 from auth.core.sender import RefusedByServer, TryLater
 from auth.delivery.deliverer import Deliverer
 from auth.extensions.webhooks.events import EventSender, as_message

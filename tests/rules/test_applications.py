@@ -38,7 +38,7 @@ def with_roles(roles: object) -> Person:
         ("An administrator lists the resources of a client.", ALICE, Client(), API, False),
         ("Those it may use.", ALICE, Client(resources=frozenset({API})), API, True),
         ("A client that registered itself may use any.", ALICE, Client(is_dynamic=True), API, True),
-        ("It may admit the members of an organisation.", ALICE, MEMBERS, None, True),
+        ("It may admit the members of an organization.", ALICE, MEMBERS, None, True),
         ("Its session may be for another one.", ALICE, replace(MEMBERS, organizations=BOTH), None, False),
     ],
 )
@@ -46,7 +46,7 @@ def test_client_admits_a_user(sentence, user, client, resource, is_admitted):
     assert may_use(user, client, resource, {ACME}) is is_admitted
 
 
-def test_client_of_an_organisation_admits_nobody_without_a_membership():
+def test_client_of_an_organization_admits_nobody_without_a_membership():
     assert may_use(ALICE, MEMBERS, None) is False
     assert may_use(ALICE, MEMBERS, None, {BETA}) is False
 
@@ -64,7 +64,7 @@ def test_client_of_an_organisation_admits_nobody_without_a_membership():
         ("Without a membership there is none.", {}, ACME, None),
     ],
 )
-def test_organisation_of_a_request(sentence, memberships, chosen, organization):
+def test_organization_of_a_request(sentence, memberships, chosen, organization):
     assert consent.organization_of(consent.Offer(memberships, chosen)) == organization
 
 

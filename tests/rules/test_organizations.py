@@ -1,4 +1,4 @@
-"""Who belongs to an organisation, and who may say so (rules 46 to 49), a sentence and an example each."""
+"""Who belongs to an organization, and who may say so (rules 46 to 49), a sentence and an example each."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,7 +35,7 @@ class Invitation:
     ("sentence", "aal", "providers", "roles"),
     [
         ("A token says what counts in its session.", "aal1", [], {"acme": "admin"}),
-        ("With the level that the organisation requires.", "aal2", [], {"acme": "admin", "secure": "owner"}),
+        ("With the level that the organization requires.", "aal2", [], {"acme": "admin", "secure": "owner"}),
         ("Or with its provider.", "aal1", ["sso:1"], {"acme": "admin", "federated": "member"}),
         ("No other one will do.", "aal1", ["sso:2", "google"], {"acme": "admin"}),
         ("A session that lacks a step has none.", "aal0", [], {}),
@@ -119,7 +119,7 @@ def test_address_is_invited(sentence, actor, before, after, open_ones, refusal):
             "invitation_not_found",
         ),
         ("It ends at its moment.", PROVED, Invitation(expires_at=NOW), 0, False, "invitation_not_found"),
-        ("And with its organisation.", PROVED, Invitation(ended_at=NOW), 0, False, "invitation_not_found"),
+        ("And with its organization.", PROVED, Invitation(ended_at=NOW), 0, False, "invitation_not_found"),
         ("There must be one.", PROVED, None, 0, False, "invitation_not_found"),
         ("A user is in fifty.", PROVED, Invitation(), 50, False, "too_many_memberships"),
         ("A member may press again.", PROVED, Invitation(), 50, True, None),
@@ -138,12 +138,12 @@ def test_invitation_is_accepted(sentence, person, invitation, memberships, is_me
         (PROVED, 5, "too_many_organizations"),
     ],
 )
-def test_organisation_is_founded(person, founded, refusal):
+def test_organization_is_founded(person, founded, refusal):
     assert organizations.refusal_of_founder(person, founded) == refusal
 
 
 @cases(("memberships", "is_in_fifty"), [(49, False), (50, True)])
-def test_user_is_in_fifty_organisations_at_most(memberships, is_in_fifty):
+def test_user_is_in_fifty_organizations_at_most(memberships, is_in_fifty):
     assert organizations.is_in_fifty(memberships) == is_in_fifty
 
 
@@ -174,7 +174,7 @@ def test_user_whom_a_stranger_may_have_made_is_not_added(person, may):
         ("owner", 1, 0, "end"),
     ],
 )
-def test_deletion_of_a_user_in_an_organisation(role, members, owners, done):
+def test_deletion_of_a_user_in_an_organization(role, members, owners, done):
     assert organizations.what_deletion_does(role, members, owners) == done
 
 
@@ -183,7 +183,7 @@ def test_deletion_of_a_user_in_an_organisation(role, members, owners, done):
     [
         ("Its provider opened the session.", ["sso:1"], "aal1", ["sso:1"], None),
         ("One of two is enough.", ["sso:1", "sso:2"], "aal1", ["sso:2"], None),
-        ("Another organisation's will not do.", ["sso:1"], "aal1", ["sso:3"], "organization_sign_in_needed"),
+        ("Another organization's will not do.", ["sso:1"], "aal1", ["sso:3"], "organization_sign_in_needed"),
         ("While all are off, no session counts.", [], "aal1", ["sso:1"], "organization_sign_in_needed"),
         ("Without the requirement, all count.", None, "aal1", [], None),
         ("The level comes first.", ["sso:1"], "aal0", [], "insufficient_aal"),

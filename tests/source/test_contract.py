@@ -42,7 +42,7 @@ SCHEMES = {
     "client": {NO_CREDENTIALS, "client_secret_basic"},
     "client_token": {"client_access_token"},
 }
-# Flask's route to the files in static/ of auth/web/html and the extensions.
+# Flask's route to the files in static/ of auth/html and the extensions.
 STATIC = "static"
 
 

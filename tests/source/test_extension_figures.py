@@ -2,7 +2,7 @@
 
 import re
 
-from auth.extensions import EXTENSIONS
+from auth.registry import EXTENSIONS
 from tests.support.extension_figures import ROOT, row_of
 
 

@@ -13,12 +13,12 @@ FILES += sorted((ROOT / "auth").rglob("*.py")) + sorted((ROOT / "sql").rglob("*.
 
 
 def read_table() -> dict[str, str]:
-    """Return the third column of the table by the name of the layer: `views` for `auth/flows`."""
+    """Return the third column of the table by the name of the layer: `flows` for `auth/flows`."""
     text = (ROOT / "docs/architecture.md").read_text()
     (table,) = re.findall(r"^\| layer .*?\n\n", text, re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| `(?:auth/)?([\w./*]+)` \| .* \| (.*) \|$", table, re.MULTILINE)
     assert len(rows) == len(table.strip().splitlines()) - 2
-    return {name.removesuffix(".py").replace("flows/*", "flows"): imports for name, imports in rows}
+    return {name.removesuffix(".py"): imports for name, imports in rows}
 
 
 TABLE = read_table()
@@ -46,15 +46,8 @@ MODULES = {module_of(path): path for path in FILES}
 
 
 def layer_of(module: str) -> str:
-    """Return the layer of a module in auth/, or the name of a module at the top."""
-    parts = module.removeprefix("auth.").split(".")
-    if parts[:2] == ["web", "html"]:
-        return "web/html"
-    if parts[0] == "extensions" and len(parts) > 1:
-        return "extensions/*"
-    if parts[0] == "flows" and parts[-1] == "views":
-        return "flows/views"
-    return module if module.startswith("gunicorn") else parts[0]
+    """Return the folder below auth/ that a module is in, or the name of a module beside it."""
+    return module if module.startswith("gunicorn") else module.removeprefix("auth.").split(".")[0]
 
 
 @functools.cache
@@ -107,27 +100,29 @@ def test_layers_import_only_what_the_table_allows():
 
 
 def test_no_extension_imports_another():
-    extensions = [module for module in MODULES if layer_of(module) == "extensions/*"]
+    extensions = [
+        module for module in MODULES if module != "auth.extensions" and layer_of(module) == "extensions"
+    ]
     assert len(extensions) > 80
     own = {module: f"auth.extensions.{module.split('.')[2]}" for module in extensions}
     assert [
         (module, name)
         for module in extensions
         for name in own_imports(module)
-        if layer_of(name) == "extensions/*" and not f"{name}.".startswith(f"{own[module]}.")
+        if layer_of(name) == "extensions" and not f"{name}.".startswith(f"{own[module]}.")
     ] == []
 
 
 def test_core_and_delivery_do_not_import_flask():
     names = below("delivery") | {"delivery"}
-    modules = [name for name in MODULES if layer_of(name) in names - {"extensions"}]
+    modules = [name for name in MODULES if layer_of(name) in names - {"registry"}]
     assert len(modules) > 50
     web = {"flask", "werkzeug", "flask_limiter"}
     packages = {name: {each.partition(".")[0] for each in imports_of(MODULES[name])} for name in modules}
     assert [name for name in modules if packages[name] & web] == []
 
 
-# What a request is known by: under auth/flows, views alone use it.
+# What a request is known by.
 REQUEST = {
     "current_app", "current_asked", "current_g", "current_parts", "current_request", "g", "latchkey", "request",
 }  # fmt: skip
@@ -152,7 +147,7 @@ def test_flows_and_commands_know_no_request():
     }
     assert len(flows) > 30
     assert len(commands) > 20
-    web = [name for name in MODULES if layer_of(name) in ("web", "web/html")]
+    web = [name for name in MODULES if layer_of(name) in ("web", "html")]
     readers = {reader for name in web for reader in readers_of(name)}
     assert {"auth.web.guard.caller_id", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
     assert {

@@ -7,7 +7,7 @@ from auth.core.settings.presets import PRESETS
 from tests.support.contract import OPENAPI
 
 AUTH = OPENAPI.parent / "auth"
-FILES = {path.stem for path in (AUTH / "web" / "html" / "templates" / "marks").glob("*.svg")}
+FILES = {path.stem for path in (AUTH / "html" / "templates" / "marks").glob("*.svg")}
 # Lines that choose a mark name all of those that they choose from.
 _CHOICE = re.compile(r"^.*marks(?:/| =).*$", re.MULTILINE)
 
@@ -31,7 +31,7 @@ def test_each_mark_that_a_page_names_has_a_file():
 
 
 def test_readme_names_exactly_our_own_marks():
-    readme = (AUTH / "web" / "html" / "templates" / "marks" / "README.md").read_text()
+    readme = (AUTH / "html" / "templates" / "marks" / "README.md").read_text()
     own = readme.partition("our own:")[2]
     assert {*re.findall(r"`(\w+)\.svg`", own)} == FILES - PRESETS.keys()
 

@@ -12,7 +12,7 @@ import pytest
 import sql
 from auth.core import settings
 from auth.core.settings.providers import PROVIDER_PREFIX, SUFFIXES
-from auth.extensions import EXTENSIONS, names_on
+from auth.registry import EXTENSIONS, names_on
 from auth.web.errors import ERRORS
 from sql import schema
 from tests.source.test_contract import CONTRACT
@@ -190,7 +190,7 @@ def test_table_and_contract_have_the_same_error_codes():
 # The texts that people read in their language. The console, the page of messages and texts for operators are in
 # English.
 IN_FIVE_LANGUAGES = re.compile(
-    r"auth/(web/html|extensions/(?!console|docs|captcha)\w+)/(?!console|admin|api|command)"
+    r"auth/(html|extensions/(?!console|docs|captcha)\w+)/(?!console|admin|api|command)"
     "|auth/delivery/(rendering|senders|templates)"
 )
 IN_ENGLISH = re.compile("console|dev_inbox|user_tab")

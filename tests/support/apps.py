@@ -14,7 +14,7 @@ from werkzeug.routing import Map, Rule
 
 from app import create_app
 from auth.core import logs, settings
-from auth.core.settings.constants import statement_constants
+from auth.core.settings.statement_constants import statement_constants
 from auth.web import edge
 from auth.web.context import EXTENSION, Latchkey
 from sql import pool

@@ -6,7 +6,7 @@ Lines are not blank. A guide is counted for the extension that it is about.
 from collections.abc import Iterable
 from pathlib import Path
 
-from auth.extensions import EXTENSIONS
+from auth.registry import EXTENSIONS
 
 ROOT = Path(__file__).parents[2]
 _STATEMENTS = {"sso": "identity_providers*", "social": "oauth*"}

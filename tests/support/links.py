@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urljoin
 
-from auth.web.html.forms import token_of
+from auth.html.forms import token_of
 from tests.support.answers import A_SENTENCE, A_UUID, token_response
 from tests.support.tables import Rows
 from tests.support.users import PASSWORD, Session, register, session_of

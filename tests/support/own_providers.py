@@ -1,4 +1,4 @@
-"""Organisations that set up their sign-in: a service with a name server of ours and two OpenID providers."""
+"""Organizations that set up their sign-in: a service with a name server of ours and two OpenID providers."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +18,7 @@ ALICE = "alice@example.com"
 
 
 class SignIn:
-    """The sign-in of an organisation, in the hands of its owner."""
+    """The sign-in of an organization, in the hands of its owner."""
 
     def __init__(self, owner: Session, path: str, names: DnsServer) -> None:
         self.owner, self.path, self.names = owner, path, names

@@ -533,7 +533,7 @@ def logging_out(page_client: PageClient) -> None:
 
 
 def organizations(page_client: PageClient) -> None:
-    """Alice founds an organisation, Bob joins it, and it requires a second step."""
+    """Alice founds an organization, Bob joins it, and it requires a second step."""
     path, alice, bob = "/account/organizations/initech", page_client.person(), page_client.person(BOB)
     page_client.sign_in()
     page_client.shows("account, no organization", "You aren’t a member of an organization.")

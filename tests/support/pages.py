@@ -8,8 +8,8 @@ from typing import Any, Self
 from urllib.parse import urlencode, urljoin
 
 from auth.core.tokens import one_time
+from auth.html.forms import SESSION, VISIT, signed_query
 from auth.web.context import EXTENSION
-from auth.web.html.forms import SESSION, VISIT, signed_query
 from sql import queries
 from tests.support.links import SITE
 from tests.support.user_agent import Cookie, Page, UserAgent, origin_of

@@ -11,7 +11,7 @@ import psycopg
 
 import sql
 from auth.core import settings
-from auth.core.settings.constants import statement_constants
+from auth.core.settings.statement_constants import statement_constants
 from auth.ops.processes.embedded_postgres import EmbeddedPostgres
 from sql import Statement, schema
 

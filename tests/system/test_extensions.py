@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from auth.extensions import EXTENSIONS
+from auth.registry import EXTENSIONS
 from tests.support.extensions import EVERY_EXTENSION, EXTENSIONS_OFF
 from tests.support.processes import CHECKOUT
 

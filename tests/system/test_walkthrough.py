@@ -259,7 +259,7 @@ def test_story_runs_what_it_must(reached):
     """The meter sees views, hashing in its threads, deliveries and triggers."""
     names = {f"{function.path}:{function.name}" for function in reached["all"].functions}
     assert {
-        "auth/flows/sign_in/views.py:token",
+        "auth/api/sign_in.py:token",
         "auth/extensions/webhooks/events.py:send",
         "sql/pool.py:_wait",
     } - names == set()

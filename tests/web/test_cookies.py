@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.web.html.forms import SESSION
+from auth.html.forms import SESSION
 from tests.support.cases import cases
 from tests.support.pages import Visitor
 

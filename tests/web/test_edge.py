@@ -156,9 +156,9 @@ def test_call_with_credentials_needs_no_content_type_without_a_body(strict, alic
 
 READERS = {
     "web/edge.py": "refuses",
-    "web/html/forms.py": "forgets what another site has filled in",
+    "html/forms.py": "forgets what another site has filled in",
     "extensions/social/oauth.py": "asks before it signs a user out",
-    "flows/links/views.py": "distinguishes programs from browsers, which do not spend a link",
+    "api/links.py": "distinguishes programs from browsers, which do not spend a link",
 }
 
 

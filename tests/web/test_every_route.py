@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
+from auth.api import sign_in as token
 from auth.core import settings
-from auth.flows.sign_in import views as token
 from auth.web import limits
 from auth.web.context import EXTENSION
 from auth.web.declarations import route_of

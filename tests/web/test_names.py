@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from auth.core import typed
+from auth.core import normalize
 from tests.support.api_keys import ROUTE as API_KEYS
 from tests.support.cases import cases
 from tests.support.passkeys import register
@@ -23,12 +23,12 @@ BLANK = [" ", "\xa0", "\u3000 ", "\u200c", "\u200d \u200d", "\u2800", "\u3164", 
 
 @cases(("name", "kept"), NAMES.items())
 def test_letters_of_all_scripts_are_kept_and_spaces_are_plain(name, kept):
-    assert typed.name(name, 20) == kept
+    assert normalize.name(name, 20) == kept
 
 
 @cases("name", ["", *HIDING, *BLANK, "x" * 21, None, 1, ["Ada"], "A\ud800"])
 def test_what_hides_or_reorders_letters_or_is_blank_is_no_name(name):
-    assert typed.name(name, 20) is None
+    assert normalize.name(name, 20) is None
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import pytest
 
 from auth.core.tokens import one_time
 from auth.flows import facts
+from auth.html.forms import FIELD, SESSION, token_of
 from auth.rules import proofs
 from auth.web.context import EXTENSION
 from auth.web.errors import found
-from auth.web.html.forms import FIELD, SESSION, token_of
 from sql import queries
 from tests.support.apps import new_app
 from tests.support.contract import OPENAPI

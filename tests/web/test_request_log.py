@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from auth.api import service
 from auth.core.settings import served
-from auth.flows.service import views
 from auth.web.context import EXTENSION
 from tests.support.answers import A_TIMESTAMP, assert_error
 from tests.support.cases import cases
@@ -64,7 +64,7 @@ class TestRequestEvent:
         assert [event["route"] for event in logged()] == [of_user, of_user, "/verify"]
 
     def test_probes_are_not_logged_but_once_a_minute_while_unhealthy(self, events, monkeypatch):
-        monkeypatch.setattr(views._unhealthy, "_logged_at", -math.inf)
+        monkeypatch.setattr(service._unhealthy, "_logged_at", -math.inf)
         client, logged = events()
         for path in ("/health", "/health?strict", "/auth/v1/health"):
             assert (client.get(path).status_code, client.head(path).status_code) == (200, 200)

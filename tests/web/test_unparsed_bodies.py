@@ -13,10 +13,10 @@ from werkzeug.formparser import FormDataParser
 from auth.core import json_bodies
 from auth.core.settings import names
 from auth.core.tokens import one_time
+from auth.html import forms
 from auth.web.application import FORM
 from auth.web.context import EXTENSION
 from auth.web.declarations import route_of
-from auth.web.html import forms
 from tests.source.test_contract import OPERATIONS, views
 from tests.support.answers import DIALECT
 from tests.support.apps import new_app

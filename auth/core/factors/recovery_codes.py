@@ -3,7 +3,7 @@
 import re
 import secrets
 
-from auth.core import promises, typed
+from auth.core import constants, normalize
 
 # Crockford's base 32 has no letters that look like digits.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -11,7 +11,7 @@ _LOOKALIKES = str.maketrans("oil", "011")
 
 
 def new_codes() -> list[str]:
-    return ["".join(secrets.choice(_ALPHABET) for _ in range(16)) for _ in range(promises.RECOVERY_CODES)]
+    return ["".join(secrets.choice(_ALPHABET) for _ in range(16)) for _ in range(constants.RECOVERY_CODES)]
 
 
 def grouped(code: str) -> str:
@@ -21,4 +21,4 @@ def grouped(code: str) -> str:
 
 def canonical(code: str) -> str:
     """Return a code without case and separators. Its MAC is computed from this form."""
-    return typed.code(code).lower().translate(_LOOKALIKES)
+    return normalize.code(code).lower().translate(_LOOKALIKES)

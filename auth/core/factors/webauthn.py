@@ -38,7 +38,7 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.settings import Settings
 
 TRANSPORTS = {transport.value for transport in AuthenticatorTransport}
@@ -117,7 +117,7 @@ class RelyingParty:
             rp_name=self._name,
             user_id=user_handle(user_id),
             user_name=user_name,
-            timeout=promises.CHALLENGE_LIFETIME * 1000,
+            timeout=constants.CHALLENGE_LIFETIME * 1000,
             authenticator_selection=AuthenticatorSelectionCriteria(
                 resident_key=resident_key, user_verification=_verification(is_passkey)
             ),
@@ -132,7 +132,7 @@ class RelyingParty:
         """Return a challenge and its options. The authenticator lists passkeys by itself."""
         options = generate_authentication_options(
             rp_id=self.id,
-            timeout=promises.CHALLENGE_LIFETIME * 1000,
+            timeout=constants.CHALLENGE_LIFETIME * 1000,
             allow_credentials=[_descriptor(row) for row in allowed],
             user_verification=_verification(is_passkey),
         )

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auth.core import files, promises
+from auth.core import constants, files
 from auth.core.keys import fingerprints, openid_keys, resealing
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys, signing_keys
@@ -183,7 +183,10 @@ def needs_of(db: Database, settings: Settings, key: KnownKey) -> list[str]:
     if key.entry and not signing_keys.can_sign(json.dumps([key.entry])):
         return []
     access_token_lifetime = settings.access_token_lifetime
-    tokens = {"access_token_lifetime": access_token_lifetime, "id_token_lifetime": promises.ID_TOKEN_LIFETIME}
+    tokens = {
+        "access_token_lifetime": access_token_lifetime,
+        "id_token_lifetime": constants.ID_TOKEN_LIFETIME,
+    }
     of_clients = queries.select_longest_client_token(db, **tokens).lifetime or 0
     what, lifetime = "access tokens", max(of_clients, access_token_lifetime)
     if key.kind == OPENID:

@@ -1,4 +1,4 @@
-"""Lookups of names that owners of organisations choose."""
+"""Lookups of names that owners of organizations choose."""
 
 import ipaddress
 import socket
@@ -17,7 +17,7 @@ MOST_LABELS = 16
 
 class DnsDeadline(Deadline):
     """Asks the name servers itself: a lookup occupies no thread and ends with the deadline, so that a silent
-    one keeps no other organisation waiting. It knows no names of /etc/hosts.
+    one keeps no other organization waiting. It knows no names of /etc/hosts.
     """
 
     def resolve(self, host: str, port: int) -> list[Any]:

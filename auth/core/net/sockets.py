@@ -26,7 +26,7 @@ NO_ANSWER = "no answer in time"
 let_go: ContextVar[Callable[[], object]] = ContextVar("let_go", default=lambda: None)
 # Concurrent lookups of names that customers of the operator choose, and documents of clients. A worker has
 # ten threads for lookups, and a silent name server occupies one for ten seconds or more. Four remain for the
-# operator's names. Names that owners of organisations choose take no thread: see dns_lookups.py.
+# operator's names. Names that owners of organizations choose take no thread: see dns_lookups.py.
 OPERATORS: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
 CUSTOMERS, DOCUMENTS = threading.BoundedSemaphore(3), threading.BoundedSemaphore(3)
 

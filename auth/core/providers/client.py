@@ -17,7 +17,7 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.client import OAuth2Client
 from joserfc import jwk, jwt
 
-from auth.core import typed
+from auth.core import normalize
 from auth.core.addresses import InvalidAddress, canonical_email
 from auth.core.logs import ThrottledLog
 from auth.core.net.bounded_http import BoundedSession
@@ -267,7 +267,7 @@ class Provider:
                 (("avatar_url", "picture"), preset.avatar, _LONGEST_URL),
                 (("user_name", "preferred_username"), preset.handle, _LONGEST_HANDLE),
             )
-            if (value := typed.name(_find(info, path), limit)) and size_in_json(value) <= _LONGEST_URL
+            if (value := normalize.name(_find(info, path), limit)) and size_in_json(value) <= _LONGEST_URL
             for member in members
         }
         data = {"sub": subject, "email": canonical, "email_verified": is_verified, **metadata}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from auth.core import json_bodies, typed
+from auth.core import json_bodies, normalize
 from auth.core.net.dns_lookups import DnsDeadline
 from auth.core.net.sockets import CUSTOMERS, Deadline
 from auth.core.net.webhook_urls import allowed_addresses
@@ -32,7 +32,7 @@ def in_one_spelling(issuer: str) -> str:
 
 
 def reaches_private_networks(settings: Settings, organization_id: str | None) -> bool:
-    """Whether a provider may be in a private network: never one that the owners of an organisation chose."""
+    """Whether a provider may be in a private network: never one that the owners of an organization chose."""
     return settings.webhook_private_networks and organization_id is None
 
 
@@ -96,7 +96,7 @@ class CustomerProvider(Provider):
         mapped: dict[str, Any] = {
             name: value
             for name, claim in self._mapping.items()
-            if (value := typed.name(info.get(claim), _LONGEST_ATTRIBUTE))
+            if (value := normalize.name(info.get(claim), _LONGEST_ATTRIBUTE))
             and size_in_json(value) <= _LONGEST_ATTRIBUTE
         }
         kept = {name: info[name] for name in self._claims_kept if name in info}

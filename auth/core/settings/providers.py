@@ -8,7 +8,7 @@ from environs import Env
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
-from auth.core import typed
+from auth.core import normalize
 from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
 from auth.core.settings.presets import PRESETS
@@ -91,7 +91,7 @@ def _refusal(problem: str) -> Callable[[object], None]:
 
 
 def _title(value: str) -> None:
-    if value and typed.name(value, 40) is None:
+    if value and normalize.name(value, 40) is None:
         raise ValueError("must be at most 40 visible characters")
 
 

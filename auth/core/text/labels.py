@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from auth.core import typed
+from auth.core import normalize
 from auth.core.text.catalogues import DEFAULT, built_in, string
 from auth.core.text.moments import until
 
@@ -72,7 +72,7 @@ def details(members: Mapping[str, object], told: str = "") -> str:
 def quoted(text: str) -> str:
     """Return text from users, in quotes unless it is one word, so that it cannot look like a part of the
     sentence: `Laptop, by the service role key`."""
-    printable = typed.in_one_line(text)
+    printable = normalize.in_one_line(text)
     if re.fullmatch(r"[\w@.+:/-]+", printable):
         return printable
     return "“" + re.sub("[“”]", '"', printable) + "”"
@@ -86,7 +86,7 @@ def _value(name: str, value: object) -> str:
         return string("console", DEFAULT, "details.listed").render(values=removed)
     if isinstance(value, bool):
         return label("details", "yes" if value else "no")
-    # Of an organisation, the log has the id, too.
+    # Of an organization, the log has the id, too.
     text = str(value["slug"] if isinstance(value, dict) and "slug" in value else value)
     if name == "banned_until":
         return until(text)

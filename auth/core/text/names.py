@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from auth.core import typed
+from auth.core import normalize
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import ProviderSettings
 
@@ -52,8 +52,8 @@ def person(name: object) -> str | None:
 
 
 def organization(name: object) -> str | None:
-    """Return the name that owners gave an organisation, unless it looks like an address or a link."""
-    text = typed.name(name, _LONGEST_ORGANIZATION)
+    """Return the name that owners gave an organization, unless it looks like an address or a link."""
+    text = normalize.name(name, _LONGEST_ORGANIZATION)
     return None if text is None or _is_like_a_link(text) else text
 
 
@@ -64,10 +64,10 @@ def _is_like_a_link(text: str) -> bool:
 
 def in_one_line(name: str) -> str:
     """Return the name of an application, which a stranger may have chosen, in one line of 80 characters."""
-    line = " ".join(typed.in_one_line(name).split())
+    line = " ".join(normalize.in_one_line(name).split())
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
 def application(name: object) -> str | None:
     """Return the name that an operator gave an application, unless it is long."""
-    return typed.name(name, _LONGEST_NAME)
+    return normalize.name(name, _LONGEST_NAME)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.settings import Settings
 from auth.core.tokens import client_ids, jws
@@ -67,7 +67,7 @@ class ClientTokens:
         """Return an ID token. `claims` has `sub`, `aud`, `auth_time` and those of the scopes. A `lifetime` of
         the client's tokens can only shorten it.
         """
-        longest = promises.ID_TOKEN_LIFETIME
+        longest = constants.ID_TOKEN_LIFETIME
         times = {"iat": issued_at, "exp": issued_at + min(lifetime or longest, longest)}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(algorithm), "JWT")
 
@@ -75,7 +75,7 @@ class ClientTokens:
         """Return a token that ends a session at its client. `claims` has `sub`, `aud` and `sid`."""
         times = {
             "iat": issued_at,
-            "exp": issued_at + promises.LOGOUT_TOKEN_LIFETIME,
+            "exp": issued_at + constants.LOGOUT_TOKEN_LIFETIME,
             "jti": str(uuid.uuid4()),
         }
         named = {"iss": self._issuer, **claims, **times, "events": {LOGOUT_EVENT: {}}}

@@ -72,6 +72,6 @@ class ClientRefreshTokens(RefreshTokens):
 
 
 class OrganizationRefreshTokens(RefreshTokens):
-    """Those of clients' sessions for an organisation, which nodes of 0.6.1 do not read."""
+    """Those of clients' sessions for an organization, which nodes of 0.6.1 do not read."""
 
     purpose = "refresh token of a client for an organization"

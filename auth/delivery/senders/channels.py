@@ -4,7 +4,7 @@ from collections.abc import Callable
 from email.headerregistry import Address
 from urllib.parse import urlsplit
 
-from auth import extensions
+from auth import registry
 from auth.core.sender import RenderedMessage, Sender
 from auth.core.settings import Settings
 from auth.core.settings.values import urls
@@ -40,7 +40,7 @@ def senders(
             found[channel] = ConsoleSender()
         elif service not in (None, "none"):
             found[channel] = sender_of(settings)
-    for extension in extensions.on(settings):
+    for extension in registry.on(settings):
         found |= extension.senders(db, sealer)
     return found
 

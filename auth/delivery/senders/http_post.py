@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from standardwebhooks import Webhook
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.net.sockets import Deadline, why
 from auth.core.sender import TryLater
 
@@ -53,7 +53,7 @@ def post(
     headers: Mapping[str, str],
     credentials: tuple[str, str] | None = None,
     *,
-    timeout: float = promises.HTTP_TIMEOUT,
+    timeout: float = constants.HTTP_TIMEOUT,
     allows: Callable[[str], bool] | None = None,
 ) -> Response:
     """Post a body, to addresses that `allows` accepts. Raises `TryLater` if no response comes in time.
@@ -74,7 +74,7 @@ def ask(
     body: bytes,
     headers: Mapping[str, str],
     *,
-    timeout: float = promises.HTTP_TIMEOUT,
+    timeout: float = constants.HTTP_TIMEOUT,
     allows: Callable[[str], bool] | None = None,
 ) -> Response:
     """Post a body, and return the whole answer. Repeats once a request that failed in the network."""
@@ -139,6 +139,6 @@ def _response(response: "requests.Response", body: bytes) -> Response:
 
     status, seconds = response.status_code, None
     with contextlib.suppress(InvalidHeader, ValueError, OverflowError):
-        seconds = Retry(retry_after_max=promises.LONGEST_RETRY_AFTER).get_retry_after(response.raw)
+        seconds = Retry(retry_after_max=constants.LONGEST_RETRY_AFTER).get_retry_after(response.raw)
     line = f"{status} {responses.get(status, '')}".strip()
     return Response(status, line, response.headers.get("Content-Type", ""), body, seconds or 0.0)

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 from auth.core.settings import Settings
 from auth.delivery.senders import http_post
@@ -12,7 +12,7 @@ _REFUSALS = {400, 422}
 
 
 class TwilioSender(Sender):
-    def __init__(self, settings: Settings, timeout: float = promises.HTTP_TIMEOUT) -> None:
+    def __init__(self, settings: Settings, timeout: float = constants.HTTP_TIMEOUT) -> None:
         self._timeout = timeout
         self._url, self._from = settings.twilio_api_url.rstrip("/"), settings.twilio_from
         self._account = settings.twilio_account_sid, settings.twilio_auth_token

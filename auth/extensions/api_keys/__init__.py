@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auth.extensions import Extension
+from auth.registry import Extension
 
 if TYPE_CHECKING:
     from flask.typing import ResponseReturnValue

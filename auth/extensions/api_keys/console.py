@@ -10,10 +10,10 @@ from flask import Blueprint
 from auth.core.text.labels import quoted
 from auth.extensions.api_keys.pages import states
 from auth.flows.account import api_keys
+from auth.html.admin.actions import Action, Subject, serve
+from auth.html.admin.subjects import changeable_user
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html.admin.actions import Action, Subject, serve
-from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries
 

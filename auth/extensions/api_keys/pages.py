@@ -7,11 +7,11 @@ from flask import Blueprint, Response
 
 from auth.flows.account import api_keys
 from auth.flows.sign_in.reauthentication import add, require
+from auth.html.browser_sessions import signed_in
+from auth.html.page import ago, date_alone, page, text
+from auth.html.problems import Problem, form
 from auth.web import Level, audited, fields, schemas
 from auth.web.asked import current_asked
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.page import ago, date_alone, page, text
-from auth.web.html.problems import Problem, form
 from auth.web.input import check, read_form
 
 blueprint = Blueprint("api_keys", __name__)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from auth.core.settings import Settings
-from auth.extensions import Extension
+from auth.registry import Extension
 
 if TYPE_CHECKING:
     from flask import Flask

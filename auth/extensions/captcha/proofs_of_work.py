@@ -13,7 +13,7 @@ import re
 
 from flask import Blueprint, Response, jsonify
 
-from auth.core import json_bodies, promises
+from auth.core import constants, json_bodies
 from auth.core.tokens import derived_keys
 from auth.web.context import latchkey
 from auth.web.limits import limited
@@ -36,7 +36,7 @@ def make_challenge() -> Response:
     parameters = {
         "algorithm": "PBKDF2/SHA-256",
         "cost": latchkey.settings.captcha_cost,
-        "expiresAt": int(now.timestamp()) + promises.CAPTCHA_LIFETIME,
+        "expiresAt": int(now.timestamp()) + constants.CAPTCHA_LIFETIME,
         "keyLength": _KEY_BYTES,
         "keyPrefix": _PREFIX,
         "nonce": os.urandom(16).hex(),

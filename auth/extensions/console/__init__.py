@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from auth.extensions import Extension
+from auth.registry import Extension
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -26,8 +26,8 @@ class Console(Extension):
 
     def init_app(self, app: "Flask") -> None:
         """Register the sections, also those of other extensions."""
-        from auth.web.html import register_pages
-        from auth.web.html.admin.access import show_error
+        from auth.html import register_pages
+        from auth.html.admin.access import show_error
 
         register_pages(app, "console", lambda each: each.sections, show_error)
 

@@ -6,17 +6,17 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.text.labels import counted, label, quoted
 from auth.flows.admin import admin_keys
 from auth.flows.admin.admin_keys import SCOPES
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.console_page import console_page
 from auth.rules.tokens import is_expired
 from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.errors import found
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import Action, Subject, serve, told
-from auth.web.html.admin.console_page import console_page
 from auth.web.input import check, known_id
 from auth.web.schemas import AdminInput, Input
 
@@ -57,7 +57,7 @@ def _key(admin_key_id: str) -> Subject:
 
 def _body(form: dict[str, str]) -> dict[str, Any]:
     scopes = [scope for box, scope in _BOXES.items() if box in form]
-    lifetime = {"lifetime": int(form["days"]) * promises.DAY} if form["days"] else {}
+    lifetime = {"lifetime": int(form["days"]) * constants.DAY} if form["days"] else {}
     return {"name": form["name"].strip(), "key_scopes": scopes, **lifetime}
 
 
@@ -78,7 +78,7 @@ _MAKING = {
     "new": _act(
         title="Create a key",
         effects=lambda keys: [
-            f"You have {keys.row.total} of {counted(promises.MOST_ADMIN_KEYS, 'key')}.",
+            f"You have {keys.row.total} of {counted(constants.MOST_ADMIN_KEYS, 'key')}.",
             "You’ll see the key once, on the next page.",
             "No key changes an administrator or sets a role.",
         ],

@@ -7,11 +7,8 @@ from flask import Blueprint, Response
 
 from auth.core.text.labels import details, label, names
 from auth.flows.history import timeline
-from auth.web import fields
-from auth.web.context import latchkey
-from auth.web.fields import is_uuid
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.console_page import (
+from auth.html.admin.access import administrator
+from auth.html.admin.console_page import (
     MOST,
     Filters,
     console_page,
@@ -19,6 +16,9 @@ from auth.web.html.admin.console_page import (
     page_after,
     whole_address,
 )
+from auth.web import fields
+from auth.web.context import latchkey
+from auth.web.fields import is_uuid
 from auth.web.input import read_query
 from sql import queries
 

@@ -13,20 +13,19 @@ from auth.core.text.labels import counted
 from auth.extensions.console.users import Query, few, matching
 from auth.flows.admin import lists, messages
 from auth.flows.admin.user_actions import ACTIONS, Many, UserAction
+from auth.html import forms
+from auth.html.admin.access import administrator, changing, explain, require_proof
+from auth.html.admin.actions import Action, Subject, serve
+from auth.html.admin.console_page import console_page
+from auth.html.admin.subjects import all_users
+from auth.html.page import redirect_to_own
+from auth.html.problems import Problem
 from auth.web import fields, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from auth.web.html import forms
-from auth.web.html.admin.access import act as acting
-from auth.web.html.admin.access import administrator, explain, require_proof
-from auth.web.html.admin.actions import Action, Subject, serve
-from auth.web.html.admin.console_page import console_page
-from auth.web.html.admin.subjects import all_users
-from auth.web.html.page import redirect_to_own
-from auth.web.html.problems import Problem
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
 from sql import acts, queries
@@ -139,7 +138,7 @@ def show_bulk(bulk_id: str) -> Response:
 
 @blueprint.post("/console/bulk/<bulk_id>")
 @administrator
-@acting
+@changing
 def work_on(bulk_id: str) -> Response:
     """Work on the next targets. Each has its own transaction, which also marks it as done, so that a repeated
     request does nothing twice."""

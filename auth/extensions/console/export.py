@@ -4,8 +4,8 @@ from flask import Blueprint, Response, request, stream_with_context
 
 from auth.extensions.console.users import Query, matching
 from auth.flows.admin import lists
+from auth.html.admin.actions import Action, Subject, serve
 from auth.web.asked import Asked
-from auth.web.html.admin.actions import Action, Subject, serve
 from auth.web.input import read_form, read_query
 
 blueprint = Blueprint("export", __name__)

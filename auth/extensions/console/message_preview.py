@@ -9,12 +9,12 @@ from auth.core.text.catalogues import DEFAULT
 from auth.delivery.rendering import CannotRender, Templates
 from auth.delivery.senders import channels
 from auth.flows.history import timeline
+from auth.html.admin.access import administrator
+from auth.html.admin.console_page import console_page
+from auth.html.page import message_frame
 from auth.web import fields, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.console_page import console_page
-from auth.web.html.page import message_frame
 from auth.web.input import read_query
 
 blueprint = Blueprint("message_preview", __name__)

@@ -7,12 +7,12 @@ from flask import Blueprint, Response
 
 from auth.flows.admin import messages
 from auth.flows.history import timeline
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import Action, Subject, serve, told
-from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
 from auth.web.input import read_query
 from sql import queries
 

@@ -12,9 +12,9 @@ from auth.core.keys import rotation
 from auth.core.settings import name_of
 from auth.core.settings.listing import DEFAULT, Listed, listed
 from auth.core.text.labels import counted
+from auth.html.admin.access import administrator
+from auth.html.admin.console_page import console_page
 from auth.web.context import latchkey
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.console_page import console_page
 from sql import queries
 
 blueprint = Blueprint("overview", __name__)

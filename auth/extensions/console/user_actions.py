@@ -13,16 +13,16 @@ from auth.flows.admin.schemas import AnyUser
 from auth.flows.admin.user_actions import ACTIONS, NEVER
 from auth.flows.factors import factors
 from auth.flows.passkeys import passkeys
+from auth.html import form_schemas
+from auth.html.admin import actions
+from auth.html.admin.actions import Action, Subject
+from auth.html.admin.console_page import device
+from auth.html.admin.subjects import all_users, changeable_user
+from auth.html.page import redirect_to_own
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html import form_schemas
-from auth.web.html.admin import actions
-from auth.web.html.admin.actions import Action, Subject
-from auth.web.html.admin.console_page import device
-from auth.web.html.admin.subjects import all_users, changeable_user
-from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id
 from auth.web.schemas import Input
 from sql import queries

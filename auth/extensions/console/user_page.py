@@ -11,12 +11,12 @@ from auth.core.text import names
 from auth.core.text.labels import counted, quoted
 from auth.extensions.console.user_actions import DONE, USER_ACTS
 from auth.flows.history import explanation, timeline
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import told
+from auth.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
 from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import told
-from auth.web.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
 from auth.web.input import known_id, read_query
 from sql import queries
 

@@ -9,13 +9,13 @@ from psycopg2.errors import QueryCanceled
 from auth.core.text.labels import counted
 from auth.flows import failure_counts
 from auth.flows.admin import searches
+from auth.html.admin.access import administrator
+from auth.html.admin.console_page import console_page, whole_address
+from auth.html.page import provider
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.console_page import console_page, whole_address
-from auth.web.html.page import provider
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries

@@ -7,18 +7,18 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.net.webhook_urls import EVENTS
 from auth.core.net.webhook_urls import body as event_body
 from auth.core.text.labels import counted, label
 from auth.flows.admin import webhooks
 from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web import fields
 from auth.web.context import latchkey
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import Action, Subject, serve, told
-from auth.web.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web.input import check, read_query
 from auth.web.schemas import Input
 from sql import queries
@@ -135,7 +135,7 @@ _MAKING = {
     "new": _writing(
         title="Add a webhook",
         effects=lambda _subject: [
-            f"You have {len(_states())} of {counted(promises.MOST_WEBHOOKS, 'webhook')}.",
+            f"You have {len(_states())} of {counted(constants.MOST_WEBHOOKS, 'webhook')}.",
             "You’ll see its secret once, on the next page.",
         ],
         undo="You can delete it at any time, but sent events can’t be recalled.",

@@ -1,6 +1,6 @@
 """The documentation as HTML: the guides in docs/, and the HTTP API from openapi.yaml."""
 
-from auth.extensions import Extension
+from auth.registry import Extension
 
 
 class Docs(Extension):

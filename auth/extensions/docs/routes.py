@@ -11,10 +11,10 @@ from pathlib import Path
 from flask import Blueprint, Response, request
 
 from auth.core.settings.brand import LOGO_TYPES
+from auth.html.page import THEME
 from auth.web import any_origin, cookies, refuses_by_page
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.page import THEME
 
 _CSP = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src {}; "

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auth.extensions import AdmissionHook, Extension, TokenHook
+from auth.registry import AdmissionHook, Extension, TokenHook
 
 if TYPE_CHECKING:
     from auth.core.checks import Check

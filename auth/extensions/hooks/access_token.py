@@ -13,10 +13,10 @@ import psycopg2
 
 from auth.core.settings.values.hooks import Hook
 from auth.core.tokens.access_tokens import SERVICE_ROLES
-from auth.extensions import HookContext
 from auth.extensions.hooks import http_hooks, turns
 from auth.extensions.hooks.http_hooks import HookFailed
 from auth.flows.sessions.issuing import OWN_CLAIMS
+from auth.registry import HookContext
 from sql import Transaction, queries
 
 # A hook returns these unchanged, or omits them for a small token.

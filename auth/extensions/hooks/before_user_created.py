@@ -4,8 +4,8 @@ import uuid
 from typing import Any
 
 from auth.core.settings.values.hooks import Hook
-from auth.extensions import Candidate, HookContext
 from auth.extensions.hooks import http_hooks, turns
+from auth.registry import Candidate, HookContext
 
 
 def ask(hook: Hook, context: HookContext, candidate: Candidate) -> None:

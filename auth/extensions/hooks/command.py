@@ -11,16 +11,16 @@ from typing import Any
 
 import click
 
-from auth.cli import Unusable, acting, found_user, json_option, show
-from auth.core import promises
+from auth.cli import Unusable, as_operator, found_user, json_option, show
+from auth.core import constants
 from auth.core.net.webhook_urls import new_secret
 from auth.core.sender import RenderedMessage
 from auth.core.settings.values.hooks import NAMES, Hook
-from auth.extensions import Candidate
 from auth.extensions.hooks import access_token, before_user_created, http_hooks
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.flows.sessions.issuing import Token, compose
+from auth.registry import Candidate
 from auth.web.asked import Asked
 from auth.web.errors import found
 from sql import queries
@@ -66,7 +66,7 @@ def test(name: str, subject: str) -> None:
     Example: latchkey hooks test custom-access-token --user alice@example.com
     """
     setting = _NAMES[name]
-    with acting() as asked:
+    with as_operator() as asked:
         parts = asked.parts
         hook = parts.settings.hook(setting)
         if hook is None:
@@ -74,7 +74,7 @@ def test(name: str, subject: str) -> None:
                 f"AUTH_HOOK_{setting.upper()} is not set. Set it to the URL of the hook."
             )
         event = _event(asked, hook, setting, subject)
-        timeout = promises.HTTP_TIMEOUT if setting.startswith("send_") else promises.HOOK_TIMEOUT
+        timeout = constants.HTTP_TIMEOUT if setting.startswith("send_") else constants.HOOK_TIMEOUT
         result: dict[str, Any] = {"request": event, "answer": None, "verdict": "accepted"}
         try:
             if hook.function:

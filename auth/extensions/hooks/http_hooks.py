@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auth.core import json_bodies
+from auth.core.constants import HOOK_TIMEOUT
 from auth.core.net import webhook_urls
-from auth.core.promises import HOOK_TIMEOUT
 from auth.core.sender import TryLater, one_line
 from auth.core.settings.values.hooks import Hook
 from auth.delivery.senders import http_post

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg2
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater
 from auth.core.settings import Settings
 from auth.core.settings.values.hooks import Hook
@@ -32,7 +32,7 @@ class HookSender(Sender):
     def send(self, recipient: str, message: RenderedMessage) -> str:
         try:
             payload = self.payload(recipient, message)
-            http_hooks.ask(self.hook, f"msg_{message.id}", payload, promises.HTTP_TIMEOUT)
+            http_hooks.ask(self.hook, f"msg_{message.id}", payload, constants.HTTP_TIMEOUT)
         except HookRefused as refusal:
             is_for_later = refusal.status == 429 or refusal.status >= 500
             raise TryLater(refusal.reason) if is_for_later else RefusedByServer(refusal.reason) from None

@@ -10,12 +10,12 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.net.sockets import wait_for
 from auth.core.sender import one_line
 from auth.core.settings.values.hooks import Hook
-from auth.extensions import HookContext
 from auth.extensions.hooks.http_hooks import HookFailed, HookRefused
+from auth.registry import HookContext
 from auth.web.errors import ApiError, unavailable
 
 log = structlog.get_logger()
@@ -35,7 +35,7 @@ def asking(context: HookContext, hook: Hook, subject: str) -> Iterator[None]:
     """
     last = time.monotonic() + _PATIENCE
     with ExitStack() as held:
-        for name, most in ((subject, 1), (None, promises.MOST_CALLS_OF_A_HOOK)):
+        for name, most in ((subject, 1), (None, constants.MOST_CALLS_OF_A_HOOK)):
             semaphore = _semaphores.setdefault((hook, name), BoundedSemaphore(most))
             if not wait_for(semaphore, last - time.monotonic()):
                 raise unavailable()

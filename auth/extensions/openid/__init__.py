@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auth.extensions import Extension, Waiting
+from auth.registry import Extension, Waiting
 
 if TYPE_CHECKING:
     from flask import Flask

@@ -4,17 +4,17 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.logs import ThrottledLog
 from auth.core.net.redirects import with_query
 from auth.core.tokens import one_time
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.extensions.openid import audience, client_object, memberships, uris
 from auth.extensions.openid.oauth_errors import OAuthError
+from auth.html import browser_sessions
 from auth.web import Level, fields, g, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions
 from auth.web.input import known_id
 from sql import queries
 
@@ -158,7 +158,7 @@ def write(checked: AuthorizationRequest, browser: str | None) -> str:
         latchkey.db,
         id_hash=one_time.hash_token(authorization_id),
         browser_hash=one_time.hash_token(authorization_id if browser is None else browser),
-        lifetime=promises.REQUEST_LIFETIME,
+        lifetime=constants.REQUEST_LIFETIME,
         **checked._asdict(),
     )
     if not is_written:

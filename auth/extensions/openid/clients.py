@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens import one_time
 from auth.extensions.openid import audience, uris
 from auth.extensions.openid.client_object import as_object
@@ -27,7 +27,7 @@ PUBLIC = "none"
 AUTH_METHODS = (PUBLIC, "client_secret_basic", "client_secret_post")
 ALGORITHMS = ("RS256", "ES256")
 MOST_URIS = 10
-OVERLAP = timedelta(seconds=promises.SECRET_OVERLAP)
+OVERLAP = timedelta(seconds=constants.SECRET_OVERLAP)
 _BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # A change that excludes some users, or all users of a resource, ends their sessions.
@@ -121,7 +121,7 @@ def create(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     values = _load(asked, NewClient(), body)
     _check_trust(asked, values)
     client, secret = _new(asked, values | {"is_dynamic": False})
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         return _insert(act, client, secret)
 
 
@@ -190,7 +190,7 @@ def update(asked: Asked, client_id: str, body: Mapping[str, object]) -> dict[str
 
 def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[str, Any] | None:
     """Change a client. Return None if sessions that an earlier change must end would come back."""
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         before = _lock(act, client_id)
         client = ClientColumns.of({**before._asdict(), **values})
         if "token_endpoint_auth_method" in values:
@@ -254,7 +254,7 @@ def _end_lost_access(asked: Asked, client_id: str) -> None:
 def delete(asked: Asked, client_id: str) -> None:
     """Delete a client with its grants, requests and sessions."""
     id = _known(client_id)
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         act.lock_client(id)
         act.lock_users(row.user_id for row in queries.list_users_of_client(act, client_id=id))
         deleted = found(queries.delete_client(act, id=id), "oauth_client_not_found")
@@ -266,7 +266,7 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
 
     The old secret is accepted for the time of `overlap`; one from before ends in any case.
     """
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         before = _lock(act, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
@@ -288,7 +288,7 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
 
 def end_previous_secret(asked: Asked, client_id: str) -> None:
     """End the previous secret if it is still accepted."""
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         client = _lock(act, client_id)
         if client.previous_secret_expires_at is not None:
             queries.end_previous_client_secret(act, id=client.id)
@@ -311,7 +311,7 @@ def _load(asked: Asked, shape: Shape, body: Mapping[str, object]) -> dict[str, A
 
 
 def _organization(asked: Asked, name: str | None) -> str | None:
-    """Return the id of an organisation by its id or short name, None without one."""
+    """Return the id of an organization by its id or short name, None without one."""
     if not name:
         return None
     row = None

@@ -7,17 +7,17 @@ from typing import NamedTuple, TypeAlias
 
 import psycopg2
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.net.redirects import origin
 from auth.core.text import names
 from auth.core.tokens import client_ids, one_time
-from auth.extensions import Waiting
 from auth.extensions.openid import memberships, uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
 from auth.flows import facts, organizations
 from auth.flows.account import grants
 from auth.flows.facts import PersonFacts
 from auth.flows.sign_in.reauthentication import admit_caller
+from auth.registry import Waiting
 from auth.rules import consent
 from auth.rules.consent import Obstacle
 from auth.rules.sessions import AuthenticatedSession
@@ -127,7 +127,7 @@ def website_of(authorization_id: str) -> tuple[str, str | None] | None:
 
 def obstacle(authorization: Authorization, organization: str | None = None) -> Obstacle | None:
     """Return the obstacle to approving the caller's request without asking. The caller has chosen an
-    organisation, if any.
+    organization, if any.
     """
     row, client, _ = authorization
     return consent.obstacle(
@@ -250,8 +250,8 @@ def give_code(on: Runner, authorization_id: str, approval: str, browser: str | N
         browser_hash=_hash_of_browser(browser),
         approval_hash=one_time.hash_token(approval),
         code_hash=one_time.hash_token(code),
-        code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
-        lifetime=promises.FLOW_LIFETIME,
+        code_lifetime=constants.AUTHORIZATION_CODE_LIFETIME,
+        lifetime=constants.FLOW_LIFETIME,
     )
     if row is None:
         raise ApiError("oauth_authorization_not_found")

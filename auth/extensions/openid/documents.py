@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from flask import Response, request
 from urllib3.exceptions import HTTPError
 
-from auth.core import json_bodies, promises
+from auth.core import constants, json_bodies
 from auth.core.net.bounded_http import BoundedSession
 from auth.core.net.networks import reach
 from auth.core.net.sockets import DOCUMENTS, Deadline, why
@@ -18,12 +18,12 @@ from auth.extensions.openid import clients
 from auth.extensions.openid.authorization_requests import refuse
 from auth.extensions.openid.clients import ClientColumns
 from auth.flows.messages.outgoing import own_url
+from auth.html import browser_sessions
 from auth.web import Level, audit, g, limits
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions
 from sql import acts, queries
 
 _SECONDS = 3
@@ -130,6 +130,6 @@ def _keep(url: str, described: ClientColumns) -> None:
             queries.delete_requests_to_other_uris(act, client_id=id, redirect_uris=[])
             change = "client_changed" if before else "client_created"
             audit.record(act, None, None, [change], [], client_id=id, client=client.name, url=url)
-        queries.keep_client_document(act, id=id, metadata_url=url, lifetime=promises.DAY)
+        queries.keep_client_document(act, id=id, metadata_url=url, lifetime=constants.DAY)
         if before is None:
             queries.delete_surplus_clients(act)

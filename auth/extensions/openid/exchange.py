@@ -7,7 +7,7 @@ from typing import Any
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens import one_time
 from auth.core.tokens.client_tokens import sid_of
 from auth.core.tokens.jws import InvalidAccessToken
@@ -98,7 +98,7 @@ def _open_session(
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
     known = {session.id: session.created_at for session in of_grant}
-    for surplus in sessions.surplus(known, promises.MOST_CLIENT_SESSIONS):
+    for surplus in sessions.surplus(known, constants.MOST_CLIENT_SESSIONS):
         ends.end(act, user_id, surplus, "too_many_sessions")
     return queries.open_client_session(
         act,

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.core.tokens.jws import InvalidAccessToken
 from auth.web.context import latchkey
@@ -31,5 +31,5 @@ def shortened(id_token: str) -> str | None:
     known = claims(id_token)
     if known is None:
         return None
-    kept = {"sub": known["sub"], "aud": known["aud"], "until": int(time.time()) + promises.FLOW_LIFETIME}
+    kept = {"sub": known["sub"], "aud": known["aud"], "until": int(time.time()) + constants.FLOW_LIFETIME}
     return latchkey.sealer.seal_for_url(kept, _PURPOSE)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from auth.core.constants import HTTP_TIMEOUT
 from auth.core.keys.key_ring import KeyRing
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.net import webhook_urls
-from auth.core.promises import HTTP_TIMEOUT
 from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.core.settings import Settings
 from auth.core.tokens.client_tokens import ClientTokens, sid_of

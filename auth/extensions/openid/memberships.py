@@ -1,4 +1,4 @@
-"""Organisations in applications' requests and tokens.
+"""Organizations in applications' requests and tokens.
 
 The scope `organization` asks for one that the user chooses, `organization:acme` for the one of this short
 name, and `organizations` for the roles in all.
@@ -24,18 +24,18 @@ _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession | q
 
 @dataclass(frozen=True)
 class _Requested:
-    """The organisation that an application asks for, by its short name. None lets the user choose."""
+    """The organization that an application asks for, by its short name. None lets the user choose."""
 
     slug: str | None
 
 
 def scopes(settings: Settings) -> tuple[str, ...]:
-    """Return the scopes about organisations that applications may request."""
+    """Return the scopes about organizations that applications may request."""
     return (ONE, ALL) if organizations.is_on(settings) else ()
 
 
 def named(settings: Settings, asked: Collection[str], allowed: Collection[str]) -> list[str]:
-    """Return the scope that names an organisation, if any. Raises `OAuthError` for two."""
+    """Return the scope that names an organization, if any. Raises `OAuthError` for two."""
     found = [scope for scope in dict.fromkeys(asked) if scope.startswith(f"{ONE}:")]
     if not organizations.is_on(settings) or not found:
         return []
@@ -45,12 +45,12 @@ def named(settings: Settings, asked: Collection[str], allowed: Collection[str]) 
 
 
 def kinds(granted: Iterable[str]) -> list[str]:
-    """Return scopes as people read them, once each: `organization` for one that names an organisation."""
+    """Return scopes as people read them, once each: `organization` for one that names an organization."""
     return list(dict.fromkeys(scope.partition(":")[0] for scope in granted))
 
 
 def _requested(granted: Collection[str]) -> _Requested | None:
-    """Return the organisation that scopes ask for, if any. One that is named goes before a choice."""
+    """Return the organization that scopes ask for, if any. One that is named goes before a choice."""
     slugs = [scope.partition(":")[2] for scope in granted if scope.partition(":")[0] == ONE]
     return _Requested(max(slugs) or None) if slugs else None
 
@@ -75,14 +75,14 @@ def offer_of(
     person: "queries.SelectPerson | None",
     chosen: str | None = None,
 ) -> Offer | None:
-    """Return the same for the rules, or None for a request that asks for no organisation."""
+    """Return the same for the rules, or None for a request that asks for no organization."""
     if _requested(row.scopes) is None:
         return None
     return Offer({each["id"]: "role" in each for each in offered(row, client, person)}, chosen)
 
 
 def _as_seen(membership: JsonObject, session: organizations.SessionFacts | None) -> JsonObject:
-    return organizations.as_seen(membership, *organizations.standing(session))
+    return organizations.as_seen(membership, *organizations.level_and_providers(session))
 
 
 def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
 
 
 def still_said(claims: JsonObject, row: _Session) -> JsonObject:
-    """Return the claims of an introspected token with what still counts of its organisations."""
+    """Return the claims of an introspected token with what still counts of its organizations."""
     present = claims_of(row, (ONE, ALL))
     told: Mapping[str, str] = claims.get(ALL, {})
     roles = {id: role for id, role in present.get(ALL, {}).items() if id in told}

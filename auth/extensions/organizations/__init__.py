@@ -1,11 +1,11 @@
-"""Organisations of users: members, roles and invitations, which every token of a member says."""
+"""Organizations of users: members, roles and invitations, which every token of a member says."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auth.core.settings import Settings
-from auth.extensions import Extension
+from auth.registry import Extension
 
 
 class Organizations(Extension):

@@ -1,4 +1,4 @@
-"""Who may see an organisation and act on it: for the API, pages, console and commands.
+"""Who may see an organization and act on it: for the API, pages, console and commands.
 
 A member acts by the role (rule 48), the service role key and administrators of the service without one.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
-from auth.flows.organizations import Facts, as_seen, facts, listed, membership_of, named
+from auth.flows.organizations import OrganizationFacts, as_seen, facts_of, listed, membership_of, named
 from auth.flows.sign_in import reauthentication
 from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import organizations
@@ -30,7 +30,7 @@ CHANGE = WantedChange("change", "organization")
 
 @dataclass(frozen=True)
 class Seen:
-    """An organisation that the caller may see. `role` and `aal`, the level of the session, are the caller's,
+    """An organization that the caller may see. `role` and `aal`, the level of the session, are the caller's,
     None for an operator; an act demands one of `demanded` again, if there are any.
     """
 
@@ -49,7 +49,7 @@ def is_operator(asked: Asked) -> bool:
 
 
 def see(asked: Asked, name: str, *roles: str) -> Seen:
-    """Return an organisation by its id or short name. Refuse who is no member, or has none of these roles."""
+    """Return an organization by its id or short name. Refuse who is no member, or has none of these roles."""
     if is_operator(asked):
         known = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
         _note(asked, known.id, known.slug)
@@ -62,7 +62,7 @@ def see(asked: Asked, name: str, *roles: str) -> Seen:
 
 
 def see_own(asked: Asked, name: str) -> Seen:
-    """Return an organisation of the caller, also while the membership does not count."""
+    """Return an organization of the caller, also while the membership does not count."""
     row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")
@@ -95,7 +95,7 @@ def on_user(
     takes the locks that come before users.
     """
     if is_operator(asked):
-        with targets.act(asked) as act:
+        with targets.begin(asked) as act:
             before(act)
             act.lock_users([user_id])
             yield act, None
@@ -123,15 +123,15 @@ def locked(
     given: Proof | None = None,
     is_leaving: bool = False,
     before: Callable[[Act], object] = lambda _: None,
-) -> "Iterator[tuple[Act, Facts, PersonFacts | None]]":
-    """Run an act on an organisation, which is locked after its caller and a user. With a `body`, the caller
+) -> "Iterator[tuple[Act, OrganizationFacts, PersonFacts | None]]":
+    """Run an act on an organization, which is locked after its caller and a user. With a `body`, the caller
     needs a proof of the last 15 minutes, unless it was `given`.
     """
     wanted = [] if body is None or is_operator(asked) else [CHANGE]
     given = given or (give_proof(asked, body) if body else None)
     with on_user(asked, user_id, *wanted, given=given, before=before) as (act, caller):
         act.lock_organizations([seen.id])
-        row = facts(act, seen.id, user_id, caller and caller.id)
+        row = facts_of(act, seen.id, user_id, caller and caller.id)
         known = found(row, "organization_not_found")
         if caller:
             role = found(known.actor_role, "organization_not_found")
@@ -162,9 +162,9 @@ def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:
 
 
 @contextmanager
-def keeping_a_way_in(asked: Asked, act: Act, known: Facts) -> Iterator[None]:
+def keeping_a_way_in(asked: Asked, act: Act, known: OrganizationFacts) -> Iterator[None]:
     """Refuse an owner's change of providers or domains that leaves no provider to sign in with, while the
-    organisation requires one.
+    organization requires one.
     """
 
     def has_way_in() -> bool:
@@ -180,5 +180,5 @@ def keeping_a_way_in(asked: Asked, act: Act, known: Facts) -> Iterator[None]:
 
 
 def _note(asked: Asked, id: str, slug: str | None) -> None:
-    """Have a refusal name the organisation, whose owners read it in its log."""
+    """Have a refusal name the organization, whose owners read it in its log."""
     asked.note_details(organization={"id": id, "slug": slug})

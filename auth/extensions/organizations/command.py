@@ -6,11 +6,21 @@ from typing import Any
 
 import click
 
-from auth.cli import INPUT_FILE, Unreadable, acting, ask, found_user, json_option, printable, show, yes_option
+from auth.cli import (
+    INPUT_FILE,
+    Unreadable,
+    as_operator,
+    ask,
+    found_user,
+    json_option,
+    printable,
+    show,
+    yes_option,
+)
 from auth.core import files
 from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
-from auth.extensions.organizations import access, acts, invitations, members, sign_in, states, transfer
+from auth.extensions.organizations import access, invitations, lifecycle, members, sign_in, states, transfer
 from auth.extensions.organizations.routes import NewOrganization, Role
 from auth.rules.organizations import MEMBER
 from auth.web.input import check
@@ -52,10 +62,10 @@ def create(name: str, slug: str | None, owner: str | None) -> None:
     \b
     Example: latchkey organizations create "Acme Inc." --slug acme --owner alice@acme.example
     """
-    with acting() as asked:
+    with as_operator() as asked:
         given = {"name": name, "slug": slug, "owner": owner and found_user(asked.parts, owner).id}
         body = check(NewOrganization, {key: value for key, value in given.items() if value})
-        _show_object(acts.create(asked, body))
+        _show_object(lifecycle.create(asked, body))
 
 
 @command.command("list")
@@ -71,7 +81,7 @@ def list_command(search: str | None) -> None:
     \b
     Example: latchkey organizations list --search acme
     """
-    with acting() as asked:
+    with as_operator() as asked:
         listed = partial(queries.list_organizations, asked.db, search=search, page_size=_PAGE)
         for each in _pages(lambda offset: listed(page_offset=offset).organizations):
             columns = [each["id"], each["slug"], printable(each["name"]), counted(each["members"], "member")]
@@ -89,7 +99,7 @@ def show_command(organization: str) -> None:
     \b
     Example: latchkey organizations show acme
     """
-    with acting() as asked:
+    with as_operator() as asked:
         seen = access.see(asked, organization)
         listed = partial(queries.list_members, asked.db, organization_id=seen.id, with_addresses=True)
         joined = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
@@ -123,7 +133,7 @@ def add(organization: str, subject: str, role: str) -> None:
     \b
     Example: latchkey organizations add acme bob@acme.example --role admin
     """
-    with acting() as asked:
+    with as_operator() as asked:
         given = check(Role, {"role": role})["role"]
         member = members.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
         show(member, f"{subject} is {role} of {organization}.")
@@ -139,7 +149,7 @@ def remove(organization: str, subject: str) -> None:
     \b
     Example: latchkey organizations remove acme bob@acme.example
     """
-    with acting() as asked:
+    with as_operator() as asked:
         user = found_user(asked.parts, subject)
         members.remove(asked, organization, user.id)
         show({"user_id": user.id}, f"{subject} is no member of {organization} any more.")
@@ -156,7 +166,7 @@ def invite(organization: str, email: str, role: str) -> None:
     \b
     Example: latchkey organizations invite acme bob@acme.example
     """
-    with acting() as asked:
+    with as_operator() as asked:
         given = check(Role, {"role": role})["role"]
         invited = json.loads(invitations.invite(asked, organization, canonical_typed_email(email), given, {}))
         show(invited, f"{invited['email']} is invited as {role} until {invited['expires_at'][:10]}.")
@@ -173,8 +183,8 @@ def require(organization: str, demand: str) -> None:
     \b
     Example: latchkey organizations require acme aal2
     """
-    with acting() as asked:
-        _show_object(acts.change(asked, organization, {"requires": _DEMANDS[demand]}))
+    with as_operator() as asked:
+        _show_object(lifecycle.change(asked, organization, {"requires": _DEMANDS[demand]}))
 
 
 @command.command("end")
@@ -188,9 +198,9 @@ def end(organization: str) -> None:
     Example: latchkey organizations end acme
     """
     ask(f"End {organization} for all its members?")
-    with acting() as asked:
+    with as_operator() as asked:
         seen = access.see(asked, organization)
-        acts.end(asked, seen.id, {})
+        lifecycle.end(asked, seen.id, {})
         show({"id": seen.id, "slug": seen.slug}, f"{organization} has ended.")
 
 
@@ -205,7 +215,7 @@ def export(file: Path) -> None:
     \b
     Example: latchkey organizations export organizations.jsonl
     """
-    with acting() as asked:
+    with as_operator() as asked:
         total = 0
         try:
             with files.replacing(file) as draft:
@@ -235,7 +245,7 @@ def import_(file: Path) -> None:
     Example: latchkey organizations import organizations.jsonl
     """
     counts = dict.fromkeys(("created", "added", "named", "connected", "exists", "refused"), 0)
-    with acting() as asked:
+    with as_operator() as asked:
         try:
             for outcome in transfer.take(asked, file):
                 counts[outcome.status] += 1

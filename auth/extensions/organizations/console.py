@@ -1,4 +1,4 @@
-"""Organisations in the console: the list, the page of each, and a section of a user's page."""
+"""Organizations in the console: the list, the page of each, and a section of a user's page."""
 
 import json
 from dataclasses import replace
@@ -10,17 +10,17 @@ from flask import Blueprint, Response, request
 
 from auth.core.net.redirects import with_query
 from auth.core.text.labels import counted, quoted
-from auth.extensions.organizations import access, acts, invitations, members, sign_in, states
+from auth.extensions.organizations import access, invitations, lifecycle, members, sign_in, states
 from auth.extensions.organizations.routes import Role
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.console_page import MOST, console_page
+from auth.html.page import redirect_to_own
 from auth.rules.organizations import ADMIN, MEMBER, OWNER
 from auth.web import fields
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import Action, Subject, serve, told
-from auth.web.html.admin.console_page import MOST, console_page
-from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input, bounds
 from sql import queries
@@ -48,7 +48,7 @@ def memberships_of(user_id: str) -> list[dict[str, Any]]:
 @blueprint.get("/console/organizations")
 @administrator
 def show_organizations() -> Response:
-    """Show the organisations, newest first."""
+    """Show the organizations, newest first."""
     query = read_query(_ListQuery)
     place = bounds({"page": query["page"], "per_page": MOST})
     row = queries.list_organizations(latchkey.db, search=query["search"] or None, **place)
@@ -138,7 +138,7 @@ def _invitation(organization_id: str, invitation_id: str) -> Subject:
 def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
     if email := body.pop("owner", None):
         body["owner"] = _user_with(email)
-    made = json.loads(acts.create(asked, body))
+    made = json.loads(lifecycle.create(asked, body))
     return redirect_to_own(f"{_PATH}/{made['id']}", "new")
 
 
@@ -156,7 +156,7 @@ def _user_with(email: str) -> str:
 
 
 def _require(**demand: object) -> Any:
-    return lambda asked, subject, _form: acts.change(asked, subject.row.id, {"requires": demand})
+    return lambda asked, subject, _form: lifecycle.change(asked, subject.row.id, {"requires": demand})
 
 
 _act = partial(Action, needs_factor=True)
@@ -199,7 +199,7 @@ _ACTS = {
         title="Change organization",
         effects=lambda subject: [f"Changes 1 organization with {counted(subject.row.members, 'member')}."],
         undo="You can change it back. Links to the old short name stop working.",
-        do=lambda asked, subject, body: acts.change(asked, subject.row.id, body),
+        do=lambda asked, subject, body: lifecycle.change(asked, subject.row.id, body),
         done="Organization changed.",
         form=_ChangeForm,
         check=lambda _subject, form: check(_Change, form),
@@ -238,7 +238,7 @@ _ACTS = {
             "Their accounts stay.",
         ],
         undo="This can’t be undone.",
-        do=lambda asked, subject, _form: acts.end(asked, subject.row.id, {}),
+        do=lambda asked, subject, _form: lifecycle.end(asked, subject.row.id, {}),
         done="Organization ended.",
         then=_PATH,
         is_destructive=True,

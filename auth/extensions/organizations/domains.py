@@ -1,4 +1,4 @@
-"""Acts on the domains of an organisation, which a TXT record proves (rule 50)."""
+"""Acts on the domains of an organization, which a TXT record proves (rule 50)."""
 
 import secrets
 from functools import partial
@@ -36,7 +36,7 @@ def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = Non
 
 
 def named(asked: Asked, id: str, domain: str) -> str:
-    """Return a domain of a path, which the organisation has named, as it is stored."""
+    """Return a domain of a path, which the organization has named, as it is stored."""
     domain = _of_path(domain)
     _object(asked, id, domain)
     return domain
@@ -65,7 +65,7 @@ def prove(asked: Asked, name: str, domain: str) -> str:
 
 
 def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
-    """Give a domain up: the providers of the organisation sign in none of its addresses any more."""
+    """Give a domain up: the providers of the organization sign in none of its addresses any more."""
     seen = access.see(asked, name, OWNER)
     here = {"organization_id": seen.id, "domain": _of_path(domain)}
     before = partial(Act.lock_providers_of, organization_id=seen.id)

@@ -2,13 +2,13 @@
 
 import uuid
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.extensions.organizations import access
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.organizations import Member, facts, record, record_added, refuse_owner_by_key, tell_owners
+from auth.flows.organizations import Member, facts_of, record, record_added, refuse_owner_by_key, tell_owners
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import organizations
 from auth.rules.organizations import ADMIN, OWNER
@@ -46,7 +46,7 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
             email=email,
             role=role,
             invited_by=caller and caller.id,
-            lifetime=promises.INVITATION_LIFETIME,
+            lifetime=constants.INVITATION_LIFETIME,
         )
         said = {"organization": known.name, "slug": known.slug, "inviter": _inviter(asked, caller)}
         outgoing.Message(asked, email, carries=[]).write(act, None, "organization_invitation", **said)
@@ -56,7 +56,7 @@ def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> 
 
 
 def open_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation | None":
-    """Return an open invitation of an organisation."""
+    """Return an open invitation of an organization."""
     row = queries.select_invitation(asked.db, id=invitation_id, user_id=None)
     return row if row and row.organization_id == id and row.expires_at > row.now else None
 
@@ -90,7 +90,7 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
         )
         role = taken.role if joined else row.membership
         if joined:
-            known = found(facts(act, row.organization_id), "organization_not_found")
+            known = found(facts_of(act, row.organization_id), "organization_not_found")
             record_added(act, known, person, taken.role, "invitation")
             if taken.role == OWNER:
                 tell_owners(asked, act, known, "organization_owner_added")
@@ -105,7 +105,7 @@ def decline(asked: Asked, invitation_id: str) -> None:
         if row is None or not organizations.is_open_to(person, row):
             raise ApiError("invitation_not_found")
         found(queries.take_invitation(act, id=row.id), "invitation_not_found")
-        known = found(facts(act, row.organization_id), "organization_not_found")
+        known = found(facts_of(act, row.organization_id), "organization_not_found")
         record(act, "invitation_declined", known, Member(person.id, person.email, row.role))
 
 

@@ -1,4 +1,4 @@
-"""Acts on the members of an organisation."""
+"""Acts on the members of an organization."""
 
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access
@@ -7,8 +7,8 @@ from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
 from auth.flows.messages import outgoing
 from auth.flows.organizations import (
-    Facts,
     Member,
+    OrganizationFacts,
     record,
     record_added,
     refuse_owner_by_key,
@@ -68,7 +68,9 @@ def remove(asked: Asked, name: str, user_id: str) -> None:
             outgoing.notify_without_link(asked, act, member, "membership_removed", organization=known.name)
 
 
-def _refuse(asked: Asked, known: Facts, caller: "PersonFacts | None", user_id: str, role: Role) -> None:
+def _refuse(
+    asked: Asked, known: OrganizationFacts, caller: "PersonFacts | None", user_id: str, role: Role
+) -> None:
     """Refuse to give a member this role. Only the service role key may take the last owner (rule 48)."""
     if asked.actor == "service_role":
         return
@@ -98,8 +100,8 @@ def addable(person: PersonFacts) -> PersonFacts:
     return person
 
 
-def write_membership(act: Act, known: Facts, user: PersonFacts, role: str, added_by: str) -> None:
-    """Add a locked user, unless the user is in too many organisations."""
+def write_membership(act: Act, known: OrganizationFacts, user: PersonFacts, role: str, added_by: str) -> None:
+    """Add a locked user, unless the user is in too many organizations."""
     if organizations.is_in_fifty(queries.count_memberships(act, user_id=user.id).total):
         raise ApiError("too_many_memberships")
     queries.write_membership(act, user_id=user.id, organization_id=known.id, role=role, added_by=added_by)

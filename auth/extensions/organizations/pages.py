@@ -1,4 +1,4 @@
-"""Organisations of the account: memberships and invitations, and what owners and admins do.
+"""Organizations of the account: memberships and invitations, and what owners and admins do.
 
 The API has /organizations/NAME, so the pages are below /account; that of an invitation has no API beside it.
 """
@@ -12,19 +12,19 @@ from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
-from auth.extensions.organizations import access, acts, invitations, members
+from auth.extensions.organizations import access, invitations, lifecycle, members
 from auth.extensions.organizations.access import Seen
 from auth.flows.sign_in.reauthentication import require
+from auth.html import forms
+from auth.html.browser_sessions import signed_in
+from auth.html.form_schemas import Decision
+from auth.html.page import address, ago, application, has_text, page, redirect_to_own, text
+from auth.html.problems import Problem, form, told
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, manages, may_manage
 from auth.web import Level, View, audited, fields, g, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html import forms
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.form_schemas import Decision
-from auth.web.html.page import address, ago, application, has_text, page, redirect_to_own, text
-from auth.web.html.problems import Problem, form, told
 from auth.web.input import check, known_id, read_form, read_query
 from auth.web.schemas import Input, bounds
 from sql import queries
@@ -33,7 +33,7 @@ blueprint = Blueprint("organizations", __name__)
 
 PATH = "account/organizations"
 _MOST = 50
-# What the page of an organisation answers to everybody who may not know it, or not open the page.
+# What the page of an organization answers to everybody who may not know it, or not open the page.
 _HIDDEN = {
     "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
     "user_not_found", "invitation_not_found", "domain_not_found", "custom_provider_not_found",
@@ -49,11 +49,11 @@ _PageQuery = Input.of(page=fields.PageNumber())
 
 
 def showing(level: Level) -> Callable[[View], View]:
-    """Return a decorator of the pages of an organisation, for signed-in users who may see them."""
+    """Return a decorator of the pages of an organization, for signed-in users who may see them."""
     return lambda view: signed_in(level)(_or_not_found(view))
 
 
-def acting(operation: str, *, shown: View | None = None, level: Level) -> Callable[[View], View]:
+def changing(operation: str, *, shown: View | None = None, level: Level) -> Callable[[View], View]:
     """Return a decorator for what a form on such a page is sent to."""
     return lambda view: form(operation, shown=shown, level=level)(
         _or_not_found(audited("change_refused")(view))
@@ -113,7 +113,7 @@ def show_new(problem: Problem | None = None) -> Response:
 def submit_new() -> Response:
     sent = read_form(_NewForm)
     body = {"name": sent["name"].strip()} | (check(_Slug, {"slug": sent["slug"]}) if sent["slug"] else {})
-    created = json.loads(acts.create(current_asked(), body))
+    created = json.loads(lifecycle.create(current_asked(), body))
     return redirect_to_own(f"{PATH}/{created['slug']}", "organization_created")
 
 
@@ -152,7 +152,7 @@ def answer_invitation(slug: str) -> Response:
 
 
 def _invitation(slug: str) -> dict[str, Any] | None:
-    """Return the caller's invitation to an organisation, None for a member."""
+    """Return the caller's invitation to an organization, None for a member."""
     memberships, open_ones = access.own(current_asked())
     open_one = next((each for each in open_ones if each["organization"]["slug"] == slug), None)
     if open_one is None and not any(each["slug"] == slug for each in memberships):
@@ -160,7 +160,7 @@ def _invitation(slug: str) -> dict[str, Any] | None:
     return open_one
 
 
-# The organisation.
+# The organization.
 
 
 @blueprint.get("/account/organizations/<slug>")
@@ -195,7 +195,7 @@ def show_name(slug: str, problem: Problem | None = None) -> Response:
 @form("change_organization", shown=show_name, level=Level.AAL2)
 @audited("change_refused")
 def submit_name(slug: str) -> Response:
-    acts.change(current_asked(), slug, {"name": read_form(_NameForm)["name"].strip()})
+    lifecycle.change(current_asked(), slug, {"name": read_form(_NameForm)["name"].strip()})
     return redirect_to_own(f"{PATH}/{slug}#settings", "organization_renamed")
 
 
@@ -218,7 +218,7 @@ def show_requirement(slug: str, problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_requirement(slug: str) -> Response:
     aal = read_form(_RequirementForm)["aal"]
-    acts.change(current_asked(), slug, {"requires": {"aal": aal}})
+    lifecycle.change(current_asked(), slug, {"requires": {"aal": aal}})
     return redirect_to_own(f"{PATH}/{slug}#settings", f"requirement_{aal}")
 
 
@@ -234,7 +234,7 @@ def show_end(slug: str, problem: Problem | None = None) -> Response:
 @form("change_organization", shown=show_end, level=Level.PROOF)
 @audited("change_refused")
 def submit_end(slug: str) -> Response:
-    acts.end(current_asked(), slug, {})
+    lifecycle.end(current_asked(), slug, {})
     return redirect_to_own("account#organizations", "organization_ended")
 
 
@@ -293,7 +293,7 @@ def submit_removal(slug: str, user_id: str) -> Response:
     return redirect_to_own(f"{PATH}/{slug}", "member_removed")
 
 
-# Invitations of the organisation.
+# Invitations of the organization.
 
 
 @blueprint.get("/account/organizations/<slug>/invite")
@@ -313,7 +313,7 @@ def submit_invite(slug: str) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
-@acting("withdraw_invitation", level=Level.AAL2)
+@changing("withdraw_invitation", level=Level.AAL2)
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     invitations.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
     return redirect_to_own(f"{PATH}/{slug}#invitations", "invitation_withdrawn")
@@ -329,7 +329,7 @@ def notice() -> Markup | None:
 
 
 def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
-    """Show a page with one form about an organisation."""
+    """Show a page with one form about an organization."""
     values |= {"organization": _shown(seen), "problem": problem}
     return page(f"organizations/{name}.html", script=True, here=request.path, **values)
 

@@ -1,4 +1,4 @@
-"""The API of organisations, for members and for the service role key. `{name}` is an id or a short name."""
+"""The API of organizations, for members and for the service role key. `{name}` is an id or a short name."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify
 from flask.typing import ResponseReturnValue
 from marshmallow.fields import Nested
 
-from auth.extensions.organizations import access, acts, invitations, members
+from auth.extensions.organizations import access, invitations, lifecycle, members
 from auth.rules.organizations import ADMIN, MOST_MEMBERSHIPS, OWNER, manages
 from auth.web import Level, View, asks_more, audited, fields, guard, schemas, takes_metadata
 from auth.web.application import JsonResponse, paginated
@@ -43,7 +43,7 @@ _NewInvitation = schemas.Reauthentication.of(
 _ListQuery = PageQuery.of(search=fields.Text())
 
 
-def acting(operation: str, scope: Scope | None = "organizations:write") -> Callable[[View], View]:
+def changing(operation: str, scope: Scope | None = "organizations:write") -> Callable[[View], View]:
     """Admit sessions and the keys of operators, and count an act of a session."""
 
     def decorate(view: View) -> View:
@@ -66,16 +66,16 @@ reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
 
 @blueprint.post("/organizations")
 @takes_metadata
-@acting("found_organization")
+@changing("found_organization")
 def create_organization() -> ResponseReturnValue:
-    """Create an organisation, whose owner the caller becomes."""
-    return JsonResponse(acts.create(current_asked(), read_body(NewOrganization)), 201)
+    """Create an organization, whose owner the caller becomes."""
+    return JsonResponse(lifecycle.create(current_asked(), read_body(NewOrganization)), 201)
 
 
 @blueprint.get("/organizations")
 @reading
 def list_organizations() -> Response:
-    """Return the caller's memberships, or for the service role key all organisations."""
+    """Return the caller's memberships, or for the service role key all organizations."""
     asked, query = current_asked(), read_query(_ListQuery)
     if access.is_operator(asked):
         row = queries.list_organizations(latchkey.db, search=query.get("search") or None, **bounds(query))
@@ -93,17 +93,17 @@ def get_organization(name: str) -> Response:
 
 @blueprint.put("/organizations/<name>")
 @takes_metadata
-@acting("change_organization")
+@changing("change_organization")
 @asks_more
 def update_organization(name: str) -> Response:
-    return JsonResponse(acts.change(current_asked(), name, read_body(_OrganizationChange)))
+    return JsonResponse(lifecycle.change(current_asked(), name, read_body(_OrganizationChange)))
 
 
 @blueprint.delete("/organizations/<name>")
-@acting("change_organization")
+@changing("change_organization")
 @asks_more
 def delete_organization(name: str) -> Response:
-    acts.end(current_asked(), name, read_body(schemas.Reauthentication))
+    lifecycle.end(current_asked(), name, read_body(schemas.Reauthentication))
     return Response(status=204)
 
 
@@ -120,7 +120,7 @@ def list_members(name: str) -> Response:
 
 
 @blueprint.put("/organizations/<name>/members/<user_id>")
-@acting("change_member")
+@changing("change_member")
 @asks_more
 def update_member(name: str, user_id: str) -> Response:
     """Change the role of a member. The service role key also adds one."""
@@ -129,7 +129,7 @@ def update_member(name: str, user_id: str) -> Response:
 
 
 @blueprint.delete("/organizations/<name>/members/<user_id>")
-@acting("leave_organization")
+@changing("leave_organization")
 def remove_member(name: str, user_id: str) -> Response:
     """Remove a member, or leave."""
     members.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
@@ -139,7 +139,7 @@ def remove_member(name: str, user_id: str) -> Response:
 @blueprint.get("/organizations/<name>/audit")
 @reading
 def list_organization_audit(name: str) -> Response:
-    """Return the entries of the audit log about an organisation, newest first."""
+    """Return the entries of the audit log about an organization, newest first."""
     seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
     row = queries.list_audit_of_organization(
         latchkey.db, organization_id=seen.id, most=MOST_EVENTS, **bounds(query)
@@ -156,7 +156,7 @@ def list_invitations(name: str) -> Response:
 
 
 @blueprint.post("/organizations/<name>/invitations")
-@acting("invite_member")
+@changing("invite_member")
 @asks_more
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
@@ -165,7 +165,7 @@ def create_invitation(name: str) -> Response:
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")
-@acting("withdraw_invitation")
+@changing("withdraw_invitation")
 def withdraw_invitation(name: str, invitation_id: str) -> Response:
     invitations.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)

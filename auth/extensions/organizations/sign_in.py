@@ -1,4 +1,4 @@
-"""The sign-in of an organisation: the providers that its owners set up, try and turn on."""
+"""The sign-in of an organization: the providers that its owners set up, try and turn on."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ def delete(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> N
 
 
 def of_member(asked: Asked, name: str, provider: str) -> "queries.SelectIdentityProvider":
-    """Return a provider of an organisation of the caller, whose membership need not count."""
+    """Return a provider of an organization of the caller, whose membership need not count."""
     return providers.found_provider(asked, provider, access.see_own(asked, name).id)
 
 
@@ -71,7 +71,7 @@ def press(asked: Asked, row: "queries.SelectIdentityProvider") -> Iterator[tuple
         act.share_provider(row.id)
         act.lock_users([asked.caller.user_id])
         caller = admit_caller(asked, act, access.CHANGE)
-        held = providers.facts(act, row.id)
+        held = providers.facts_of(act, row.id)
         role = queries.select_membership_role(act, organization_id=row.organization_id, user_id=caller.id)
         if role is None or (role.role != OWNER and not held.enabled):
             raise ApiError("organization.insufficient_permissions")
@@ -84,7 +84,7 @@ def press(asked: Asked, row: "queries.SelectIdentityProvider") -> Iterator[tuple
 
 
 def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Door:
-    """Return the door to the providers of an organisation. With a `body`, owners need a fresh proof."""
+    """Return the door to the providers of an organization. With a `body`, owners need a fresh proof."""
     is_operator, given = access.is_operator(asked), access.give_proof(asked, body)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The sign-in of an organisation on our pages: domains, providers, *Try it*, *On*, and the requirement."""
+"""The sign-in of an organization on our pages: domains, providers, *Try it*, *On*, and the requirement."""
 
 import json
 
@@ -8,20 +8,20 @@ from marshmallow.validate import Length
 
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
-from auth.extensions.organizations import access, acts, domains, sign_in
-from auth.extensions.organizations.pages import PATH, acting, form_page, notice, showing
+from auth.extensions.organizations import access, domains, lifecycle, sign_in
+from auth.extensions.organizations.pages import PATH, changing, form_page, notice, showing
 from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, NewOwnProvider
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
 from auth.flows.sign_in.reauthentication import require
+from auth.html.page import redirect_to_own
+from auth.html.problems import Problem, told
+from auth.html.providers import COOKIES, redirect_to_provider
+from auth.html.redirects import Destination
 from auth.rules.organizations import OWNER
 from auth.web import Level, cookies, fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.page import redirect_to_own
-from auth.web.html.problems import Problem, told
-from auth.web.html.providers import COOKIES, redirect_to_provider
-from auth.web.html.redirects import Destination
 from auth.web.input import check, read_form
 from auth.web.schemas import Input
 from sql import queries
@@ -61,14 +61,14 @@ def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> Re
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
-@acting("change_sign_in", shown=show_sign_in, level=Level.AAL2)
+@changing("change_sign_in", shown=show_sign_in, level=Level.AAL2)
 def submit_domain(slug: str) -> Response:
     domains.name_domain(current_asked(), slug, read_form(_DomainForm)["domain"])
     return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_added")
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
-@acting("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
+@changing("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     domains.prove(current_asked(), slug, domain)
     return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_proved")
@@ -85,7 +85,7 @@ def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = Non
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
-@acting("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
+@changing("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
 def submit_removal_of_domain(slug: str, domain: str) -> Response:
     domains.forget(current_asked(), slug, domain, {})
     return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_removed")
@@ -101,7 +101,7 @@ def show_connect(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/new")
-@acting("change_sign_in", shown=show_connect, level=Level.PROOF)
+@changing("change_sign_in", shown=show_connect, level=Level.PROOF)
 def submit_connect(slug: str) -> Response:
     sent = read_form(_ConnectForm)
     body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
@@ -119,7 +119,7 @@ def show_change(slug: str, provider: str, problem: Problem | None = None) -> Res
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/change")
-@acting("change_sign_in", shown=show_change, level=Level.PROOF)
+@changing("change_sign_in", shown=show_change, level=Level.PROOF)
 def submit_change(slug: str, provider: str) -> Response:
     sent = read_form(_ChangeForm)
     kept = {} if sent["client_secret"] else {"client_secret"}
@@ -138,10 +138,10 @@ def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/requirement")
-@acting("change_organization", shown=show_own_requirement, level=Level.PROOF)
+@changing("change_organization", shown=show_own_requirement, level=Level.PROOF)
 def submit_own_requirement(slug: str) -> Response:
     demands = read_form(_RequirementForm)["own_provider"] == "true"
-    acts.change(current_asked(), slug, {"requires": {"own_provider": demands}})
+    lifecycle.change(current_asked(), slug, {"requires": {"own_provider": demands}})
     done = "own_provider_required" if demands else "own_provider_lifted"
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", done)
 
@@ -163,7 +163,7 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
-@acting("change_sign_in", shown=show_act, level=Level.PROOF)
+@changing("change_sign_in", shown=show_act, level=Level.PROOF)
 def submit_act(slug: str, provider: str, act: str) -> Response:
     asked = current_asked()
     if act in ("try", "move"):

@@ -1,4 +1,4 @@
-"""The API of an organisation's sign-in: its domains and providers. `{name}` is an id or a short name."""
+"""The API of an organization's sign-in: its domains and providers. `{name}` is an id or a short name."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 from marshmallow import ValidationError, validates_schema
 
 from auth.extensions.organizations import access, domains, sign_in
-from auth.extensions.organizations.routes import acting, reading
+from auth.extensions.organizations.routes import changing, reading
 from auth.flows.admin.schemas import ProviderChange
 from auth.rules.organizations import ADMIN, OWNER
 from auth.web import asks_more, fields, schemas
@@ -45,14 +45,14 @@ class NewOwnProvider(OwnProviderChange):
 @blueprint.get("/organizations/<name>/domains")
 @reading
 def list_domains(name: str) -> Response:
-    """Return the domains of an organisation, with the records that prove them."""
+    """Return the domains of an organization, with the records that prove them."""
     seen = access.see(current_asked(), name, OWNER)
     row = queries.list_domains(latchkey.db, organization_id=seen.id)
     return JsonResponse(f'{{"domains": {row.domains}}}')
 
 
 @blueprint.post("/organizations/<name>/domains")
-@acting("change_sign_in")
+@changing("change_sign_in")
 def name_domain(name: str) -> Response:
     """Name a domain, and return the TXT record that proves it."""
     domain = read_body(_NewDomain)["domain"]
@@ -60,14 +60,14 @@ def name_domain(name: str) -> Response:
 
 
 @blueprint.post("/organizations/<name>/domains/<domain>")
-@acting("change_sign_in")
+@changing("change_sign_in")
 def prove_domain(name: str, domain: str) -> Response:
     """Look the record up."""
     return JsonResponse(domains.prove(current_asked(), name, domain))
 
 
 @blueprint.delete("/organizations/<name>/domains/<domain>")
-@acting("change_sign_in", _NO_KEY)
+@changing("change_sign_in", _NO_KEY)
 @asks_more
 def forget_domain(name: str, domain: str) -> Response:
     domains.forget(current_asked(), name, domain, read_body(schemas.Reauthentication))
@@ -81,7 +81,7 @@ def list_own_providers(name: str) -> Response:
 
 
 @blueprint.post("/organizations/<name>/providers")
-@acting("change_sign_in", _NO_KEY)
+@changing("change_sign_in", _NO_KEY)
 @asks_more
 def connect_provider(name: str) -> ResponseReturnValue:
     """Connect an OpenID provider, which is off until an owner has signed in with it."""
@@ -95,14 +95,14 @@ def get_own_provider(name: str, provider: str) -> Response:
 
 
 @blueprint.put("/organizations/<name>/providers/<provider>")
-@acting("change_sign_in", _NO_KEY)
+@changing("change_sign_in", _NO_KEY)
 @asks_more
 def update_own_provider(name: str, provider: str) -> Response:
     return jsonify(sign_in.change(current_asked(), name, provider, read_body(OWN_PROVIDER_CHANGE)))
 
 
 @blueprint.delete("/organizations/<name>/providers/<provider>")
-@acting("change_sign_in", _NO_KEY)
+@changing("change_sign_in", _NO_KEY)
 @asks_more
 def delete_own_provider(name: str, provider: str) -> Response:
     """Delete a provider with the identities of its users, and the memberships that it added."""

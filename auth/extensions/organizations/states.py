@@ -1,4 +1,4 @@
-"""What an operator reads about an organisation, in the console and from the command."""
+"""What an operator reads about an organization, in the console and from the command."""
 
 from collections.abc import Mapping
 from typing import Any

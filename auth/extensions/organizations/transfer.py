@@ -1,4 +1,4 @@
-"""Organisations as a file of JSON lines, one an organisation, with its members, domains and providers.
+"""Organizations as a file of JSON lines, one an organization, with its members, domains and providers.
 
 A file has no client secrets. An operator may add them.
 """
@@ -14,7 +14,7 @@ from marshmallow.validate import Regexp
 
 from auth.core import json_bodies
 from auth.core.addresses import InvalidAddress, canonical_domain
-from auth.extensions.organizations import acts, domains, members, sign_in
+from auth.extensions.organizations import domains, lifecycle, members, sign_in
 from auth.extensions.organizations.sign_in_routes import OwnProviderChange
 from auth.flows.admin import providers
 from auth.rules import organizations
@@ -56,11 +56,11 @@ class _Provider(OwnProviderChange):
 
 
 class UnreadableLine(Exception):
-    """A line that is no organisation, by its number."""
+    """A line that is no organization, by its number."""
 
 
 class Imported(NamedTuple):
-    """What an import did with an organisation, or with its member (`user_id`), domain or provider (an id)."""
+    """What an import did with an organization, or with its member (`user_id`), domain or provider (an id)."""
 
     slug: str
     status: Literal["created", "added", "named", "connected", "exists", "refused"]
@@ -82,7 +82,7 @@ class _Read(NamedTuple):
 
 
 def lines(asked: Asked) -> Iterator[str]:
-    """Yield a line for each organisation, by short name."""
+    """Yield a line for each organization, by short name."""
     after = ""
     while rows := queries.list_exported(asked.db, after_slug=after, most=_PAGE):
         yield from (row.line for row in rows)
@@ -90,7 +90,7 @@ def lines(asked: Asked) -> Iterator[str]:
 
 
 def take(asked: Asked, file: Path) -> Iterator[Imported]:
-    """Create the organisations of a file, and add what belongs to them. Raises `UnreadableLine`."""
+    """Create the organizations of a file, and add what belongs to them. Raises `UnreadableLine`."""
     with file.open(encoding="utf-8") as source:
         for number, line in enumerate(source, 1):
             if line.strip():
@@ -146,11 +146,11 @@ def _create(asked: Asked, line: Mapping[str, Any], requires: Mapping[str, Any]) 
     if queries.select_organization(asked.db, id=id, slug=None):
         return Imported(slug, "exists")
     try:
-        acts.create(asked, {key: value for key, value in line.items() if key != "id"}, id=id)
+        lifecycle.create(asked, {key: value for key, value in line.items() if key != "id"}, id=id)
     except ApiError as error:
         return Imported(slug, "refused", reason=f"refused: {error.msg}")
     if requires["aal"] == "aal2":
-        acts.change(asked, id, {"requires": {"aal": "aal2"}})
+        lifecycle.change(asked, id, {"requires": {"aal": "aal2"}})
     if requires["own_provider"]:
         # Its providers are off, so that nobody could meet the requirement.
         again = f"latchkey organizations require {slug} own-sign-in"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from auth.extensions import Extension
+from auth.registry import Extension
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -17,8 +17,8 @@ class Pages(Extension):
 
     def init_app(self, app: "Flask") -> None:
         """Register the pages, also those of other extensions."""
-        from auth.web.html import register_pages
-        from auth.web.html.problems import show_on_page
+        from auth.html import register_pages
+        from auth.html.problems import show_on_page
 
         register_pages(app, "pages", lambda each: each.pages, show_on_page)
 

@@ -18,15 +18,10 @@ from auth.flows.factors import recovery_codes
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sessions.ending import end_session, sign_out
 from auth.flows.sign_in import oauth
-from auth.rules.users import ADDRESS_KINDS
-from auth.web import Level, audited, g, guard
-from auth.web.application import JsonResponse
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
-from auth.web.html import browser_sessions, form_schemas, forms
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.destinations import destination
-from auth.web.html.page import (
+from auth.html import browser_sessions, form_schemas, forms
+from auth.html.browser_sessions import signed_in
+from auth.html.destinations import destination
+from auth.html.page import (
     address,
     application,
     chosen_language,
@@ -36,7 +31,12 @@ from auth.web.html.page import (
     redirect_to_own,
     text,
 )
-from auth.web.html.problems import Problem, form, told
+from auth.html.problems import Problem, form, told
+from auth.rules.users import ADDRESS_KINDS
+from auth.web import Level, audited, g, guard
+from auth.web.application import JsonResponse
+from auth.web.asked import current_asked
+from auth.web.context import latchkey
 from auth.web.input import known_id, read_form
 from auth.web.limits import limited
 from sql import queries
@@ -241,7 +241,7 @@ def _devices() -> list[dict[str, Any]]:
 
 
 def _left_providers(user: dict[str, Any]) -> list[str]:
-    """Return the providers of organisations that the user has left, whose identities the user may remove."""
+    """Return the providers of organizations that the user has left, whose identities the user may remove."""
     names, caller = [each["provider"] for each in user["identities"]], current_asked().caller
     return [
         name

@@ -13,17 +13,17 @@ from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import send_reauthentication_code
 from auth.flows.passkeys import assertions
 from auth.flows.sign_in.reauthentication import code_address, has_proof, record_reauthentication
+from auth.html import browser_sessions, form_schemas
+from auth.html.admin.actions import above
+from auth.html.browser_sessions import signed_in
+from auth.html.challenges import may_challenge, sent_credential
+from auth.html.destinations import destination
+from auth.html.page import address, next_code, page, redirect_to_own
+from auth.html.problems import Problem, form
+from auth.html.redirects import Destination, own_page
 from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions, form_schemas
-from auth.web.html.admin.actions import above
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.challenges import may_challenge, sent_credential
-from auth.web.html.destinations import destination
-from auth.web.html.page import address, next_code, page, redirect_to_own
-from auth.web.html.problems import Problem, form
-from auth.web.html.redirects import Destination, own_page
 from auth.web.input import read_form
 
 blueprint = Blueprint("confirm", __name__)

@@ -14,24 +14,24 @@ from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import rename as rename_passkey
 from auth.flows.sign_in.reauthentication import add, has_proof, require
-from auth.rules.levels import must_have_step
-from auth.web import Level, audited, g, guard
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
-from auth.web.errors import ApiError, found
-from auth.web.html import browser_sessions, form_schemas
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.challenges import (
+from auth.html import browser_sessions, form_schemas
+from auth.html.browser_sessions import signed_in
+from auth.html.challenges import (
     factors_without_challenge,
     may_challenge,
     own_factors,
     sent_credential,
     verify_key,
 )
-from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import date_alone, page, redirect_to_own, text, waiting_behind
-from auth.web.html.problems import Problem, form, told
-from auth.web.html.redirects import redirect_onward
+from auth.html.destinations import destination, form_page
+from auth.html.page import date_alone, page, redirect_to_own, text, waiting_behind
+from auth.html.problems import Problem, form, told
+from auth.html.redirects import redirect_onward
+from auth.rules.levels import must_have_step
+from auth.web import Level, audited, g, guard
+from auth.web.asked import current_asked
+from auth.web.context import latchkey
+from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_form
 from sql import queries
 

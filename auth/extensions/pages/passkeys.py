@@ -9,16 +9,16 @@ from auth.extensions.pages.sign_in import sign_in_page
 from auth.flows.passkeys import assertions
 from auth.flows.passkeys.passkeys import begin_registration, finish_registration, require_enabled
 from auth.flows.sign_in.reauthentication import add, require
+from auth.html import browser_sessions
+from auth.html.browser_sessions import signed_in
+from auth.html.challenges import may_challenge, sent_credential
+from auth.html.destinations import destination, form_page
+from auth.html.page import page, redirect_to_own
+from auth.html.problems import form
+from auth.html.redirects import redirect_onward, redirect_with_cookie
 from auth.web import Level, audited, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.html import browser_sessions
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.challenges import may_challenge, sent_credential
-from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import page, redirect_to_own
-from auth.web.html.problems import form
-from auth.web.html.redirects import redirect_onward, redirect_with_cookie
 from sql import queries
 
 blueprint = Blueprint("passkeys", __name__)

@@ -5,16 +5,16 @@ from auth.extensions.pages.confirm import require_proof
 from auth.flows import facts
 from auth.flows.account import removal
 from auth.flows.account.changes import change_user
+from auth.html import browser_sessions, form_schemas, forms
+from auth.html.browser_sessions import signed_in
+from auth.html.destinations import destination, form_page
+from auth.html.page import redirect_to_own, text
+from auth.html.problems import Problem, form
+from auth.html.redirects import PASSWORD_REMOVED, redirect_onward
 from auth.rules.proofs import is_fresh_recovery
 from auth.web import Level, audited, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.html import browser_sessions, form_schemas, forms
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import redirect_to_own, text
-from auth.web.html.problems import Problem, form
-from auth.web.html.redirects import PASSWORD_REMOVED, redirect_onward
 from auth.web.input import read_form
 
 blueprint = Blueprint("passwords", __name__)

@@ -15,16 +15,16 @@ from auth.flows.links.spending import ToBrowser, spend
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import waiting
 from auth.flows.sign_in.reauthentication import add, require
+from auth.html import form_schemas
+from auth.html.browser_sessions import signed_in
+from auth.html.page import address as shown_address
+from auth.html.page import next_code, page, redirect_to_own
+from auth.html.problems import Problem, form, told
 from auth.rules.users import AddressKind
 from auth.web import Level, audited, cookies, guard
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import form_schemas
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.page import address as shown_address
-from auth.web.html.page import next_code, page, redirect_to_own
-from auth.web.html.problems import Problem, form, told
 from auth.web.input import read_form
 from sql import queries
 

@@ -18,16 +18,16 @@ from auth.flows.account.changes import change_user
 from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import WantedChange, remove, require
+from auth.html import form_schemas
+from auth.html.browser_sessions import signed_in
+from auth.html.destinations import destination
+from auth.html.page import address, application, page, provider, redirect_to_own, sentences, text
+from auth.html.problems import Problem, form
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import Level, audited, guard
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html import form_schemas
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.destinations import destination
-from auth.web.html.page import address, application, page, provider, redirect_to_own, sentences, text
-from auth.web.html.problems import Problem, form
 from auth.web.input import check, known_id
 from sql import queries
 

@@ -23,22 +23,22 @@ from auth.flows.sign_in import waiting
 from auth.flows.sign_in.oauth import find_provider
 from auth.flows.sign_in.passwords import sign_in_with_password
 from auth.flows.sign_up.sign_up import sign_up as register
-from auth.web import Level, audited, cookies, guard
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
-from auth.web.html import browser_sessions, form_schemas, forms
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.destinations import destination, form_page
-from auth.web.html.page import identifier, provider, redirect_to_own
-from auth.web.html.problems import Problem, form, told, why_ended
-from auth.web.html.providers import begin_sign_in
-from auth.web.html.redirects import (
+from auth.html import browser_sessions, form_schemas, forms
+from auth.html.browser_sessions import signed_in
+from auth.html.destinations import destination, form_page
+from auth.html.page import identifier, provider, redirect_to_own
+from auth.html.problems import Problem, form, told, why_ended
+from auth.html.providers import begin_sign_in
+from auth.html.redirects import (
     LAST_USED,
     is_expected,
     redirect_after_sign_in,
     redirect_onward,
     redirect_with_cookie,
 )
+from auth.web import Level, audited, cookies, guard
+from auth.web.asked import current_asked
+from auth.web.context import latchkey
 from auth.web.input import read_form
 
 blueprint = Blueprint("sign_in", __name__)
@@ -92,7 +92,7 @@ def submit_sign_in() -> Response:
     limit_text="code_rate_limit",
 )
 def submit_sign_in_code() -> Response:
-    """Send a code if the address has a user, or is invited to an organisation, and ask for it."""
+    """Send a code if the address has a user, or is invited to an organization, and ask for it."""
     return send_code("sign-in", destination().own_url("sign-in"), "magiclink", create_user="invited")
 
 

@@ -4,12 +4,12 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
+from auth.html import browser_sessions, form_schemas, forms, signing_out
+from auth.html.destinations import destination
+from auth.html.page import root
+from auth.html.problems import form
 from auth.web import Level
 from auth.web.context import latchkey
-from auth.web.html import browser_sessions, form_schemas, forms, signing_out
-from auth.web.html.destinations import destination
-from auth.web.html.page import root
-from auth.web.html.problems import form
 from auth.web.input import read_form
 
 blueprint = Blueprint("sign_out", __name__)

@@ -17,16 +17,16 @@ from auth.flows.links.spending import ToPage, spend
 from auth.flows.messages import outgoing
 from auth.flows.messages.message_requests import request_message
 from auth.flows.sign_in import waiting
+from auth.html import browser_sessions, form_schemas
+from auth.html.destinations import destination, form_page
+from auth.html.forms import is_from_own_page
+from auth.html.page import address as shown_address
+from auth.html.page import next_code, redirect_to_own, text
+from auth.html.problems import Problem, form, problem_of, told
+from auth.html.redirects import Destination, done_of, redirect_with_cookie
 from auth.web import View, audited, cookies
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError, found
-from auth.web.html import browser_sessions, form_schemas
-from auth.web.html.destinations import destination, form_page
-from auth.web.html.forms import is_from_own_page
-from auth.web.html.page import address as shown_address
-from auth.web.html.page import next_code, redirect_to_own, text
-from auth.web.html.problems import Problem, form, problem_of, told
-from auth.web.html.redirects import Destination, done_of, redirect_with_cookie
 from auth.web.input import read_form
 from sql import queries
 

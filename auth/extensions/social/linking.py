@@ -9,6 +9,10 @@ from auth.flows.account import identities
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.reauthentication import add, give_proof, remove
+from auth.html import form_schemas, providers
+from auth.html.forms import own_form_or_json
+from auth.html.page import page
+from auth.html.redirects import FlowEnd
 from auth.rules.sessions import end_of_session
 from auth.rules.users import is_banned
 from auth.web import Level, asks_more, audited, cookies, fields, guard, refuses_by_page, schemas
@@ -16,10 +20,6 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.fields import is_uuid
-from auth.web.html import form_schemas, providers
-from auth.web.html.forms import own_form_or_json
-from auth.web.html.page import page
-from auth.web.html.redirects import FlowEnd
 from auth.web.input import checked_redirect, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import acts, queries

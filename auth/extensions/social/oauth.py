@@ -7,13 +7,13 @@ from auth.flows.account import identities
 from auth.flows.messages import outgoing
 from auth.flows.sign_in import oauth
 from auth.flows.sign_in.external_identities import sign_in
+from auth.html import providers
+from auth.html.redirects import FlowEnd, redirect_done, redirect_signed_in
 from auth.web import audited, cookies, fields, g, refuses_by_page, schemas, takes_foreign_forms
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import providers
-from auth.web.html.redirects import FlowEnd, redirect_done, redirect_signed_in
 from auth.web.input import checked_redirect, read_body, read_query
 from auth.web.limits import limited
 from sql import queries

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from auth.extensions import Extension
+from auth.registry import Extension
 
 if TYPE_CHECKING:
     from auth.core.providers.client import Provider

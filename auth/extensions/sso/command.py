@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from auth.cli import INPUT_FILE_OR_STDIN, acting, ask, json_option, show, yes_option
+from auth.cli import INPUT_FILE_OR_STDIN, as_operator, ask, json_option, show, yes_option
 from auth.core.addresses import canonical_typed_email
 from auth.core.text.labels import counted
 from auth.extensions.sso.lookup import IDENTIFIER
@@ -57,7 +57,7 @@ def add(provider: str, secret_file: Path, **members: object) -> None:
     """
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
     body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
-    with acting() as asked:
+    with as_operator() as asked:
         added = providers.create(asked, check(NewProvider, body))
         show(added, *_lines(added))
 
@@ -70,7 +70,7 @@ def list_command() -> None:
     \b
     Example: latchkey providers list
     """
-    with acting() as asked:
+    with as_operator() as asked:
         for row in providers.listed(asked):
             state = "enabled" if row.enabled else "disabled"
             domains = ", ".join(row.domains) or "no domain"
@@ -87,7 +87,7 @@ def show_provider(provider: str) -> None:
     \b
     Example: latchkey providers show acme
     """
-    with acting() as asked:
+    with as_operator() as asked:
         shown = providers.described(asked, providers.found_provider(asked, provider))
         show(shown, *_lines(shown))
 
@@ -117,7 +117,7 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     body = _given(members, secret_file)
     if body.get("enabled") is False:
         ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
-    with acting() as asked:
+    with as_operator() as asked:
         changed = providers.change(asked, provider, check(PROVIDER_CHANGE, body))
         show(changed, *_lines(changed))
 
@@ -132,7 +132,7 @@ def delete(provider: str) -> None:
     Example: latchkey providers delete acme
     """
     ask(f"Delete {provider}, and end everything of its users?")
-    with acting() as asked:
+    with as_operator() as asked:
         providers.delete(asked, provider)
     click.echo(f"{provider} is deleted.")
 
@@ -147,7 +147,7 @@ def adopt(provider: str, address: str) -> None:
     Example: latchkey providers adopt acme alice@acme.example
     """
     email = canonical_typed_email(address)
-    with acting() as asked:
+    with as_operator() as asked:
         providers.adopt(asked, provider, email)
     click.echo(f"{email} can sign in with {provider}.")
 

@@ -11,13 +11,13 @@ from auth.extensions.sso.lookup import IDENTIFIER
 from auth.extensions.sso.routes import NewProvider
 from auth.flows.admin import providers
 from auth.flows.admin.schemas import PROVIDER_CHANGE
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.console_page import MOST, console_page
+from auth.html.page import redirect_to_own
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import Action, Subject, serve, told
-from auth.web.html.admin.console_page import MOST, console_page
-from auth.web.html.page import redirect_to_own
 from auth.web.input import check, known_id, read_query
 from auth.web.schemas import Input
 from sql import queries

@@ -24,7 +24,7 @@ _MOST_KEPT = 200
 def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
     """Return the provider of an identifier, or of its name in identities; None for other names.
 
-    Refuse a disabled one, unless an owner of its organisation tries it.
+    Refuse a disabled one, unless an owner of its organization tries it.
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None
@@ -49,7 +49,7 @@ def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
 
 
 def is_enabled(row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
-    """Whether a provider signs in: an organisation's own one only while there are organisations."""
+    """Whether a provider signs in: an organization's own one only while there are organizations."""
     return row.enabled and not organizations.is_provider_off(latchkey.settings, row.organization_id)
 
 

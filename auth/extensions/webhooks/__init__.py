@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from auth.extensions import Extension
+from auth.registry import Extension
 
 if TYPE_CHECKING:
     from auth.core.sender import Sender

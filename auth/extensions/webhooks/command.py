@@ -11,8 +11,8 @@ import click
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from auth.cli import acting, ask, json_option, open_parts, prints_json, show, yes_option
-from auth.core import promises
+from auth.cli import as_operator, ask, json_option, open_parts, prints_json, show, yes_option
+from auth.core import constants
 from auth.core.net import webhook_urls
 from auth.core.sender import TryLater
 from auth.core.settings.values import urls
@@ -66,7 +66,7 @@ def enable(webhook_id: str) -> None:
     Example: latchkey webhooks enable 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     ask(f"Send events to {webhook_id}?")
-    with acting() as asked:
+    with as_operator() as asked:
         webhook, _secret = webhooks.change(asked, webhook_id, {"disabled": False})
     click.echo(webhook if prints_json() else f"{webhook_id} is enabled.")
 
@@ -91,7 +91,7 @@ def test(webhook_id: str, event: str) -> None:
     Example: latchkey webhooks test 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
     ask(f"Send a test event to {webhook_id}?")
-    with acting() as asked:
+    with as_operator() as asked:
         delivery = json.loads(webhooks.send_test(asked, webhook_id, event))
         deadline, pause = time.monotonic() + _PATIENCE, 0.1
         while time.monotonic() < deadline:
@@ -138,7 +138,7 @@ def listen(forward: str | None) -> None:
     Example: latchkey webhooks listen --forward http://localhost:3000/hooks
     """
     secret = _secret()
-    with acting() as asked, _EventReceiver(secret, forward) as receiver:
+    with as_operator() as asked, _EventReceiver(secret, forward) as receiver:
         if not asked.settings.webhook_private_networks:
             raise click.ClickException(
                 "AUTH_WEBHOOK_PRIVATE_NETWORKS is false, so the service won't post to this machine. Set it to"
@@ -174,7 +174,7 @@ class _EventReceiver(ThreadingHTTPServer):
 
 
 class _EventHandler(BaseHTTPRequestHandler):
-    timeout = promises.HTTP_TIMEOUT
+    timeout = constants.HTTP_TIMEOUT
     server: _EventReceiver
 
     def do_POST(self) -> None:
@@ -201,6 +201,6 @@ class _EventHandler(BaseHTTPRequestHandler):
 def _post(url: str, body: bytes, headers: dict[str, str]) -> str:
     passed_on = {name: headers[name] for name in headers if name.startswith(("webhook-", "content-type"))}
     try:
-        return http_post.post(url, body, passed_on, timeout=promises.HTTP_TIMEOUT - 2).status_line
+        return http_post.post(url, body, passed_on, timeout=constants.HTTP_TIMEOUT - 2).status_line
     except TryLater as failure:
         return str(failure)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import psycopg2
 import structlog
 
+from auth.core.constants import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
 from auth.core.net import webhook_urls
-from auth.core.promises import FIRST_PAUSE, HTTP_TIMEOUT, LONGEST_PAUSE, MOST_MAILS
 from auth.core.sender import RefusedByServer, RenderedMessage, Sender, TryLater, one_line
 from auth.core.tokens.derived_keys import CannotOpen, Sealer
 from auth.delivery.senders import http_post

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.api_keys import new_key
 from auth.flows.admin import targets
@@ -32,7 +32,7 @@ def add(asked: Asked, body: JsonObject) -> JsonObject:
     }
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, adding("api_key"), given=given)
-        if queries.count_api_keys(act, user_id=caller.id).total >= promises.MOST_API_KEYS:
+        if queries.count_api_keys(act, user_id=caller.id).total >= constants.MOST_API_KEYS:
             raise ApiError("too_many_api_keys")
         notify(asked, act, caller, "api_key_added")
         # The key has the level of the session that makes it.

@@ -5,7 +5,7 @@ from typing import get_args
 
 from psycopg2.errors import UniqueViolation
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens import api_keys
 from auth.flows.admin import targets
 from auth.web import audit
@@ -21,10 +21,10 @@ def create(asked: Asked, name: str, scopes: Sequence[str], lifetime: int | None)
     """Create a key with a lifetime in seconds, or without an end. Return its id and the key."""
     id, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
     try:
-        with targets.act(asked) as act:
+        with targets.begin(asked) as act:
             act.later(queries.lock_admin_keys)
-            if queries.count_admin_keys(act).total >= promises.MOST_ADMIN_KEYS:
-                raise ApiError("admin_keys.validation_failed", most=str(promises.MOST_ADMIN_KEYS))
+            if queries.count_admin_keys(act).total >= constants.MOST_ADMIN_KEYS:
+                raise ApiError("admin_keys.validation_failed", most=str(constants.MOST_ADMIN_KEYS))
             queries.insert_admin_key(
                 act,
                 id=id,
@@ -46,7 +46,7 @@ def listed(asked: Asked) -> "list[queries.ListAdminKeys]":
 
 
 def end(asked: Asked, id: str) -> None:
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         ended = found(queries.delete_admin_key(act, id=id), "admin_key.not_found")
         details = {"admin_key": ended.name, "admin_key_id": id}
         audit.record(act, None, None, ["admin_key_removed"], [], **details)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 from itertools import chain
 
-from auth.core import addresses, typed
+from auth.core import addresses, normalize
 from auth.core.text import labels
 from auth.flows import failure_counts
 from auth.flows.admin import targets
@@ -34,7 +34,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 def export(asked: Asked, filters: Filters) -> Iterator[str]:
     """Record an export, and return its pieces. They fail once the caller is demoted or signed out."""
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         queries.bound_search(act, seconds=_LONGEST, in_order=False)
         queries.record_export(act, filters=filters)
     tables = (
@@ -47,7 +47,7 @@ def pages(asked: Asked, filters: Filters) -> Iterator[list["queries.DescribeUser
     """Yield the matching users, as `describe_users` returns them."""
     after = None
     while True:
-        with targets.act(asked) as act:
+        with targets.begin(asked) as act:
             queries.bound_search(act, seconds=_LONGEST, in_order=False)
             ids = [row.id for row in queries.list_user_ids(act, filters=filters, after=after, most=_PAGE)]
             rows = queries.describe_users(act, ids=ids, locks=failure_counts.locks(asked.settings))
@@ -59,7 +59,7 @@ def pages(asked: Asked, filters: Filters) -> Iterator[list["queries.DescribeUser
 
 def emails_in(text: str) -> list[str]:
     """Return the addresses in a text, in canonical form."""
-    found = list(filter(typed.trimmed, re.split(r"[\s,;]+", text))) or [""]
+    found = list(filter(normalize.trimmed, re.split(r"[\s,;]+", text))) or [""]
     if len(found) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
     emails, wrong = list[str](), list[str]()

@@ -3,7 +3,7 @@
 import uuid
 from functools import partial
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.core.tokens import one_time
@@ -101,7 +101,7 @@ def _renew_invitation(asked: Asked, act: Act, user: PersonFacts, body: JsonObjec
 def _write_invitation(
     asked: Asked, tx: Transaction, user_id: str, email: str, redirect_to: str | None, **variables: object
 ) -> str:
-    message = outgoing.Message(asked, email, carries=["link"], lifetime=promises.INVITATION_LIFETIME)
+    message = outgoing.Message(asked, email, carries=["link"], lifetime=constants.INVITATION_LIFETIME)
     message.write_token(tx, user_id, "invite", redirect_to=redirect_to)
     message.write(tx, user_id, "invite", redirect_to=redirect_to, **variables)
     return message.id
@@ -154,7 +154,7 @@ def resend(asked: Asked, message_id: str) -> None:
     """Send an email or SMS again; send a waiting one immediately."""
     message = find(asked, message_id)
     if message.outcome == "waiting":
-        with targets.act(asked) as act:
+        with targets.begin(asked) as act:
             if message.has_user:
                 act.lock_users([message.user_id])
                 targets.read(asked, act, message.user_id)

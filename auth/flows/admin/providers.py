@@ -1,6 +1,6 @@
 """Adding, changing and deleting providers of customers, and moving users to them.
 
-An operator does so by the API, console and commands, with all providers; the owner of an organisation with
+An operator does so by the API, console and commands, with all providers; the owner of an organization with
 its own ones.
 """
 
@@ -41,12 +41,12 @@ _Described: TypeAlias = (
 
 @dataclass(frozen=True)
 class Door:
-    """Through which providers are administered: all of them, or those of an organisation."""
+    """Through which providers are administered: all of them, or those of an organization."""
 
     # Begins an act, and locks the provider of an id before users.
     begin: Callable[[str], AbstractContextManager[Act]]
     organization_id: str | None = None
-    # What an operator disables, no owner of the organisation turns on again.
+    # What an operator disables, no owner of the organization turns on again.
     is_owners: bool = False
     # Runs in the act, before it writes: refuses what the provider, None for a new one, is changed to.
     check: Callable[[Act, "queries.SelectProviderFacts | None", WantedProvider, str], None] = lambda *_: None
@@ -55,7 +55,7 @@ class Door:
 def of_operator(asked: Asked) -> Door:
     @contextmanager
     def begin(id: str) -> Iterator[Act]:
-        with targets.act(asked) as act:
+        with targets.begin(asked) as act:
             act.lock_provider(id)
             yield act
 
@@ -73,14 +73,14 @@ def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
 def found_provider(
     asked: Asked, name: str, organization_id: str | None = None
 ) -> "queries.SelectIdentityProvider":
-    """Return the row of a provider; of an organisation's own one, if there is an organisation."""
+    """Return the row of a provider; of an organization's own one, if there is an organization."""
     row = found(select(asked.db, name), "custom_provider_not_found")
     if organization_id and row.organization_id != organization_id:
         raise ApiError("custom_provider_not_found")
     return row
 
 
-def facts(act: Act, id: str) -> "queries.SelectProviderFacts":
+def facts_of(act: Act, id: str) -> "queries.SelectProviderFacts":
     """Return what decides about a locked provider."""
     return found(act.read(queries.select_provider_facts, id=id), "custom_provider_not_found")
 
@@ -199,8 +199,8 @@ def _checked(
     has_secret: bool,
 ) -> "queries.SelectProviderFacts":
     """Return the facts about a provider. Refuse what it may not be changed to."""
-    present = facts(act, row.id)
-    # Its organisation may have given a domain up since we read the row.
+    present = facts_of(act, row.id)
+    # Its organization may have given a domain up since we read the row.
     if (present.version, present.domains) != (row.version, row.domains):
         raise ApiError("stale.validation_failed")
     if provider.issuer != in_one_spelling(row.issuer) and present.has_identities:
@@ -243,7 +243,7 @@ def delete(asked: Asked, name: str, door: Door | None = None) -> None:
         pass
     with acts.begin(asked.db) as act:
         act.lock_provider(row.id)
-        known = facts(act, row.id)
+        known = facts_of(act, row.id)
         if known.enabled or known.has_identities or (door.is_owners and known.is_blocked):
             # Another administrator has enabled it again, or the operator has disabled it for its owners.
             raise ApiError("stale.validation_failed")
@@ -259,7 +259,7 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     """
     row = found_provider(asked, name)
     with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
-        held = facts(act, row.id)
+        held = facts_of(act, row.id)
         if held.issuer != row.issuer:
             raise ApiError("custom_provider_not_found")
         user_id = next(iter(ids), None)
@@ -289,14 +289,14 @@ def _conflict(error: UniqueViolation) -> ApiError:
 
 
 def _organization(act: Act, id: str | None) -> "queries.SelectOrganization | None":
-    """Return the organisation of a provider, if it has one."""
+    """Return the organization of a provider, if it has one."""
     return queries.select_organization(act, id=id, slug=None) if id else None
 
 
 def _tell_owners(
     asked: Asked, act: Act, organization: "queries.SelectOrganization | None", change: str
 ) -> None:
-    """Write a notice about the sign-in of the provider's organisation to its owners."""
+    """Write a notice about the sign-in of the provider's organization to its owners."""
     if organization and organizations.is_on(asked.settings):
         organizations.tell_owners(asked, act, organization, "organization_sign_in", change=change)
 
@@ -309,7 +309,7 @@ def _record(
     domains: list[str],
     organization: "queries.SelectOrganization | None",
 ) -> None:
-    """Write an entry of the audit log, which the owners of the provider's organisation read, too."""
+    """Write an entry of the audit log, which the owners of the provider's organization read, too."""
     details: dict[str, Any] = {"provider_id": id, "provider": identifier, "domains": domains}
     if organization:
         organizations.record(act, change, organization, **details)

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 from typing import Any, TypedDict, Unpack
 
-from auth.core import addresses, typed
+from auth.core import addresses, normalize
 from sql import Database, queries
 
 Filters = dict[str, Any]
@@ -45,13 +45,13 @@ def count_users(db: Database, filters: Filters) -> int:
 
 def readings(text: str) -> dict[str, Filters]:
     """Return the possible readings of a search, as filters, in the order to try them."""
-    text = typed.trimmed(text)
+    text = normalize.trimmed(text)
     if not text:
         return {"all": {}}
     lower = text.lower()
     if text[0] == "@":
         return {"domain": {"domain": lower.removeprefix("@")}}
-    number, digits = addresses.joined(typed.number(text)), lower.replace("-", "")
+    number, digits = addresses.joined(normalize.number(text)), lower.replace("-", "")
     found: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
     in_e_164 = "+" + number.removeprefix("+").removeprefix("00")
     with suppress(addresses.InvalidAddress):

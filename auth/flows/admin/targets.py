@@ -15,23 +15,23 @@ from sql.acts import Act
 
 
 @contextmanager
-def act(asked: Asked) -> Iterator[Act]:
+def begin(asked: Asked) -> Iterator[Act]:
     """Run an act of an administrator, or of the service role key. Refuse, and change nothing, if the caller
     has been demoted or signed out meanwhile. Acts on many users (`Many` in user_actions.py) go by `on` or
     `on_holders`, which call `asked.claim`."""
-    with acts.begin(asked.db) as begun:
-        yield begun
-        check_actor(asked, begun)
+    with acts.begin(asked.db) as act:
+        yield act
+        check_actor(asked, act)
 
 
 @contextmanager
 def on(asked: Asked, user_id: str, *, session_id: str | None = None) -> Iterator[tuple[Act, PersonFacts]]:
-    """Run an act on a user, like `act`, and yield it with the facts about the user and one of its sessions.
+    """Run an act on a user, like `begin`, and yield it with the facts about the user and one of its sessions.
     Refuse if the caller may not change this user."""
-    with act(asked) as begun:
-        begun.lock_users([user_id])
-        asked.claim(begun)
-        yield begun, read(asked, begun, user_id, session_id)
+    with begin(asked) as act:
+        act.lock_users([user_id])
+        asked.claim(act)
+        yield act, read(asked, act, user_id, session_id)
 
 
 @contextmanager
@@ -42,16 +42,16 @@ def on_holders(
     *,
     before: Callable[[Act], object] = lambda _: None,
 ) -> Iterator[tuple[Act, Sequence[str]]]:
-    """Run an act like `act`, with a user locked and those who hold one of these addresses; yield the ids of
+    """Run an act like `begin`, with a user locked and those who hold one of these addresses; yield the ids of
     these others, too. `before` takes the locks that come before users."""
 
     def find(runner: Runner) -> list[str | None]:
         return [user_id, *(queries.select_holders(runner, addresses=addresses).ids if addresses else [])]
 
-    with acts.on_found(asked.db, find, before) as (begun, ids):
-        asked.claim(begun)
-        yield begun, [id for id in ids if id != user_id]
-        check_actor(asked, begun)
+    with acts.on_found(asked.db, find, before) as (act, ids):
+        asked.claim(act)
+        yield act, [id for id in ids if id != user_id]
+        check_actor(asked, act)
 
 
 def read(asked: Asked, act: Act, user_id: str, session_id: str | None = None) -> PersonFacts:

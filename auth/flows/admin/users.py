@@ -136,7 +136,7 @@ def end_sessions(asked: Asked, user_id: str) -> SignedOut:
 
 def clear_locks(asked: Asked, user_id: str) -> bool:
     """Forget a user's wrong passwords and codes, and return whether there were any."""
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         # Counters before the user's row: see docs/decisions.md.
         cleared = queries.clear_failures(act, user_id=user_id) > 0
         act.lock_users([user_id])

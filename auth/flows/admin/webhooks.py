@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.net import webhook_urls as webhooks
 from auth.flows.admin import targets
@@ -22,9 +22,9 @@ _NOBODY = {"user_id": "00000000-0000-0000-0000-000000000000", "email": "webhook-
 def create(asked: Asked, body: JsonObject, secret: str | None = None) -> tuple[str, str]:
     """Register an endpoint, and return its object and its secret."""
     _check_url(asked, body["url"])
-    id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), promises.MOST_WEBHOOKS
+    id, secret, most = str(uuid.uuid4()), secret or webhooks.new_secret(), constants.MOST_WEBHOOKS
     sealed = asked.parts.sealer.seal(secret, id)
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         act.later(queries.lock_webhooks)
         if queries.count_webhooks(act).total >= most:
             raise ApiError("webhooks.validation_failed", f"url: must be one of at most {most} webhooks")
@@ -45,7 +45,7 @@ def change(asked: Asked, webhook_id: str, body: JsonObject) -> tuple[str, str | 
         sets_description="description" in body,
         is_disabled=body.get("disabled"),
         new_secret=asked.parts.sealer.seal(secret, id) if secret else None,
-        overlap=promises.SECRET_OVERLAP,
+        overlap=constants.SECRET_OVERLAP,
         **{name: body.get(name) for name in ("url", "events", "description")},
     )
     return row.webhook_object, secret
@@ -77,7 +77,7 @@ def found_webhook(row: T | None) -> T:
 def _act(
     asked: Asked, query: Callable[Concatenate[Runner, P], T | None], *args: P.args, **values: P.kwargs
 ) -> T:
-    with targets.act(asked) as act:
+    with targets.begin(asked) as act:
         return found_webhook(query(act, *args, **values))
 
 

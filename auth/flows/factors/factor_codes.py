@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.factors import recovery_codes, totp
 from auth.core.tokens.derived_keys import CannotOpen
 from auth.flows import verdicts
@@ -89,7 +89,7 @@ def _record_verdict(
     asked: Asked, act: acts.Act, kind: str, user_id: str, is_right: bool, apps: int = 1
 ) -> None:
     """Record a verdict. Refuse if a limit is used up, and count nothing: a code for fewer apps may follow."""
-    most = promises.WRONG_CODES_A_DAY[kind]
+    most = constants.WRONG_CODES_A_DAY[kind]
     limits_of_code = verdicts.limits_of_code(act, kind, user_id, asked.client["network"], user_id=user_id)
     # A user who has more apps than tries still has one code a day.
     tries = min(max(apps, 1), most)

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.factors import totp
 from auth.core.factors.webauthn import WRONG_SIGNATURE, NewCredential
 from auth.core.json_bodies import JsonObject
-from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.admin import targets
 from auth.flows.factors import factor_codes
@@ -20,6 +19,7 @@ from auth.flows.sessions.issuing import Issue, IssuedSession, about_own
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import WantedChange, add, admit_caller, give_proof, proof_needed
 from auth.flows.sign_in.reauthentication import remove as removing
+from auth.registry import TokenHook
 from auth.rules.factors import may_verify
 from auth.rules.policy import RECENT_AGE
 from auth.web import audit
@@ -329,7 +329,7 @@ def _find(
     row = queries.select_factor(db, id=factor_id, user_id=user_id, session_id=verified_in)
     factor = found(row, "mfa_factor_not_found")
     begun = {"is_verified": factor.is_verified, "is_begun_here": factor.is_begun_here}
-    lifetime = timedelta(seconds=promises.ENROLMENT_LIFETIME)
+    lifetime = timedelta(seconds=constants.ENROLMENT_LIFETIME)
     if verified_in and not may_verify(
         **begun, created_at=factor.created_at, lifetime=lifetime, now=factor.now
     ):

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from auth.core.factors import recovery_codes
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
-from auth.extensions import TokenHook
 from auth.flows.factors import factor_codes
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import IssuedSession, about_own
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof, remove
+from auth.registry import TokenHook
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError

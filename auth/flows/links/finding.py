@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens import one_time
 from auth.flows import verdicts
 from auth.rules import links
@@ -96,7 +96,7 @@ def _judge(asked: Asked, given: TypedCode, purposes: Collection[str]) -> str | N
         is_right = row is not None and links.is_open_code(row, bytes(row.code_mac) in given.macs, purposes)
         guessed = row.id if row and row.purpose in purposes else given.address
         limits = [
-            Limit("try", guessed, here, promises.TRIES, promises.MAIL_CODE_LIFETIME),
+            Limit("try", guessed, here, constants.TRIES, constants.MAIL_CODE_LIFETIME),
             *verdicts.limits_of_code(act, "code", given.address, here, user_id=row.user_id if row else None),
         ]
         verdict = act.record_verdict(limits, is_right=is_right)

@@ -9,7 +9,6 @@ from psycopg2.errors import UniqueViolation
 from auth.core import addresses
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import one_time
-from auth.extensions import TokenHook
 from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
@@ -21,6 +20,7 @@ from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, open_session, write_code
 from auth.flows.sign_in import waiting
 from auth.flows.sign_up import first_address
+from auth.registry import TokenHook
 from auth.rules import first_proof, links, users
 from auth.rules.ends import Reason
 from auth.rules.messages import address_of_notices

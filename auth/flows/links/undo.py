@@ -172,7 +172,7 @@ def _take_back(
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None, by_key=False)
     left = organizations.take_back(asked, act, user.id)
-    # After the organisations are locked: it deletes invitations to them.
+    # After the organizations are locked: it deletes invitations to them.
     ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)

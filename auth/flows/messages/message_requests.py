@@ -81,7 +81,7 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
 
 def _creates(settings: Settings, wanted: object) -> Literal["anyone", "invited"] | None:
     """Return for whom a request makes a user. With `wanted` "invited", or while sign-up is closed, that is an
-    address with an open invitation of an organisation: its code proves the address.
+    address with an open invitation of an organization: its code proves the address.
     """
     if wanted and wanted != "invited" and not settings.disable_signup:
         return "anyone"

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from limits import RateLimitItem
 
-from auth.core import addresses, promises
+from auth.core import addresses, constants
 from auth.core.json_bodies import JsonObject
 from auth.core.logs import ThrottledLog
 from auth.core.net import networks
@@ -78,12 +78,12 @@ class Message:
         address: str,
         *,
         carries: Collection[Literal["link", "code"]] = ("link", "code"),
-        lifetime: int = promises.LINK_LIFETIME,
+        lifetime: int = constants.LINK_LIFETIME,
         is_notice: bool = False,
         channel: str | None = None,
     ) -> None:
         is_mail = addresses.is_email(address)
-        code_lifetime = promises.MAIL_CODE_LIFETIME if is_mail else promises.SMS_CODE_LIFETIME
+        code_lifetime = constants.MAIL_CODE_LIFETIME if is_mail else constants.SMS_CODE_LIFETIME
         self.id = str(uuid.uuid4())
         self.link = one_time.new_token() if "link" in carries and (is_mail or is_notice) else None
         self.code = one_time.code_of(self.link or one_time.new_token()) if "code" in carries else None
@@ -100,7 +100,7 @@ class Message:
         """Write link and code as one row; none without a `user_id`."""
         self._has_token = user_id is not None
         if self.code and others.get("browser_hash"):
-            self._code_lifetime = promises.PAGE_CODE_LIFETIME
+            self._code_lifetime = constants.PAGE_CODE_LIFETIME
         queries.write_token(
             tx,
             token_id=self._token_id,
@@ -148,7 +148,7 @@ def notify(asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others
     The notice goes to the proved address. `others` are variables of the template.
     """
     if target := _target_of_notice(asked, tx, user, kind, others):
-        message = Message(asked, target, carries=["link"], lifetime=promises.UNDO_LIFETIME, is_notice=True)
+        message = Message(asked, target, carries=["link"], lifetime=constants.UNDO_LIFETIME, is_notice=True)
         message.write_token(tx, user.id, "undo")
         message.write(tx, user.id, kind, **others)
 

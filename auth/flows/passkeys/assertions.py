@@ -7,16 +7,16 @@ from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.factors import webauthn
 from auth.core.factors.webauthn import WRONG_SIGNATURE, Assertion, InvalidResponse, NewCredential
 from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
-from auth.extensions import TokenHook
 from auth.flows.facts import PersonFacts
 from auth.flows.sessions.issuing import IssuedSession, about_new, about_own
 from auth.flows.sessions.token_response import SignInProof, raise_session, sign_in_user
 from auth.flows.sign_in.reauthentication import admit_caller
+from auth.registry import TokenHook
 from auth.rules.factors import counter_rose, may_be_copy
 from auth.rules.users import is_banned
 from auth.web import audit
@@ -46,7 +46,7 @@ def write_challenge(
         db,
         purpose=purpose,
         challenge=challenge,
-        lifetime=promises.CHALLENGE_LIFETIME,
+        lifetime=constants.CHALLENGE_LIFETIME,
         **_NOBODY | owner,
     )
 

@@ -8,7 +8,7 @@ from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import notify
 from auth.flows.passkeys import assertions
-from auth.flows.sessions import carriers
+from auth.flows.sessions import credentials
 from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
@@ -66,7 +66,7 @@ def finish_registration(asked: Asked, known: PersonFacts, body: JsonObject) -> t
             cookie = raise_session(asked, act, caller.id, session_id, "webauthn", row.id).cookie
         elif caller.aal == "aal1" and caller.first_factor_at is None:
             queries.record_first_passkey(act, session_id=session_id, passkey_id=row.id)
-            carriers.change(asked, act, caller.id, session_id)
+            credentials.renew(asked, act, caller.id, session_id)
         if was_anonymous:
             first_address.finish_by_passkey(asked, act, caller.id, asked.caller.session_id)
         audit.record(act, caller.id, caller.email, ["passkey_added"], ["user.updated"], passkey=name)

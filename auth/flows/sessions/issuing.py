@@ -16,8 +16,8 @@ from typing import Any
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens.access_tokens import providers_in
 from auth.core.tokens.signing_keys import SECOND_STEP
-from auth.extensions import TokenHook
 from auth.flows import organizations
+from auth.registry import TokenHook
 from auth.rules import levels
 from auth.rules.deciding import Deciding, still_decides
 from auth.rules.users import is_anonymous, is_banned

@@ -6,10 +6,10 @@ from typing import Any
 import structlog
 
 from auth.core.tokens.refresh_tokens import InvalidRefreshToken, RefreshToken
-from auth.extensions import TokenHook
 from auth.flows import ends, facts
 from auth.flows.sessions import issuing
 from auth.flows.sessions.issuing import Issue, IssuedSession
+from auth.registry import TokenHook
 from auth.rules.levels import lacks_step
 from auth.rules.policy import RefreshWindow
 from auth.rules.refreshing import TokenState, act_of_refresh, counted, refreshed, refusal_of_refresh_token

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from auth.core import json_bodies, promises
+from auth.core import constants, json_bodies
 from auth.core.json_bodies import JsonObject
 from auth.core.passwords import leaked
 from auth.core.tokens import one_time
@@ -16,7 +16,7 @@ from auth.core.tokens.access_tokens import providers_in
 from auth.flows import ends, facts, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.sessions import carriers
+from auth.flows.sessions import credentials
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_new, answered, compose
 from auth.rules import counts, levels, sessions
 from auth.rules.messages import address_of_notices
@@ -210,7 +210,7 @@ def raise_session(
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
     return IssuedSession(
-        **row._asdict(), issue=issue, cookie=carriers.change(asked, act, user_id, session_id)
+        **row._asdict(), issue=issue, cookie=credentials.renew(asked, act, user_id, session_id)
     )
 
 
@@ -253,7 +253,7 @@ def write_code(
         by_key=proof.by_key,
         authenticated_at=min(proof.authenticated_at or now, now),
         network=here if levels.passes_every_step(person, "aal1") and not proof.opener else None,
-        authorization_code_lifetime=promises.AUTHORIZATION_CODE_LIFETIME,
+        authorization_code_lifetime=constants.AUTHORIZATION_CODE_LIFETIME,
     )
     lacks_step = levels.lacks_step(person, "aal1", asked.parts.policy)
     _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)

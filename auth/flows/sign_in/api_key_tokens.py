@@ -3,7 +3,7 @@
 import json
 import math
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.tokens import api_keys
 from auth.core.tokens.api_keys import InvalidApiKey
@@ -88,7 +88,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
 
 def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> JsonObject:
     now = int(row.now.timestamp())
-    lifetime = min(promises.API_KEY_TOKEN_LIFETIME, asked.parts.access_tokens.lifetime)
+    lifetime = min(constants.API_KEY_TOKEN_LIFETIME, asked.parts.access_tokens.lifetime)
     end = math.inf if row.key_expires_at is None else int(row.key_expires_at.timestamp())
     own = {
         "exp": min(now + lifetime, end),

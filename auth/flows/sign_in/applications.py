@@ -1,6 +1,6 @@
 """An application that a browser comes from which is signed in on our pages."""
 
-from auth.core import promises
+from auth.core import constants
 from auth.flows.sessions.issuing import about_new
 from auth.flows.sessions.token_response import Outcome, proof_of_browser, sign_in_user, write_code
 from auth.flows.sign_in.reauthentication import admit_caller
@@ -28,7 +28,7 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
 
 def expect_site(asked: Asked) -> None:
     """Note that a flow of ours leads the browser to where the application begins its own sign-in."""
-    lifetime, session_id = promises.FLOW_LIFETIME, asked.caller.session_id
+    lifetime, session_id = constants.FLOW_LIFETIME, asked.caller.session_id
     queries.expect_site(asked.db, session_id=session_id, lifetime=lifetime)
 
 

@@ -14,7 +14,6 @@ from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError, ProviderUnavailable
 from auth.core.providers.client import ExternalIdentity
 from auth.core.providers.id_tokens import unverified_issuer
-from auth.extensions import TokenHook
 from auth.flows import admission, facts, organizations
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
@@ -23,6 +22,7 @@ from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, sign_in_user, write_code
 from auth.flows.sign_in.oauth import Press, find_provider
 from auth.flows.sign_up import first_address
+from auth.registry import TokenHook
 from auth.rules import identities
 from auth.rules.admission import is_listed
 from auth.rules.organizations import OWNER
@@ -205,7 +205,7 @@ def _user_of(
 ) -> "_IdentityOwner | ApiError":
     """Return the user of an identity, which is linked or created if it is new, or the refusal.
 
-    The user of an organisation's provider joins it.
+    The user of an organization's provider joins it.
     """
     if identity.customer is None:
         return _found_or_created(asked, act, identity, owner, new_user_id, None)

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.providers import ProviderError
 from auth.core.providers.client import ExternalIdentity, Provider, said
@@ -20,7 +20,7 @@ _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 
 
 class Press(NamedTuple):
-    """A member tries the organisation's provider, or moves to it, in a session."""
+    """A member tries the organization's provider, or moves to it, in a session."""
 
     user_id: str
     session_id: str | None
@@ -79,7 +79,7 @@ def write_flow(
         state_hash=one_time.hash_token(state),
         provider=provider.name,
         secrets=asked.parts.sealer.seal_json(secrets, flow_id),
-        lifetime=promises.FLOW_LIFETIME,
+        lifetime=constants.FLOW_LIFETIME,
         redirect_to=redirect_to,
         code_challenge=code_challenge,
         browser_hash=browser_hash,

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from auth.core.json_bodies import JsonObject
-from auth.extensions import TokenHook
 from auth.flows import facts
 from auth.flows.facts import PersonFacts
 from auth.flows.sessions.issuing import IssuedSession, about_new
 from auth.flows.sessions.token_response import SignInProof, sign_in_user
+from auth.registry import TokenHook
 from auth.rules import counts
 from auth.rules.admission import refusal_of_kind
 from auth.rules.counts import Limit

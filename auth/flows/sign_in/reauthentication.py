@@ -15,7 +15,7 @@ from auth.flows.factors.factor_codes import check_totp
 from auth.flows.facts import PersonFacts
 from auth.flows.links.finding import TypedCode, by_code, find, locked
 from auth.flows.links.proving import person_of, record_mail_proof
-from auth.flows.sessions import carriers
+from auth.flows.sessions import credentials
 from auth.flows.sign_in.passwords import check_current_password
 from auth.rules import proofs, users
 from auth.rules.proofs import Kind, Proof, Verb
@@ -107,7 +107,7 @@ def record_reauthentication(asked: Asked, body: JsonObject) -> tuple[str, str | 
         caller = admit_caller(asked, act)
         by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
         queries.record_reauthentication(act, session_id=asked.caller.session_id, **by)
-        cookie = carriers.change(asked, act, caller.id, asked.caller.session_id)
+        cookie = credentials.renew(asked, act, caller.id, asked.caller.session_id)
         if "nonce" not in body:
             # The statement that spends a code also records it.
             audit.record(act, caller.id, caller.email, ["reauthenticated"], [])
@@ -129,7 +129,7 @@ def admit_caller(
     the proof that the error asks for; `level` is by default the route's.
     """
     caller = found(act.read(callers.select, asked.caller), "caller.user_not_found")
-    if asked.is_browser and not carriers.is_current(asked, act):
+    if asked.is_browser and not credentials.is_current(asked, act):
         raise ApiError("session_not_found")
     refusal = _refusal(asked, act, caller, wanted, level or asked.level, given)
     if refusal in _WANTED:

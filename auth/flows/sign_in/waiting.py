@@ -4,7 +4,7 @@ A cookie binds both to the browser. A code works only there (ASVS 6.6.2). A brow
 link is opened elsewhere: a stranger could request a link, and wait until the owner of the address opens it.
 """
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.addresses import is_email
 from auth.core.net.redirects import is_web
 from auth.core.text.user_agents import browser_and_system
@@ -19,7 +19,7 @@ def keep_address(asked: Asked, address: str, browser_hash: bytes | None, *, has_
 
     It lives as long as the link or code.
     """
-    lifetime = promises.LINK_LIFETIME if is_email(address) else promises.SMS_CODE_LIFETIME
+    lifetime = constants.LINK_LIFETIME if is_email(address) else constants.SMS_CODE_LIFETIME
     return queries.keep_typed_address(
         asked.db, browser_hash=browser_hash, address=address, has_asked=has_asked, lifetime=lifetime
     ).id

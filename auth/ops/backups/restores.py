@@ -58,7 +58,7 @@ class Options:
 class Restored:
     """`former` is the name under which the old database remains, if it had tables. `admin_keys` are the names
     of administrative keys that it did not have: those that have ended since the backup work again. So do
-    `memberships` of organisations that were lost, such as `bob@acme.example in acme`.
+    `memberships` of organizations that were lost, such as `bob@acme.example in acme`.
     """
 
     former: str | None

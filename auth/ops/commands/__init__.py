@@ -13,7 +13,7 @@ import click
 import psycopg2
 
 import auth
-from auth import extensions
+from auth import registry
 from auth.core.addresses import InvalidAddress
 from auth.core.keys import fingerprints
 from auth.core.settings import SettingsError, running, state
@@ -26,7 +26,7 @@ _OWN = (
     " test-server users"
 )
 _MODULES = {name: f"auth.ops.commands.{name.replace('-', '_')}" for name in _OWN.split()}
-_MODULES |= extensions.commands()
+_MODULES |= registry.commands()
 
 
 class _Commands(click.Group):

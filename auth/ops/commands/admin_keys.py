@@ -2,8 +2,8 @@
 
 import click
 
-from auth.cli import NumberRange, Unusable, acting, json_option, printable, show
-from auth.core import promises
+from auth.cli import NumberRange, Unusable, as_operator, json_option, printable, show
+from auth.core import constants
 from auth.flows.admin import admin_keys
 from auth.flows.admin.admin_keys import SCOPES
 from auth.rules.tokens import is_expired
@@ -41,10 +41,10 @@ def create(name: str, scopes: tuple[str, ...], days: int | None) -> None:
     \b
     Example: latchkey keys create billing --scope users:read --days 90
     """
-    with acting() as asked:
+    with as_operator() as asked:
         named: str = check(_NewKey, {"name": name.strip()})["name"]
         chosen = [scope for scope in SCOPES if scope in scopes]
-        id, key = admin_keys.create(asked, named, chosen, days * promises.DAY if days else None)
+        id, key = admin_keys.create(asked, named, chosen, days * constants.DAY if days else None)
     show({"id": id, "name": named, "scopes": chosen, "key": key}, key)
 
 
@@ -57,7 +57,7 @@ def end(name: str) -> None:
     \b
     Example: latchkey keys end billing
     """
-    with acting() as asked:
+    with as_operator() as asked:
         known = next((key for key in admin_keys.listed(asked) if name in (key.name, key.id)), None)
         if known is None:
             raise Unusable(
@@ -69,7 +69,7 @@ def end(name: str) -> None:
 
 def show_all() -> None:
     """Print the administrative keys."""
-    with acting() as asked:
+    with as_operator() as asked:
         for key in admin_keys.listed(asked):
             _show(key)
 

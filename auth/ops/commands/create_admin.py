@@ -5,7 +5,7 @@ import warnings
 
 import click
 
-from auth.cli import acting, ask, json_option, printable, show, yes_option
+from auth.cli import as_operator, ask, json_option, printable, show, yes_option
 from auth.core import addresses
 from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
@@ -32,7 +32,7 @@ def command(email: str) -> None:
     Example: latchkey create-admin carol@example.com
     """
     email = addresses.canonical_typed_email(email)
-    with acting() as asked:
+    with as_operator() as asked:
         if anew := administrators.foreseen(asked, email):
             for line in (f"{email} signs in with:", *map(_line_of, anew.ways)):
                 click.echo(line, err=True)

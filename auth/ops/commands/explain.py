@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from auth.cli import NumberRange, Unusable, address_of, json_option, known_user, open_parts, printable, show
-from auth.core import typed
+from auth.core import normalize
 from auth.core.keys import rotation
 from auth.core.settings import Settings
 from auth.core.text.labels import label, quoted
@@ -43,7 +43,7 @@ def command(subject: str, most: int) -> None:
     \b
     Example: latchkey explain alice@example.com
     """
-    found = _found(open_parts(), typed.trimmed(subject), most)
+    found = _found(open_parts(), normalize.trimmed(subject), most)
     show(found, *_LINES[found["kind"]](found))
 
 
@@ -72,7 +72,7 @@ def _about_user(latchkey: Latchkey, user: "queries.SelectSummary") -> dict[str, 
     obstacles = [obstacle.text for obstacle in explained.obstacles]
     return {
         "kind": "user",
-        "user": facts(settings, latchkey.db, user),
+        "user": summary_of(settings, latchkey.db, user),
         "can_sign_in": not obstacles,
         "obstacles": obstacles,
         "remedies": list(dict.fromkeys(_remedy(obstacle, user) for obstacle in explained.obstacles)),
@@ -117,7 +117,7 @@ def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
     for obstacle in found["obstacles"]:
         yield f"  - {obstacle}"
     yield ""
-    yield from lines_of_facts(user)
+    yield from lines_of_summary(user)
     if claims := found["claims_problem"] or found["claims"]:
         text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
         yield printable(f"{'claims':<14}{text}")
@@ -177,7 +177,7 @@ _LINES: Mapping[str, Callable[[dict[str, Any]], Iterable[str]]] = {
 }
 
 
-def facts(settings: Settings, db: Database, user: "queries.SelectSummary") -> dict[str, Any]:
+def summary_of(settings: Settings, db: Database, user: "queries.SelectSummary") -> dict[str, Any]:
     """Return the facts about a row of `select_summary`."""
     used_since = rotation.secret_used_since(settings)
     of_old_keys = queries.count_sessions_of_old_keys(db, user_id=user.id, used_since=used_since).total
@@ -194,7 +194,7 @@ def _remedy(obstacle: SignInObstacle, user: "queries.SelectSummary") -> str:
     return obstacle.advice
 
 
-def lines_of_facts(user: dict[str, Any]) -> list[str]:
+def lines_of_summary(user: dict[str, Any]) -> list[str]:
     return [printable(f"{title:<14}{text}") for title, text in _titled(user)]
 
 

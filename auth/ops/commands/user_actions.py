@@ -9,16 +9,26 @@ from pathlib import Path
 import click
 from marshmallow import ValidationError
 
-from auth.cli import Unusable, acting, ask, found_user, json_option, printable, prints_json, show, yes_option
+from auth.cli import (
+    Unusable,
+    as_operator,
+    ask,
+    found_user,
+    json_option,
+    printable,
+    prints_json,
+    show,
+    yes_option,
+)
 from auth.flows import failure_counts
 from auth.flows.admin import lists, messages, searches
 from auth.flows.admin.user_actions import ACTIONS, UserAction, name_of
+from auth.html import form_schemas
 from auth.ops.commands.common import failures
-from auth.ops.commands.explain import facts, lines_of_facts
+from auth.ops.commands.explain import lines_of_summary, summary_of
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
-from auth.web.html import form_schemas
 from auth.web.input import check
 from sql import queries
 
@@ -28,7 +38,7 @@ _subject = click.argument("subject", metavar="EMAIL|PHONE|USER_ID")
 
 @contextmanager
 def _acting_on(subject: str) -> Iterator[tuple[Asked, "queries.SelectSummary"]]:
-    with acting() as asked:
+    with as_operator() as asked:
         yield asked, found_user(asked.parts, subject)
 
 
@@ -52,7 +62,7 @@ def show_user(subject: str) -> None:
         if prints_json():
             click.echo(found(queries.select_any_user(asked.db, id=user.id), "user_not_found").user_object)
             return
-        for line in lines_of_facts(facts(asked.settings, asked.db, user)):
+        for line in lines_of_summary(summary_of(asked.settings, asked.db, user)):
             click.echo(line)
 
 
@@ -66,7 +76,7 @@ def find(text: str) -> None:
     Example: latchkey users find "ada lov"
              latchkey users find @spam.example --json
     """
-    with acting() as asked:
+    with as_operator() as asked:
         ids: list[str] | None = []
         for filters in searches.readings(text).values():
             if ids == [] and any(filters.values()):
@@ -101,7 +111,7 @@ def list_command(as_csv: bool) -> None:
     \b
     Example: latchkey users list --csv > users.csv
     """
-    with acting() as asked:
+    with as_operator() as asked:
         if as_csv:
             for piece in lists.export(asked, {}):
                 click.echo(piece, nl=False)
@@ -124,7 +134,7 @@ def invite(emails: tuple[str, ...], groups: str) -> None:
              latchkey users invite team.txt --groups staff,ops
     """
     has_refused = False
-    with acting() as asked, failures(Path(emails[0])):
+    with as_operator() as asked, failures(Path(emails[0])):
         texts = [Path(each).read_text(errors="replace") if Path(each).is_file() else each for each in emails]
         named = check(form_schemas.InvitationForm(only=["groups"]), {"groups": groups})["groups"]
         for email in lists.emails_in("\n".join(texts)):

@@ -13,7 +13,7 @@ import requests
 from psycopg2.errors import DiskFull, InsufficientPrivilege, ReadOnlySqlTransaction, UndefinedTable
 
 from auth.cli import printable
-from auth.core import promises
+from auth.core import constants
 from auth.core.checks import Context, Failure, NotChecked, Note, check, span
 from auth.core.net.sockets import is_here
 from auth.core.settings.state import NotRunningError
@@ -240,7 +240,7 @@ def _administrators(context: Context) -> Failure | None:
 
 @check("admin-keys", "Programs use the administrative keys")
 def _admin_keys(context: Context) -> Failure | None:
-    days = promises.UNUSED_ADMIN_KEY // promises.DAY
+    days = constants.UNUSED_ADMIN_KEY // constants.DAY
     unused = [
         key.name
         for key in queries.list_admin_keys(context.db)

@@ -1,6 +1,6 @@
 """Checks of delivery: the process, waiting and failed messages, webhooks, and the backup."""
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.checks import NOT_PUBLIC, Context, Failure, NotChecked, check, span
 from sql import queries
 
@@ -8,7 +8,7 @@ from sql import queries
 @check("delivery", "A delivery process is running")
 def _running(context: Context) -> Failure | None:
     last = queries.select_last_done(context.db, task="delivery")
-    if last and last.seconds_ago < promises.HEARTBEAT_LIMIT:
+    if last and last.seconds_ago < constants.HEARTBEAT_LIMIT:
         return None
     since = f"for {span(last.seconds_ago)}" if last else "yet"
     remedy = "Set AUTH_DELIVER=true, or run: latchkey deliver"
@@ -19,7 +19,7 @@ def _running(context: Context) -> Failure | None:
 
 @check("waiting-messages", "No messages are stuck")
 def _waiting(context: Context) -> Failure | None:
-    late = queries.select_late_messages(context.db, late=promises.LATE)
+    late = queries.select_late_messages(context.db, late=constants.LATE)
     if not late.total:
         return None
     reason = f": {late.reason}" if late.reason else ""
@@ -61,7 +61,7 @@ def _totals(context: Context) -> Failure | None:
 
 @check("webhooks", "No webhook has failed for a day")
 def _webhooks(context: Context) -> Failure | None:
-    failing = queries.list_failing_webhooks(context.db, failing=promises.DAY)
+    failing = queries.list_failing_webhooks(context.db, failing=constants.DAY)
     if not failing:
         return None
     first = failing[0]
@@ -79,7 +79,7 @@ def _backup(context: Context) -> Failure | None:
     if context.settings.is_local:
         raise NotChecked(NOT_PUBLIC)
     last = queries.select_last_done(context.db, task="backup")
-    if last and last.seconds_ago < promises.BACKUP_LIMIT:
+    if last and last.seconds_ago < constants.BACKUP_LIMIT:
         return None
     sentence = f"The last backup is {span(last.seconds_ago)} old." if last else "No backup has been made."
     remedy = "Run latchkey backup FILE --keep 7 in a timer."

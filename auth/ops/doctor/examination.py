@@ -12,7 +12,7 @@ import dns.resolver
 import psycopg2
 from psycopg2.errors import LockNotAvailable, QueryCanceled
 
-from auth import extensions
+from auth import registry
 from auth.core.checks import Check, Context, Failure, NotChecked, Note
 from auth.core.settings import Settings, cores
 from auth.core.settings.state import NotRunningError
@@ -26,7 +26,7 @@ CHECKS = (
     *public_url.CHECKS,
     *mail.CHECKS,
     *delivery.CHECKS,
-    *extensions.checks(),
+    *registry.checks(),
 )
 SECONDS = 4.0  # from the start of the command
 _LEAST_SECONDS = 2.0  # for the checks, even after a slow start of the command

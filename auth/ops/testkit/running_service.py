@@ -20,20 +20,20 @@ from auth.core.sender import EVENT_CHANNEL, RenderedMessage, Sender
 from auth.core.tokens import one_time
 from auth.delivery.deliverer import Deliverer
 from auth.delivery.senders import channels
-from auth.extensions import TokenHook
 from auth.extensions.hooks.message_hooks import HookSender
 from auth.extensions.webhooks import events
 from auth.flows.factors.factors import NO_CREDENTIAL
 from auth.flows.sessions.issuing import IssuedSession, about_new
 from auth.flows.sessions.token_response import SignInProof, open_session, raise_session, tokens
+from auth.html.forms import SESSION
 from auth.ops.testkit import FAILURES, Refused
 from auth.ops.testkit.databases import KitDatabase
 from auth.ops.testkit.process import Process
+from auth.registry import TokenHook
 from auth.web import current_g
 from auth.web.asked import Asked
 from auth.web.context import EXTENSION, Latchkey
 from auth.web.errors import ERRORS
-from auth.web.html.forms import SESSION
 from sql import acts, queries
 
 _numbers = itertools.count(1)

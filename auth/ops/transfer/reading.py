@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from auth.core import typed
+from auth.core import normalize
 from auth.ops import UnusableFile
 
 _FLAGS = {"email_verified", "phone_verified", "email_proved", "phone_proved", "blocked"}
@@ -77,7 +77,7 @@ def _separator(header: str) -> str:
 
 def _column(name: str) -> str:
     """Return `email_verified` for ` Email Verified`; the names of other products keep their capitals."""
-    name = typed.trimmed(name)
+    name = normalize.trimmed(name)
     own = name.lower().replace(" ", "_")
     return own if own in _OWN else name
 
@@ -136,7 +136,7 @@ def _csv_entry(place: str, row: Mapping[str, str]) -> Entry:
     if None in row:
         return Entry(place, problem="has more columns than the header")
     try:
-        texts = {name: typed.trimmed(text or "") for name, text in row.items()}
+        texts = {name: normalize.trimmed(text or "") for name, text in row.items()}
         return Entry(place, {name: _csv_value(name, text) for name, text in texts.items() if text})
     except ValueError as error:
         return Entry(place, problem=str(error))

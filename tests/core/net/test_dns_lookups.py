@@ -1,4 +1,4 @@
-"""Addresses of names that owners of organisations choose."""
+"""Addresses of names that owners of organizations choose."""
 
 import socket
 

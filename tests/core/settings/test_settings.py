@@ -227,7 +227,7 @@ class TestProblems:
 
     @pytest.mark.parametrize("name", ["AUTH_TOKEN_CLAIMS", "AUTH_ID_CLAIMS"])
     @pytest.mark.parametrize("claim", ["organization", "Organizations"])
-    def test_claims_of_organisations_are_reserved_while_these_are_on(self, load, name, claim):
+    def test_claims_of_organizations_are_reserved_while_these_are_on(self, load, name, claim):
         value = f'{{"{claim}": "app_metadata.{claim}"}}'
         assert load(**{name: value})
         problem = f"AUTH_ORGANIZATIONS has the claim {claim}. Use another name."

@@ -117,7 +117,7 @@ class TestProofsOfWork:
         assert derivations == ["sha256"]
 
     def test_expired_proof_costs_no_derivation(self, client, parts, monkeypatch, derivations):
-        monkeypatch.setattr("auth.core.promises.CAPTCHA_LIFETIME", -1)
+        monkeypatch.setattr("auth.core.constants.CAPTCHA_LIFETIME", -1)
         token = proof(client)
         derivations.clear()
         assert_refused(ask(client, "/recover", token), "timeout-or-duplicate")

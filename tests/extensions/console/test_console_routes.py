@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from werkzeug.test import TestResponse
 
-from auth.web.html import forms
+from auth.html import forms
 from tests.support.answered_forms import answers_to_forms, check_answers
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator

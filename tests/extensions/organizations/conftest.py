@@ -25,7 +25,7 @@ def acme(owner) -> str:
 
 @pytest.fixture
 def join(client, owner):
-    """Have a person join an organisation, as invited by its owner; return the session."""
+    """Have a person join an organization, as invited by its owner; return the session."""
 
     def join(person, organization, role="member"):
         session = person.open_session(client)

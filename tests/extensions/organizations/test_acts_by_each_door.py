@@ -1,4 +1,4 @@
-"""Every act on organisations by each door: who may, and that a door refuses what the others refuse."""
+"""Every act on organizations by each door: who may, and that a door refuses what the others refuse."""
 
 from dataclasses import dataclass
 
@@ -157,7 +157,7 @@ def client(app):
 
 
 def changing(listed):
-    """Return the routes about organisations that change something, each with the method."""
+    """Return the routes about organizations that change something, each with the method."""
     return {
         (method, path)
         for method, path, view in listed

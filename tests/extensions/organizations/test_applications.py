@@ -1,4 +1,4 @@
-"""Applications that ask for an organisation: the scopes `organization`, `organization:acme` and `organizations`."""
+"""Applications that ask for an organization: the scopes `organization`, `organization:acme` and `organizations`."""
 
 import re
 
@@ -178,7 +178,7 @@ class TestOwnConsentPage:
         said = claims_of(application.redeem(code).json["access_token"])
         assert said["organization"]["slug"] == "beta"
 
-    def test_interface_gives_no_other_organisation_than_the_chosen_one(
+    def test_interface_gives_no_other_organization_than_the_chosen_one(
         self, alice, acme, beta, owner, application, make_app, database
     ):
         app = make_app(AUTH_ORGANIZATIONS="users", AUTH_OAUTH_CONSENT_URL="https://app.example.com/consent")
@@ -210,7 +210,7 @@ class TestAttacks:
             assert (denied["error"], denied["error_description"]) == said
 
     @cases("scope", [SCOPE, "openid organization:acme"])
-    def test_organisation_of_others_gives_a_stranger_nothing(self, bob, acme, application, browser, scope):
+    def test_organization_of_others_gives_a_stranger_nothing(self, bob, acme, application, browser, scope):
         visitor = browser(bob)
         page = application.begin(visitor, scope=scope)
         assert (page.status, "You can’t use Wiki" in words(page), "Acme" in page.text) == (403, True, False)
@@ -310,12 +310,12 @@ class TestAttacks:
             ("access_lost",)
         ]
 
-    def test_refresh_for_another_organisation_is_refused(self, alice, acme, beta, tokens, application):
+    def test_refresh_for_another_organization_is_refused(self, alice, acme, beta, tokens, application):
         answer = tokens(alice, "openid organization:acme")
         for scope in ("openid organization:beta", "openid organization", "organizations"):
             assert_refused(application.refresh(answer["refresh_token"], scope=scope), "invalid_scope")
 
-    def test_organisation_that_has_ended_ends_its_sessions_and_clients(
+    def test_organization_that_has_ended_ends_its_sessions_and_clients(
         self, alice, acme, owner, tokens, application, database, client, introspected
     ):
         answer = tokens(alice)
@@ -357,7 +357,7 @@ class TestAttacks:
         answer = tokens(bob, "openid organizations")
         assert {"organization", "organizations"}.isdisjoint(claims_of(answer["access_token"]))
 
-    def test_organisation_in_a_stored_session_gives_a_stranger_nothing(
+    def test_organization_in_a_stored_session_gives_a_stranger_nothing(
         self, bob, acme, tokens, application, database
     ):
         answer = tokens(bob, "openid")
@@ -391,7 +391,7 @@ def members_only(client, service_role, application, acme):
     return application
 
 
-class TestClientOfAnOrganisation:
+class TestClientOfAnOrganization:
     def test_admits_its_members_alone(self, alice, bob, members_only, tokens, browser, join, acme):
         assert "organization" not in claims_of(tokens(alice, "openid")["access_token"])
         for scope in ("openid", SCOPE):
@@ -465,7 +465,7 @@ class TestClientOfAnOrganisation:
                 None if person is alice else "access_denied",
             )
 
-    def test_offers_no_other_organisation(self, alice, beta, members_only, tokens, browser):
+    def test_offers_no_other_organization(self, alice, beta, members_only, tokens, browser):
         assert claims_of(tokens(alice)["access_token"])["organization"]["slug"] == "acme"
         page = members_only.begin(browser(alice), scope="openid organization:beta")
         assert page.status == 403
@@ -500,7 +500,7 @@ class TestClientOfAnOrganisation:
         refuses(members_only, answer)
         assert "access_token" in tokens(alice, "openid")
 
-    def test_organisation_must_exist_and_be_on(self, client, service_role, application, acme, make_app):
+    def test_organization_must_exist_and_be_on(self, client, service_role, application, acme, make_app):
         path = f"/admin/oauth/clients/{application.client.id}"
         off = make_app(AUTH_ORGANIZATIONS="off").test_client()
         for http, name in ((client, "nobody"), (client, application.client.id), (off, "acme")):
@@ -528,7 +528,7 @@ class TestOff:
         assert page.status == 403
 
 
-def test_device_is_used_for_the_organisation_that_its_user_chooses(
+def test_device_is_used_for_the_organization_that_its_user_chooses(
     alice, acme, beta, client, database, browser
 ):
     television = make_client(database, grant_types=[DEVICE_CODE])

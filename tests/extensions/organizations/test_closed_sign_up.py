@@ -68,7 +68,7 @@ def test_password_does_not_sign_an_invited_address_up(client, invited, database)
     assert database.count("users", "email = 'new@example.com'") == 0
 
 
-def test_with_organisations_off_an_old_invitation_opens_nothing(make_app, invited, database):
+def test_with_organizations_off_an_old_invitation_opens_nothing(make_app, invited, database):
     closed = make_app(AUTH_DISABLE_SIGNUP="true").test_client()
     assert ask(closed, NEW).status_code == 200
     assert database.count("users", "email = 'new@example.com'") == 0

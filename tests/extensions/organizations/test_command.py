@@ -31,7 +31,7 @@ def role_of(database, person):
     return database.value("SELECT max(role) FROM memberships WHERE user_id = %(id)s", id=person.id)
 
 
-def test_organisation_is_created_with_an_owner_and_shown(run, alice, database):
+def test_organization_is_created_with_an_owner_and_shown(run, alice, database):
     (made,) = run("create", "Acme Inc.", "--slug", "acme", "--owner", alice.email, "--json")
     assert (made["slug"], made["name"], made["requires"]) == ("acme", "Acme Inc.", {"aal": "aal1"})
     assert role_of(database, alice) == "owner"
@@ -41,7 +41,7 @@ def test_organisation_is_created_with_an_owner_and_shown(run, alice, database):
     assert f"member: {alice.id}  alice@example.com  owner  no second factor" in run("show", made["id"])
 
 
-def test_organisations_are_listed_and_searched(run, acme, database):
+def test_organizations_are_listed_and_searched(run, acme, database):
     database.run(
         "INSERT INTO organizations (id, slug, name)"
         " SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 130) AS n"
@@ -54,7 +54,7 @@ def test_organisations_are_listed_and_searched(run, acme, database):
     assert line == f"{found['id']}  acme  Acme  1 member  requires a second factor and its own sign-in"
 
 
-def test_user_who_is_no_member_is_not_looked_for_in_a_list_of_organisations(client, acme, bob):
+def test_user_who_is_no_member_is_not_looked_for_in_a_list_of_organizations(client, acme, bob):
     result = run_command(client.application, "organizations", "remove", "acme", bob.email)
     assert (result.exit_code, result.stderr.strip()) == (3, "Error: This user is not a member.")
 
@@ -87,7 +87,7 @@ def test_requirement_is_made_and_lifted(run, id, database):
     assert run("require", "acme", "aal1", "--json")[0]["requires"] == {"aal": "aal1"}
 
 
-def test_organisation_is_ended(run, id, database):
+def test_organization_is_ended(run, id, database):
     assert run("end", "acme", "--yes", "--json") == [{"id": id, "slug": "acme"}]
     assert database.count("organizations", "ended_at IS NOT NULL") == 1
     run("show", "acme", status=3)
@@ -123,7 +123,7 @@ class TestTransfer:
         assert exported == {"organizations": 1, "file": str(file)}
         return file
 
-    def test_line_has_the_organisation_and_its_members(self, file, id, alice, bob):
+    def test_line_has_the_organization_and_its_members(self, file, id, alice, bob):
         assert file.stat().st_mode & 0o077 == 0
         (line,) = map(json.loads, file.read_text().splitlines())
         members = line.pop("members")
@@ -177,7 +177,7 @@ class TestTransfer:
         assert "no user has this ID and has proved this address" in refused["reason"]
         assert role_of(database, bob) is None
 
-    def test_short_name_of_another_organisation_is_refused(self, run, file, database, alice):
+    def test_short_name_of_another_organization_is_refused(self, run, file, database, alice):
         database.run("DELETE FROM organizations")
         database.run("INSERT INTO organizations (id, slug, name) VALUES (%(id)s, 'acme', 'Acme')", id=UNKNOWN)
         *outcomes, totals = run("import", file, "--json", status=3)
@@ -185,14 +185,14 @@ class TestTransfer:
         assert "short name" in outcomes[0]["reason"]
 
     @pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"id": 1}', '{"slug": "acme", "members": 5}'])
-    def test_line_that_is_no_organisation_is_named(self, client, file, tmp_path, line):
+    def test_line_that_is_no_organization_is_named(self, client, file, tmp_path, line):
         file.write_text(f"{file.read_text()}{line}\n")
         result = run_command(client.application, "organizations", "import", str(file))
         assert result.exit_code == 2
         assert f"{file}, line 2: " in result.output
 
 
-def test_client_of_an_organisation_is_made_shown_and_opened_to_all(client, acme):
+def test_client_of_an_organization_is_made_shown_and_opened_to_all(client, acme):
     def clients(*arguments):
         result = run_command(client.application, "clients", *arguments, "--json")
         assert result.exit_code == 0, result.output

@@ -31,7 +31,7 @@ def id(acme):
     return acme.rpartition("/")[2]
 
 
-def test_organisation_is_created_with_an_owner(act, alice, database):
+def test_organization_is_created_with_an_owner(act, alice, database):
     assert "Organization created." in act("new", name="Acme", slug="", owner=alice.email)
     row = database.one(
         "SELECT o.slug, m.user_id, m.role, m.added_by FROM organizations AS o JOIN memberships AS m ON true"
@@ -114,7 +114,7 @@ def test_address_is_invited_and_the_invitation_withdrawn(act, armed, id, databas
     ]
 
 
-def test_invitation_of_another_organisation_is_not_withdrawn(armed, id, acme, owner, database):
+def test_invitation_of_another_organization_is_not_withdrawn(armed, id, acme, owner, database):
     other = owner.post("/organizations", json={"name": "Other"}).json["id"]
     invited = owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"}).json[
         "id"
@@ -160,7 +160,7 @@ def test_name_and_short_name_change(act, id, database):
     assert tuple(database.one("SELECT name, slug FROM organizations")) == ("Acme Inc.", "acme-inc")
 
 
-def test_organisation_is_ended(act, armed, id):
+def test_organization_is_ended(act, armed, id):
     assert "Organization ended." in act(f"{id}/end")
     assert armed.visit(f"{PATH}/{id}").status == 404
 
@@ -182,7 +182,7 @@ WIKI = {
 }
 
 
-def test_application_admits_the_members_of_an_organisation_and_shows_it(act_at, armed, id, database):
+def test_application_admits_the_members_of_an_organization_and_shows_it(act_at, armed, id, database):
     new, path = WIKI, APPLICATIONS
     refused = act_at(path, "new", **new, organization_id="nobody")
     assert "There’s no such organization" in words(refused)
@@ -201,7 +201,7 @@ def test_application_admits_the_members_of_an_organisation_and_shows_it(act_at, 
 
 
 class TestOff:
-    """The console of a service whose organisations are off, with an application from before."""
+    """The console of a service whose organizations are off, with an application from before."""
 
     ADMISSION = "SELECT organization_id::text, is_blocked, admits_members FROM oauth_clients"
 
@@ -241,7 +241,7 @@ class TestOff:
         assert database.one(self.ADMISSION) == before
         assert before[0]
 
-    def test_organisation_typed_before_it_was_off_is_refused(self, act_at, armed, members_only, database):
+    def test_organization_typed_before_it_was_off_is_refused(self, act_at, armed, members_only, database):
         before = database.everything("oauth_clients")
         for path in ("new", members_only):
             refused = act_at(APPLICATIONS, path, **WIKI, organization_id="acme")

@@ -21,7 +21,7 @@ from tests.support.users import PASSWORD
 # What each does with the last owner of others.
 CALLERS = {
     "changes.py delete_caller": "refused",
-    "users.py delete_user": "refused, but for the service role key and commands, which leave the others an organisation",
+    "users.py delete_user": "refused, but for the service role key and commands, which leave the others an organization",
     "administrators.py _appoint": "a command, like these; by a user with an unproved address alone",
     "targets.py make_way": "cannot own",
     "declining.py decline_sign_up": "cannot own",

@@ -1,4 +1,4 @@
-"""Invitations of organisations: for an address, whoever has proved it. The id opens nothing."""
+"""Invitations of organizations: for an address, whoever has proved it. The id opens nothing."""
 
 import pytest
 
@@ -275,7 +275,7 @@ class TestWindows:
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_INVITE": "5/hour"}
         return make_app(AUTH_ORGANIZATIONS="users", **limits).test_client()
 
-    def test_invitations_of_one_organisation_keep_no_other_and_no_operator_waiting(
+    def test_invitations_of_one_organization_keep_no_other_and_no_operator_waiting(
         self, client, owner, acme, bob, service_role
     ):
         def send(session, path, email, **options):

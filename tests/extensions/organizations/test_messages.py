@@ -1,4 +1,4 @@
-"""What organisations send: invitations to an address, and notices to members and owners."""
+"""What organizations send: invitations to an address, and notices to members and owners."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ def read(client, database):
     return read
 
 
-def test_invitation_leads_to_the_page_of_the_organisation_and_has_no_secret(acme, owner, read, database):
+def test_invitation_leads_to_the_page_of_the_organization_and_has_no_secret(acme, owner, read, database):
     owner.post(f"{acme}/invitations", json={"email": "new@example.com", "role": "member"})
     mail = read("new@example.com", "organization_invitation")
     assert "Invitation to Acme" in mail.subject

@@ -1,4 +1,4 @@
-"""Organisations and their members: /organizations, and what tokens and GET /user say of them."""
+"""Organizations and their members: /organizations, and what tokens and GET /user say of them."""
 
 import json
 from uuid import uuid4
@@ -22,7 +22,7 @@ def membership(path, role="owner", **changes):
     return {"id": path.rpartition("/")[2], "slug": "acme", "name": "Acme", "role": role} | changes
 
 
-def test_founder_owns_the_organisation_and_the_next_token_says_so(owner, acme, database):
+def test_founder_owns_the_organization_and_the_next_token_says_so(owner, acme, database):
     assert "organizations" not in owner.claims
     assert_ok(owner.get(acme), OBJECT)
     assert owner.get("/user").json["organizations"] == [membership(acme)]
@@ -36,7 +36,7 @@ def test_founder_owns_the_organisation_and_the_next_token_says_so(owner, acme, d
     assert [entry.action for entry in entries] == ["organization_created", "membership_added"]
 
 
-def test_organisation_is_found_by_its_short_name_too(owner, acme):
+def test_organization_is_found_by_its_short_name_too(owner, acme):
     assert owner.get("/organizations/acme").json["id"] == acme.rpartition("/")[2]
 
 
@@ -125,13 +125,13 @@ def test_last_owner_neither_leaves_nor_is_lowered_nor_deleted(acme, owner, join,
     assert database.everything("memberships", "users") == before
 
 
-def test_organisation_without_other_members_ends_with_its_owner(acme, owner, database, service_role):
+def test_organization_without_other_members_ends_with_its_owner(acme, owner, database, service_role):
     assert owner.delete("/user", json={}).status_code == 200
     assert database.count("organizations", "ended_at IS NULL") == 0
     assert_error(owner.client.get(acme, headers=service_role), 404, "organization_not_found")
 
 
-def test_ended_organisation_is_said_nowhere(acme, owner, join, bob):
+def test_ended_organization_is_said_nowhere(acme, owner, join, bob):
     session = join(bob, acme)
     assert owner.delete(acme, json={}).status_code == 204
     for each in (owner, session):
@@ -386,7 +386,7 @@ def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client,
 
 
 @pytest.mark.parametrize("how", ["leaves", "is lowered"])
-def test_organisation_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, how):
+def test_organization_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, how):
     for number in range(2, 6):
         assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
     other = join(bob, acme, "owner")

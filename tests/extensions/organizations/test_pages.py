@@ -1,4 +1,4 @@
-"""Organisations on our pages: what founders, members, invited people and strangers see and do."""
+"""Organizations on our pages: what founders, members, invited people and strangers see and do."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def invite(acme, owner):
 
 
 class TestFounding:
-    def test_founder_gets_to_the_page_of_the_organisation(self, alice, browse, database):
+    def test_founder_gets_to_the_page_of_the_organization(self, alice, browse, database):
         visitor = browse(alice)
         visitor.visit("/account")
         visitor.visit(visitor.link_to("account/organizations/new"))
@@ -139,7 +139,7 @@ class TestInvitation:
         assert "You’ve joined the organization." in words(visitor.page)
         assert database.count("memberships", "added_by = 'invitation'") == 1
 
-    def test_member_who_opens_the_mail_again_gets_to_the_organisation(self, acme, join, bob, browse):
+    def test_member_who_opens_the_mail_again_gets_to_the_organization(self, acme, join, bob, browse):
         join(bob, acme)
         assert browse(bob).visit("/organizations/acme/join").url.endswith(PATH)
 
@@ -166,7 +166,7 @@ class TestStranger:
     )
 
     @pytest.mark.parametrize("path", PAGES)
-    def test_stranger_sees_for_an_organisation_what_is_at_an_unknown_one(self, acme, bob, browse, path):
+    def test_stranger_sees_for_an_organization_what_is_at_an_unknown_one(self, acme, bob, browse, path):
         visitor = browse(bob)
         path = path.format(id=bob.id)
         seen, unknown = (visitor.visit(place + path) for place in (PATH, UNKNOWN))

@@ -1,4 +1,4 @@
-"""Acts on one organisation at once: its lock decides, after those of the users."""
+"""Acts on one organization at once: its lock decides, after those of the users."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_of_two_owners_one_remains(two_owners, database, act):
     }[act]
     at_once(2, lambda number: acts[number]().status_code)
     ended = database.count("organizations", "ended_at IS NOT NULL")
-    # The second of two who delete themselves is alone, so that the organisation ends with him.
+    # The second of two who delete themselves is alone, so that the organization ends with him.
     assert ended == (act == "delete themselves")
     assert database.count("memberships", "role = 'owner'") == (0 if ended else 1)
 
@@ -69,7 +69,7 @@ def test_invitation_is_used_once(owner, acme, bob, client, database):
     assert database.count("audit_log", "action = 'membership_added' AND details ->> 'role' = 'member'") == 1
 
 
-def test_nobody_joins_an_organisation_that_has_ended(owner, acme, bob, client, database):
+def test_nobody_joins_an_organization_that_has_ended(owner, acme, bob, client, database):
     session = bob.open_session(client)
     invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
     acts = [lambda: session.post(f"/user/invitations/{invited}"), lambda: owner.delete(acme, json={})]

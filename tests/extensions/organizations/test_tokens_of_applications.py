@@ -1,4 +1,4 @@
-"""Refresh tokens, codes and costs of applications' sessions for an organisation: as for other sessions."""
+"""Refresh tokens, codes and costs of applications' sessions for an organization: as for other sessions."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_token_is_none_of_a_user_and_can_be_revoked(alice, acme, tokens, applica
     assert database.count("sessions", "organization_id IS NOT NULL AND end_reason = 'logout'") == 1
 
 
-def test_session_stays_with_its_organisation_when_the_short_name_moves(
+def test_session_stays_with_its_organization_when_the_short_name_moves(
     alice, acme, beta, tokens, application, client, service_role
 ):
     token = tokens(alice, "openid organization:acme")["refresh_token"]

@@ -1,4 +1,4 @@
-"""*This wasn't me* takes back what a thief accepted and sent in organisations, and keeps what was there before."""
+"""*This wasn't me* takes back what a thief accepted and sent in organizations, and keeps what was there before."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.users import MALLORY, NEW_EMAIL
 
 @pytest.fixture
 def hers(alice, bob, client, owner, acme):
-    """Bob's organisation, in which Alice is by invitation."""
+    """Bob's organization, in which Alice is by invitation."""
     theirs = bob.open_session(client)
     path = f"/organizations/{theirs.post('/organizations', json={'name': 'Theirs', 'slug': 'theirs'}).json['id']}"
     invited = theirs.post(f"{path}/invitations", json={"email": alice.email, "role": "admin"}).json["id"]

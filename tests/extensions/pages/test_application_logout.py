@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from auth.html.forms import SESSION
 from auth.web.application import FORM
-from auth.web.html.forms import SESSION
 from tests.support.cases import cases
 from tests.support.environment import BASE_URL
 from tests.support.links import CHALLENGE, SITE, VERIFIER

@@ -6,8 +6,8 @@ from urllib.parse import urljoin
 import pytest
 
 from auth.core.text.catalogues import built_in
+from auth.html.forms import token_of
 from auth.rules.ends import SIZES
-from auth.web.html.forms import token_of
 from tests.support.answers import NO_ID
 from tests.support.cases import cases
 from tests.support.factors import set_up

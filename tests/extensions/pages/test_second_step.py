@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlencode, urljoin
 
 import pytest
 
+from auth.html.forms import FIELD
 from auth.web.declarations import route_of
-from auth.web.html.forms import FIELD
 from tests.support import passkeys
 from tests.support.api_keys import insert_key
 from tests.support.authenticator import Authenticator

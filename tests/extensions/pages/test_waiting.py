@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
-from auth.web.html.forms import SESSION
+from auth.html.forms import SESSION
 from tests.support import factors
 from tests.support.answers import assert_ok
 from tests.support.checked_rows import statements_run

@@ -162,7 +162,7 @@ def shown_by(app: Flask, monkeypatch) -> Iterator[set[str]]:
         shown.add(name)
         return string(subject, language, name)
 
-    monkeypatch.setattr("auth.web.html.page.string", text_of)
+    monkeypatch.setattr("auth.html.page.string", text_of)
     with template_rendered.connected_to(render, app):
         yield shown
 
@@ -184,7 +184,7 @@ def check_shown(app: Flask, shown: set[str]) -> None:
 
 
 def by_own_provider(page_client, database, company, names):
-    """Alice sets up the sign-in of her organisation, and Bob moves to it."""
+    """Alice sets up the sign-in of her organization, and Bob moves to it."""
     path, provider = "/account/organizations/acme/sign-in", company.provider
     page_client.person()
     bob = page_client.person(BOB)

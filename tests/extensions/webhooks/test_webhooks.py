@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.net.webhook_urls import EVENTS
 from auth.delivery import janitor
 from sql import queries
@@ -52,13 +52,13 @@ class TestRegistering:
         assert_ok(response, webhook(secret=A_SECRET, events=events, description="Billing"))
 
     def test_concurrent_requests_cannot_exceed_the_limit(self, hooks, database):
-        for _ in range(promises.MOST_WEBHOOKS - 1):
+        for _ in range(constants.MOST_WEBHOOKS - 1):
             hooks.register(URL)
         insert = "INSERT INTO webhooks (id, url, events, secret) SELECT %s, 'https://192.0.1.1/', ARRAY['auth.login'], '' FROM pg_advisory_xact_lock(7239004118)"
         with database.locked("webhooks", NO_ID, insert) as lock:
             created = lock.start(lambda: hooks.ask("post", url=URL))
         assert_invalid(created.result(), "url: must be one of at most 20 webhooks")
-        assert database.count("webhooks") == promises.MOST_WEBHOOKS
+        assert database.count("webhooks") == constants.MOST_WEBHOOKS
 
 
 class TestListing:

@@ -290,8 +290,8 @@ ELSEWHERE = {
     "remove_api_keys": "its user removes a key",
     "delete_expired_api_keys": "they ended 30 days ago",
     "remove_grants": "its user removes a grant",
-    "change_carriers": "they are from before its session had its level or proof",
-    "end_organization": "an organisation, not what a user holds",
+    "renew_session_credentials": "they are from before its session had its level or proof",
+    "end_organization": "an organization, not what a user holds",
 }
 _END = re.compile(
     r"\bended_at = (?!NULL)|\bend_reason = |\bDELETE FROM (api_keys|oauth_grants|authorization_codes)\b"

@@ -106,7 +106,7 @@ ATTACKS = [
             {"domains": ["x.example"]},
         )
     ),
-    # Administrators in organisations, and the last owner of one.
+    # Administrators in organizations, and the last owner of one.
     Attack("create_organization", {"name": "Evil", "owner": "{id}"}, TARGET),
     Attack("update_member", {"role": "member"}, TARGET),
     Attack("remove_member", {}, TARGET),

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from auth.web.html.forms import token_of
+from auth.html.forms import token_of
 from tests.support.answers import A_SENTENCE, assert_error
 from tests.support.cases import cases
 from tests.support.links import (

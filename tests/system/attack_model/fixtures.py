@@ -98,7 +98,7 @@ def play_customers(make_app, database, service_role) -> Iterator[Callable[[int],
 
 @pytest.fixture
 def play_members(make_app, database, service_role) -> Callable[[int], None]:
-    """Members of organisations, an administrator, and the holder of an operator's key."""
+    """Members of organizations, an administrator, and the holder of an operator's key."""
     app = make_app(AUTH_ORGANIZATIONS="users", AUTH_LOG_LEVEL="error")
     members = {"app": app, "rows": database, "service_role": service_role}
     members["make_key"] = partial(make_admin_key, app.extensions[EXTENSION])

@@ -1,4 +1,4 @@
-"""Members of two organisations and the holder of an operator's key act in any order, and some want more than is theirs."""
+"""Members of two organizations and the holder of an operator's key act in any order, and some want more than is theirs."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -18,7 +18,7 @@ ACTS = (
     *("invite", "accept", "set role", "set role") * 6,
     *("remove", "remove", "withdraw", "decline", "require", "end", "delete the account"),
 )
-# What a key does to the organisation or to a user, and the scope that it needs.
+# What a key does to the organization or to a user, and the scope that it needs.
 KEYS_ACTS = {
     "set role": "organizations:write",
     "remove": "organizations:write",
@@ -91,7 +91,7 @@ class Members(RuleBasedStateMachine):
     # What is stored.
 
     def roles(self) -> dict[tuple[str, str], str]:
-        """Return the roles by organisation and user."""
+        """Return the roles by organization and user."""
         return {(row.id, row.user_id): row.role for row in self.rows.all(_MEMBERSHIPS)}
 
     def _invitations(self, organization: str, email: str) -> list[Any]:

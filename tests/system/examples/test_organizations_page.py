@@ -31,7 +31,7 @@ def api(new_database):
             cursor.execute("DROP OWNED BY api; DROP ROLE api")
 
 
-def test_policies_of_the_page_show_members_the_projects_of_their_organisations(api, make_app, alice, bob):
+def test_policies_of_the_page_show_members_the_projects_of_their_organizations(api, make_app, alice, bob):
     client = make_app(AUTH_ORGANIZATIONS="users").test_client()
     owner = alice.open_session(client)
     ids = [owner.post("/organizations", json={"name": name}).json["id"] for name in ("Acme", "Globex")]

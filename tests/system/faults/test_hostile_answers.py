@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from auth.core.tokens import one_time
-from auth.web.html.forms import SESSION
+from auth.html.forms import SESSION
 from sql import queries
 from tests.support import documents
 from tests.support.awake import awake

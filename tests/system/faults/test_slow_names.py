@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auth.core.tokens import one_time
-from auth.web.html.forms import SESSION
+from auth.html.forms import SESSION
 from sql import queries
 from tests.support.customers import Customers, SsoService
 from tests.support.http_target import HttpTarget

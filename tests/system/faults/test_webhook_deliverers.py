@@ -9,7 +9,7 @@ import time
 import httpx
 import pytest
 
-from auth.core import promises
+from auth.core import constants
 from auth.delivery import deliverer
 from auth.delivery.attempts import LEASE
 from auth.delivery.deliverer import Deliverer
@@ -49,7 +49,7 @@ def deliver(parts):
 
     def begin(*, patient=False):
         timeout, slow_after = (
-            (promises.HTTP_TIMEOUT, deliverer.SLOW_AFTER) if patient else (TIMEOUT, SLOW_AFTER)
+            (constants.HTTP_TIMEOUT, deliverer.SLOW_AFTER) if patient else (TIMEOUT, SLOW_AFTER)
         )
         sender = EventSender(parts.db, parts.sealer, True, timeout=timeout)
         begun.append(

@@ -180,7 +180,7 @@ def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
     )
 
 
-def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_chooses_an_organisation(
+def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_chooses_an_organization(
     page, python, settings, alice, site, service_role, tmp_path
 ):
     ids = {}

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from auth.flows.sign_in.views import GRANTS
+from auth.api.sign_in import GRANTS
 from auth.web.context import EXTENSION
 from auth.web.edge import PREFIX
 from tests.core.passwords.test_simultaneous_log_ins import dearest, give

@@ -189,7 +189,7 @@ def test_application_goes_on_at_the_other_node_until_its_user_is_banned(nodes):
     assert application.refresh(nodes.other, tokens["refresh_token"]).status_code == 400
 
 
-def test_organisation_of_one_node_has_its_members_and_application_at_the_other(nodes):
+def test_organization_of_one_node_has_its_members_and_application_at_the_other(nodes):
     alice, bob, carol = (nodes.register(f"{name}-of-acme").sign_in() for name in ("alice", "bob", "carol"))
     id = alice.post("/organizations", json={"name": "Acme", "slug": f"acme-{nodes.name}"}).json["id"]
     member = f"/organizations/{id}/members/{bob.user['id']}"
@@ -302,7 +302,7 @@ def test_nobody_is_signed_out_by_a_node_beside_the_other_or_by_either_alone(
 
 
 def join(owner: Session, organization: str, session: Session, role: str = "member") -> Session:
-    """Have a user join an organisation, as invited by its owner; return the session of before."""
+    """Have a user join an organization, as invited by its owner; return the session of before."""
     email = session.user["email"]
     invited = owner.post(f"/organizations/{organization}/invitations", json={"email": email, "role": role})
     assert invited.status_code == 201, invited.text
@@ -319,7 +319,7 @@ def work_of(client: Any, sessions: list[Session]) -> list[Session]:
     return sessions
 
 
-def test_organisations_are_used_beside_a_node_of_the_release_before_and_outlive_the_way_back(
+def test_organizations_are_used_beside_a_node_of_the_release_before_and_outlive_the_way_back(
     deployment, files_of_the_release_before
 ):
     rows, settings = deployment.rows(), {"AUTH_WORKERS": "1", "AUTH_RATE_LIMITS_ENABLED": "false"}

@@ -19,6 +19,9 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import own_url
 from auth.flows.sign_in.reauthentication import admit_caller
+from auth.html import browser_sessions, form_schemas
+from auth.html.page import LANGUAGE, LANGUAGES, page, text
+from auth.html.problems import Problem, asks_for_page
 from auth.rules.consent import Obstacle
 from auth.web import (
     Level,
@@ -37,9 +40,6 @@ from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions, form_schemas
-from auth.web.html.page import LANGUAGE, LANGUAGES, page, text
-from auth.web.html.problems import Problem, asks_for_page
 from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import queries

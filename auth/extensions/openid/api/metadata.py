@@ -5,8 +5,8 @@ from typing import Any
 from auth.extensions.openid import memberships
 from auth.extensions.openid.authorization_requests import PROMPTS, SCOPES
 from auth.extensions.openid.clients import DEVICE_CODE, GRANT_TYPES
+from auth.html.page import LANGUAGES
 from auth.web.context import latchkey
-from auth.web.html.page import LANGUAGES
 
 _CLAIMS = [
     "sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "sid",

@@ -3,7 +3,7 @@ from typing import Any
 
 import click
 
-from auth.cli import NumberRange, acting, json_option, prints_json, show
+from auth.cli import NumberRange, as_operator, json_option, prints_json, show
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
 from auth.extensions.openid.command.applications import APPLICATIONS, endpoints, settings_of
@@ -147,7 +147,7 @@ def create(
     body = {"client_name": name, "redirect_uris": list(redirect_uris), **chosen}
     if public:
         body["client_type"] = "public"
-    with acting() as asked:
+    with as_operator() as asked:
         client = clients.create(asked, body)
         names = ("client_id", "client_secret")
         shown: dict[str, str] = {name: client[name] for name in names if name in client}
@@ -166,7 +166,7 @@ def list_command() -> None:
     \b
     Example: latchkey clients list
     """
-    with acting() as asked:
+    with as_operator() as asked:
         for client in clients.listed(asked):
             line = "{client_id}  {registration_type:<8}  {client_type:<12}  {client_name}"
             others = [
@@ -186,7 +186,7 @@ def show_client(client_id: str) -> None:
     \b
     Example: latchkey clients show 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with acting() as asked:
+    with as_operator() as asked:
         client = clients.get(asked, client_id)
         show(client, *_table(client))
 
@@ -209,7 +209,7 @@ def update(client_id: str, **members: object) -> None:
     \b
     Example: latchkey clients update 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --role admin --lifetime 600
     """
-    with acting() as asked:
+    with as_operator() as asked:
         client = clients.update(asked, client_id, _body(members))
         show(client, *_table(client))
 
@@ -222,7 +222,7 @@ def delete(client_id: str) -> None:
     \b
     Example: latchkey clients delete 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with acting() as asked:
+    with as_operator() as asked:
         clients.delete(asked, client_id)
     click.echo(f"{client_id} is deleted, and its sessions have ended.")
 
@@ -240,7 +240,7 @@ def rotate(client_id: str, overlap: bool) -> None:
     \b
     Example: latchkey clients rotate 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44 --overlap
     """
-    with acting() as asked:
+    with as_operator() as asked:
         client = clients.replace_secret(asked, client_id, clients.OVERLAP if overlap else None)
     show(client, client["client_secret"])
     if overlap and not prints_json():
@@ -255,7 +255,7 @@ def end_old_secret(client_id: str) -> None:
     \b
     Example: latchkey clients end-old-secret 3f2a9c1e-7b54-4d1a-9a65-0d2c9f1b7e44
     """
-    with acting() as asked:
+    with as_operator() as asked:
         clients.end_previous_secret(asked, client_id)
     click.echo(f"{client_id} has no old secret anymore.")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import NamedTuple
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.settings import Settings
 
 
@@ -178,7 +178,7 @@ OAUTH2_PROXY_EMAIL_DOMAINS='*'
 OAUTH2_PROXY_COOKIE_REFRESH=1m
 """,
         # Until then the application accepts a user whose access has ended here.
-        token_lifetime=2 * promises.MINUTE,
+        token_lifetime=2 * constants.MINUTE,
     ),
     "open-webui": KnownApplication(
         "/oauth/oidc/callback",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.core.tokens.one_time import USER_CODE_LENGTH, USER_CODE_LETTERS
@@ -24,7 +24,7 @@ _UNKNOWN = "Invalid device code"
 # Errors by the state of a poll. A device continues after the first two (RFC 8628, section 3.5).
 _ANSWERS = {
     "authorization_pending": "The user has not decided yet",
-    "slow_down": f"Wait {promises.DEVICE_INTERVAL} seconds longer from now on",
+    "slow_down": f"Wait {constants.DEVICE_INTERVAL} seconds longer from now on",
     "access_denied": "The user denied the request",
     "expired_token": "The code expired before the user allowed it",
 }
@@ -55,8 +55,8 @@ def begin(body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
         user_code_mac=latchkey.user_codes.macs("", user_code)[0],
         ip=g.client["ip"],
         user_agent=g.client["user_agent"],
-        poll_interval=promises.DEVICE_INTERVAL,
-        code_lifetime=promises.DEVICE_CODE_LIFETIME,
+        poll_interval=constants.DEVICE_INTERVAL,
+        code_lifetime=constants.DEVICE_CODE_LIFETIME,
         scopes=scopes,
         resource=resource,
     )
@@ -66,8 +66,8 @@ def begin(body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
         "user_code": shown,
         "verification_uri": own_url(latchkey.settings, "device", {}),
         "verification_uri_complete": own_url(latchkey.settings, "device", {"user_code": shown}),
-        "expires_in": promises.DEVICE_CODE_LIFETIME,
-        "interval": promises.DEVICE_INTERVAL,
+        "expires_in": constants.DEVICE_CODE_LIFETIME,
+        "interval": constants.DEVICE_INTERVAL,
     }
 
 
@@ -109,7 +109,7 @@ def _poll(id: str) -> devices.PollState | None:
         if row is None:
             return None
         is_early = devices.is_early(row.polled_at, timedelta(seconds=row.poll_interval), row.now)
-        slowing = promises.DEVICE_INTERVAL if is_early else 0
+        slowing = constants.DEVICE_INTERVAL if is_early else 0
         queries.record_poll(act, id=id, poll_interval=row.poll_interval + slowing)
         return devices.state_of_poll(
             row.decision,

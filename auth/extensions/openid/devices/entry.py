@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
-from auth.core import promises, typed
+from auth.core import constants, normalize
 from auth.core.net import networks
 from auth.core.text import names, user_agents
 from auth.extensions.openid import consent, memberships
@@ -16,15 +16,15 @@ from auth.extensions.openid.devices.device_codes import shown_code
 from auth.extensions.openid.pages.consent import account_name, counted_browser, lasts
 from auth.flows import organizations, verdicts
 from auth.flows.sign_in.reauthentication import add, admit_caller, proof_needed
+from auth.html import browser_sessions, form_schemas, forms
+from auth.html.page import ago, chosen_language, page, redirect_to_own
+from auth.html.problems import Problem, form
 from auth.rules import clients, devices
 from auth.rules.consent import organization_of
 from auth.web import Level, audited, callers, g, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html import browser_sessions, form_schemas, forms
-from auth.web.html.page import ago, chosen_language, page, redirect_to_own
-from auth.web.html.problems import Problem, form
 from auth.web.input import known_id, read_form
 from sql import Runner, acts, queries
 
@@ -66,7 +66,7 @@ def submit_code() -> Response:
 
 def _code_of_device() -> str:
     """Return the code of the request as devices show it, or "" if it cannot be one."""
-    code = typed.code(request.values.get("user_code", "")).upper()
+    code = normalize.code(request.values.get("user_code", "")).upper()
     return shown_code(code) if latchkey.user_codes.macs("", code) else ""
 
 
@@ -143,11 +143,11 @@ def _step_before(here: str, known: browser_sessions.BrowserSession | None) -> Re
 
 def _enter() -> str:
     """Return the id of the request that waits for the code. Count and refuse a wrong code."""
-    code = typed.code(read_form(form_schemas.UserCodeForm)["user_code"])
+    code = normalize.code(read_form(form_schemas.UserCodeForm)["user_code"])
     macs = latchkey.user_codes.macs("", code.upper())
     if not macs:
         raise ApiError("device.otp_expired")
-    user_id, most = g.caller.user_id, promises.WRONG_CODES_A_DAY["device"]
+    user_id, most = g.caller.user_id, constants.WRONG_CODES_A_DAY["device"]
     with acts.begin(latchkey.db) as act:
         request = queries.select_user_code(act, macs=macs)
         known = verdicts.limits_of_code(act, "device", user_id, g.client["network"], user_id=user_id)

@@ -4,8 +4,8 @@ from typing import Any
 
 from auth.extensions.openid import memberships
 from auth.flows.account import grants
+from auth.html.page import ago, application, text
 from auth.web.asked import current_asked
-from auth.web.html.page import ago, application, text
 
 
 def shown_grants() -> list[dict[str, Any]] | None:

@@ -8,14 +8,14 @@ from flask import Blueprint, Response, request
 from auth.core.text import names
 from auth.core.text.moments import wait
 from auth.extensions.openid import consent, memberships, uris
+from auth.html import browser_sessions, form_schemas
+from auth.html.page import chosen_language, page, redirect_to_own
+from auth.html.problems import Problem, form
+from auth.html.redirects import Destination
 from auth.web import Level, g, guard
 from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions, form_schemas
-from auth.web.html.page import chosen_language, page, redirect_to_own
-from auth.web.html.problems import Problem, form
-from auth.web.html.redirects import Destination
 from auth.web.input import read_form
 from sql import queries
 

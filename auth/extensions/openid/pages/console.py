@@ -22,13 +22,13 @@ from auth.extensions.openid.pages.console_clients import (
     making,
 )
 from auth.flows import organizations
+from auth.html.admin.access import administrator
+from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.console_page import Filters, application_name, console_page, page_of, place_of
+from auth.html.page import redirect_to_own
 from auth.web import fields
 from auth.web.asked import Asked
 from auth.web.context import latchkey
-from auth.web.html.admin.access import administrator
-from auth.web.html.admin.actions import Action, Subject, serve, told
-from auth.web.html.admin.console_page import Filters, application_name, console_page, page_of, place_of
-from auth.web.html.page import redirect_to_own
 from auth.web.input import Shape, check, read_query
 from auth.web.schemas import Input
 from sql import queries

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 from auth.core.text.labels import counted
 from auth.extensions.openid import clients
+from auth.html.admin.actions import Subject
+from auth.html.admin.console_page import application_name
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.html.admin.actions import Subject
-from auth.web.html.admin.console_page import application_name
 from auth.web.input import known_id
 from sql import queries
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from auth.core.text.labels import counted, quoted
 from auth.flows.account import grants
 from auth.flows.admin import targets
+from auth.html.admin.actions import Action, Subject
+from auth.html.admin.console_page import application_name
+from auth.html.admin.subjects import changeable_user
 from auth.web.asked import Asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html.admin.actions import Action, Subject
-from auth.web.html.admin.console_page import application_name
-from auth.web.html.admin.subjects import changeable_user
 from auth.web.input import known_id
 from sql import queries
 

@@ -9,11 +9,11 @@ from auth.core.net.redirects import with_query
 from auth.core.text import languages, names
 from auth.extensions.openid import client_object, logout_hints, uris
 from auth.extensions.openid.authorization_requests import log_closed_scheme, log_unregistered
+from auth.html import browser_sessions, form_schemas, signing_out
+from auth.html.page import LANGUAGE, LANGUAGES
+from auth.html.problems import form
 from auth.web import Level, cookies, counted, guard, limits
 from auth.web.context import latchkey
-from auth.web.html import browser_sessions, form_schemas, signing_out
-from auth.web.html.page import LANGUAGE, LANGUAGES
-from auth.web.html.problems import form
 from auth.web.input import read_form, read_query
 from sql import queries
 

@@ -1,4 +1,4 @@
-"""The fixtures of an organisation that sets up its sign-in, for all tests of this folder."""
+"""The fixtures of an organization that sets up its sign-in, for all tests of this folder."""
 
 from tests.support.own_providers import (
     browse,

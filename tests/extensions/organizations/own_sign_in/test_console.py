@@ -1,4 +1,4 @@
-"""What the console and the command show of an organisation's sign-in."""
+"""What the console and the command show of an organization's sign-in."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def id(acme):
     return acme.rpartition("/")[2]
 
 
-def test_organisation_and_its_provider_lead_to_each_other(armed, id, provider):
+def test_organization_and_its_provider_lead_to_each_other(armed, id, provider):
     organization = armed.visit(f"/console/organizations/{id}")
     assert "Acme-Idp" in words(organization)
     assert f'/console/providers/{provider}"' in organization.text
@@ -47,7 +47,7 @@ def test_operator_reads_whether_owners_or_an_operator_turned_a_provider_off(
     assert badges == ([badge] if badge else [])
 
 
-def test_list_says_which_organisation_requires_its_own_sign_in(armed, on, database):
+def test_list_says_which_organization_requires_its_own_sign_in(armed, on, database):
     assert "own sign-in" not in words(armed.visit("/console/organizations"))
     database.run("UPDATE organizations SET needs_own_provider = true")
     assert "own sign-in" in words(armed.visit("/console/organizations"))
@@ -58,6 +58,6 @@ def test_user_page_says_that_a_provider_made_a_member(armed, acme, alice, databa
     assert "by a provider of the organization" in words(armed.visit(f"/console/users/{alice.id}"))
 
 
-def test_command_shows_the_providers_of_an_organisation(service, provider, acme):
+def test_command_shows_the_providers_of_an_organization(service, provider, acme):
     done = run_command(service.app, "organizations", "show", "acme")
     assert f"provider: {provider}  Acme-Idp  off, not tried" in done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""The janitor looks up the records of proved domains, and removes what an ended organisation leaves."""
+"""The janitor looks up the records of proved domains, and removes what an ended organization leaves."""
 
 import pytest
 
@@ -114,7 +114,7 @@ def test_name_server_that_does_not_answer_takes_no_domain(provider, names, pass_
     assert database.value("SELECT proved_at IS NOT NULL AND missing_since IS NULL FROM organization_domains")
 
 
-def test_ended_organisation_leaves_no_provider_and_no_domain(
+def test_ended_organization_leaves_no_provider_and_no_domain(
     provider, acme, owner, service, customers, database, keep_house
 ):
     customers.acme.be("2", "dave@example.com")
@@ -128,7 +128,7 @@ def test_ended_organisation_leaves_no_provider_and_no_domain(
     assert database.count("users") == 2
 
 
-def test_organisation_that_ends_with_its_last_user_disables_its_provider(
+def test_organization_that_ends_with_its_last_user_disables_its_provider(
     provider, owner, database, keep_house, service, customers
 ):
     assert owner.delete("/user", json={}).status_code == 200
@@ -140,7 +140,7 @@ def test_organisation_that_ends_with_its_last_user_disables_its_provider(
     assert database.count("identity_providers") + database.count("organizations") == 0
 
 
-def test_organisation_that_ends_with_its_last_user_ends_what_its_provider_opened(
+def test_organization_that_ends_with_its_last_user_ends_what_its_provider_opened(
     provider, owner, database, keep_house, service, customers
 ):
     database.run("UPDATE identity_providers SET member_role = NULL")

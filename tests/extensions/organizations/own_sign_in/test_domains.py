@@ -1,4 +1,4 @@
-"""Domains of organisations: a TXT record proves one, and one organisation has it at a time (rule 50)."""
+"""Domains of organizations: a TXT record proves one, and one organization has it at a time (rule 50)."""
 
 import re
 
@@ -41,7 +41,7 @@ def test_another_text_proves_nothing(sign_in, owner, acme, names, text):
     assert "proved_at" not in owner.get(f"{acme}/domains").json["domains"][0]
 
 
-def test_record_of_another_organisation_proves_nothing(sign_in, rival, names):
+def test_record_of_another_organization_proves_nothing(sign_in, rival, names):
     record, own = sign_in.name(DOMAIN), rival.name(DOMAIN)
     assert record["value"] != own["value"]
     names.texts[record["name"]] = record["value"]
@@ -153,7 +153,7 @@ def test_other_owners_are_told_that_a_proved_domain_is_given_up(
 
 
 @pytest.mark.parametrize("path", ["Your%20account%20is%20locked", "other.example", "a%00b"])
-def test_page_that_gives_a_domain_up_shows_only_a_domain_of_the_organisation(sign_in, browse, alice, path):
+def test_page_that_gives_a_domain_up_shows_only_a_domain_of_the_organization(sign_in, browse, alice, path):
     sign_in.name(DOMAIN)
     visitor = browse(alice)
     assert DOMAIN in words(visitor.visit(f"{PATH}/sign-in/domains/{DOMAIN.upper()}/remove"))

@@ -1,4 +1,4 @@
-"""Every door to an organisation's sign-in: none opens to an admin, a member or a stranger, who change nothing there."""
+"""Every door to an organization's sign-in: none opens to an admin, a member or a stranger, who change nothing there."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Administrative keys and an organisation's own sign-in: what a key, or a session that it opened, has changed there makes
+"""Administrative keys and an organization's own sign-in: what a key, or a session that it opened, has changed there makes
 nobody an administrator.
 """
 

@@ -1,4 +1,4 @@
-"""Providers of organisations, by HTTP: what their owners connect, and what they may not."""
+"""Providers of organizations, by HTTP: what their owners connect, and what they may not."""
 
 import pytest
 
@@ -408,7 +408,7 @@ def test_provider_that_is_off_signs_in_nobody(sign_in, provider, service, custom
 
 
 class TestOthers:
-    """Owners touch no provider of the operator, nor of another organisation."""
+    """Owners touch no provider of the operator, nor of another organization."""
 
     @pytest.fixture
     def rival(self, bob, client, names) -> SignIn:
@@ -488,10 +488,10 @@ def test_owner_gets_one_message_for_every_failed_discovery(sign_in, customers):
         )
 
 
-def test_silent_names_of_owners_keep_neither_other_organisations_nor_the_operators_customers_waiting(
+def test_silent_names_of_owners_keep_neither_other_organizations_nor_the_operators_customers_waiting(
     on, provider, service, customers, mallory, database, names, client, service_role
 ):
-    """However many organisations name issuers that no name server answers for."""
+    """However many organizations name issuers that no name server answers for."""
     of_acme, host = customers.acme.provider, "login.acme.example"
     names.addresses[host], names.silent = "127.0.0.1", {"silent.example"}
     issuer = of_acme.url.replace("127.0.0.1", host)

@@ -1,4 +1,4 @@
-"""Signing in with an organisation's own provider: *Try it*, *On*, the requirement, and who joins."""
+"""Signing in with an organization's own provider: *Try it*, *On*, the requirement, and who joins."""
 
 import pytest
 
@@ -249,10 +249,10 @@ class TestRequirement:
         assert session.get(acme).json["requires"]["providers"] == [name]
         assert session.refreshed().claims["organizations"]
 
-    def test_provider_of_another_organisation_does_not_count(
+    def test_provider_of_another_organization_does_not_count(
         self, on, acme, owner, bob, service, customers, database
     ):
-        # Whoever may sign in with another provider, which his organisation set up, has no membership by it.
+        # Whoever may sign in with another provider, which his organization set up, has no membership by it.
         database.run("UPDATE organizations SET needs_own_provider = true")
         database.run(
             "UPDATE sessions SET amr = jsonb_build_array(jsonb_build_object('method', 'oauth', 'timestamp', 1,"
@@ -381,7 +381,7 @@ class TestRequirement:
         assert_error(owner.get(acme), 403, "organization_sign_in_needed", providers=[])
 
 
-def test_key_of_a_program_ends_no_organisation_with_a_provider_and_deletes_none(
+def test_key_of_a_program_ends_no_organization_with_a_provider_and_deletes_none(
     on, provider, service, acme, database
 ):
     key = make_admin_key(service.parts, "organizations:write")
@@ -456,7 +456,7 @@ def test_key_that_may_delete_users_deletes_no_only_owner_whose_provider_signs_in
     assert database.count("users", "id = %(id)s", id=alice.id) == 1
     assert database.count("identities", "provider LIKE 'sso:%%'") == 2
     assert sign_in.change(provider, enabled=False).status_code == 200
-    # Its provider would be deleted with the organisation.
+    # Its provider would be deleted with the organization.
     assert service.client.delete(path, headers=key.headers).status_code == 403
     session, proof = alice.open_session(service.client), {"current_password": PASSWORD}
     assert session.delete(f"{sign_in.path}/providers/{provider}", json=proof).status_code == 204

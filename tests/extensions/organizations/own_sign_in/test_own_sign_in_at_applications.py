@@ -1,4 +1,4 @@
-"""Applications of users whose organisation requires its own sign-in: what the session that opened theirs gives."""
+"""Applications of users whose organization requires its own sign-in: what the session that opened theirs gives."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def require(database):
 
 @pytest.fixture
 def places(client, application):
-    """Return what every place says of a session's organisations: its tokens, userinfo, introspection."""
+    """Return what every place says of a session's organizations: its tokens, userinfo, introspection."""
 
     def places(answer):
         token = answer["access_token"]
@@ -30,7 +30,7 @@ def places(client, application):
 
 
 def assert_ended(application, database, answer) -> None:
-    """Assert that a session for an organisation gives nothing, for good."""
+    """Assert that a session for an organization gives nothing, for good."""
     assert application.userinfo(answer["access_token"]).status_code == 401
     asked = application.client.post(application.http, "/introspect", token=answer["access_token"]).json
     assert asked == {"active": False}

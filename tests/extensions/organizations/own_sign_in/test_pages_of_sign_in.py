@@ -14,7 +14,7 @@ HERE = f"{PATH}/sign-in"
 
 @pytest.fixture
 def visitor(sign_in, browse, alice):
-    """Alice's browser, whose organisation has proved a domain."""
+    """Alice's browser, whose organization has proved a domain."""
     assert sign_in.prove(DOMAIN).status_code == 200
     return browse(alice)
 
@@ -29,7 +29,7 @@ def test_domain_that_cannot_be_added_is_refused_at_its_field(visitor, database, 
     assert database.count("organization_domains") == 1
 
 
-def test_domain_of_another_organisation_says_so(visitor, names, browse, bob, client, database):
+def test_domain_of_another_organization_says_so(visitor, names, browse, bob, client, database):
     made = bob.open_session(client).post("/organizations", json={"name": "Globex"}).json
     theirs, path = browse(bob), f"/account/organizations/{made['slug']}/sign-in"
     theirs.visit(path)
@@ -125,7 +125,7 @@ def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provi
     assert database.value("SELECT name FROM identity_providers") == "Acme-Idp"
 
 
-# A browser reads a backslash as a slash: the form would end the organisation.
+# A browser reads a backslash as a slash: the form would end the organization.
 @pytest.mark.parametrize("name", [r"\..\..\..\end?", "\0", "00000000-0000-0000-0000-000000000000"])
 @pytest.mark.parametrize("act", ["try", "on", "off", "delete", "move", "change"])
 def test_link_to_an_act_on_no_provider_shows_no_form_for_it(visitor, name, act):
@@ -148,7 +148,7 @@ def test_proof_before_a_domain_is_removed_leads_back_to_its_page(visitor, databa
 
 
 @pytest.mark.parametrize("path", ["..", "../end", "sign-in/..", "sign-in/domains/..a", "a..b", ".", "a."])
-def test_proof_leads_to_no_page_beside_those_of_the_organisation(visitor, path):
+def test_proof_leads_to_no_page_beside_those_of_the_organization(visitor, path):
     visitor.visit(f"/account/confirm?next=organizations/acme/{path}")
     visitor.press("account/confirm", current_password=PASSWORD)
     assert unsigned(visitor.page) == f"{SITE}/account"

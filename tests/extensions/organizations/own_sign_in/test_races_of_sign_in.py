@@ -1,4 +1,4 @@
-"""An organisation's sign-in at the moment in which its end, domain or provider changes."""
+"""An organization's sign-in at the moment in which its end, domain or provider changes."""
 
 import pytest
 

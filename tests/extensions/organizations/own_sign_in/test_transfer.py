@@ -1,4 +1,4 @@
-"""A file of organisations has their domains and providers, but no secret, and an import restores them."""
+"""A file of organizations has their domains and providers, but no secret, and an import restores them."""
 
 import json
 
@@ -119,7 +119,7 @@ def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
 def test_import_sends_no_stored_secret_to_another_issuer(
     run, file, exported, customers, client, service_role, database, is_own
 ):
-    """Neither of the organisation's provider, nor of one that the operator has added."""
+    """Neither of the organization's provider, nor of one that the operator has added."""
     (line,) = exported["providers"]
     if not is_own:
         body = customers.acme.body(domains=[])
@@ -246,7 +246,7 @@ def test_block_that_is_no_truth_is_named_by_its_line(client, run, file, exported
 
 
 @pytest.mark.parametrize("domain", ["acme", "gmail.com", "a b.example"])
-def test_domain_that_no_organisation_may_name_is_refused_alone(
+def test_domain_that_no_organization_may_name_is_refused_alone(
     run, file, exported, provider, database, domain
 ):
     exported["domains"][0]["domain"] = domain

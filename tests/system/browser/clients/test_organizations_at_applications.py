@@ -1,4 +1,4 @@
-"""A member of two organisations uses an application for one of them, with code that is not ours: openid-client and
+"""A member of two organizations uses an application for one of them, with code that is not ours: openid-client and
 mod_auth_openidc. Needs what test_relying_parties.py needs.
 """
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from auth.web.html.page import LANGUAGES
+from auth.html.page import LANGUAGES
 from tests.system.browser.pages.test_stories import signed_in
 
 pytest_plugins = ["tests.support.browser_fixtures"]
 
-# An organisation with a provider that is on, a domain without its record, and an invitation.
+# An organization with a provider that is on, a domain without its record, and an invitation.
 _INITECH = """
 INSERT INTO organizations (id, slug, name) SELECT id, 'initech', 'Initech Consulting' FROM users LIMIT 1;
 INSERT INTO memberships (user_id, organization_id, role, added_by)
@@ -63,7 +63,7 @@ def test_page_can_be_read_and_filled_in_at_twice_the_size(page, here, language, 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_pages_of_an_organisation_fit_a_phone_at_twice_the_size(page, here, alice, database, language):
+def test_pages_of_an_organization_fit_a_phone_at_twice_the_size(page, here, alice, database, language):
     signed_in(page, here, alice)
     database.run(_INITECH)
     page.speak(language)

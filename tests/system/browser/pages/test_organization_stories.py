@@ -1,4 +1,4 @@
-"""Organisations in a real browser on a phone's screen, from the founder to a member's second step."""
+"""Organizations in a real browser on a phone's screen, from the founder to a member's second step."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_founder_invites_a_person_who_joins_with_a_new_account_although_sign_up_
     assert database.count("memberships", "added_by = 'invitation' AND role = 'member'") == 1
 
 
-def test_organisation_that_requires_a_second_step_asks_its_member_for_it(page, here, alice, bob, database):
+def test_organization_that_requires_a_second_step_asks_its_member_for_it(page, here, alice, bob, database):
     found(page, here, alice)
     database.run(
         "INSERT INTO memberships (user_id, organization_id, role, added_by)"

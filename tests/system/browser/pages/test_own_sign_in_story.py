@@ -1,4 +1,4 @@
-"""An organisation sets up its sign-in in a real browser, from the first click to the second employee."""
+"""An organization sets up its sign-in in a real browser, from the first click to the second employee."""
 
 import sys
 

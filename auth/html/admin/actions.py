@@ -17,19 +17,18 @@ from werkzeug.exceptions import HTTPException
 from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
+from auth.html import browser_sessions, forms
+from auth.html.admin.access import administrator, changing, explain, needs_factor, require_proof
+from auth.html.admin.console_page import console_page
+from auth.html.challenges import factors_without_challenge, own_factors, sent_credential, verify_key
+from auth.html.page import redirect_to_own
+from auth.html.problems import Problem, shows
 from auth.rules.factors import trusted_before
 from auth.web import View, callers, fields, g, guard, limits, takes_metadata
 from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from auth.web.html import browser_sessions, forms
-from auth.web.html.admin.access import act as acting
-from auth.web.html.admin.access import administrator, explain, needs_factor, require_proof
-from auth.web.html.admin.console_page import console_page
-from auth.web.html.challenges import factors_without_challenge, own_factors, sent_credential, verify_key
-from auth.web.html.page import redirect_to_own
-from auth.web.html.problems import Problem, shows
 from auth.web.input import read_form
 from auth.web.schemas import Input
 from sql import queries
@@ -135,7 +134,7 @@ def _views(name: str, act: Action, find: Callable[..., Subject]) -> tuple[View, 
 
     # Do not show a form from another site again. A form that no limit has counted gets no challenges.
     @administrator
-    @acting
+    @changing
     @shows(confirmation, explain)
     def submit(**ids: object) -> Response:
         subject = find(**ids)

@@ -9,17 +9,17 @@ from flask.typing import ResponseReturnValue
 
 from auth.core.text import labels
 from auth.flows.sign_in.reauthentication import add, proof_needed
+from auth.html import browser_sessions
+from auth.html.admin.console_page import console_page
+from auth.html.forms import SESSION, own_form
+from auth.html.missing_steps import ELSEWHERE, to_step
+from auth.html.page import redirect_to_own
+from auth.html.problems import Problem, problem_of
 from auth.web import Level, View, cookies, g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions
-from auth.web.html.admin.console_page import console_page
-from auth.web.html.forms import SESSION, own_form
-from auth.web.html.missing_steps import ELSEWHERE, to_step
-from auth.web.html.page import redirect_to_own
-from auth.web.html.problems import Problem, problem_of
 
 # Fields whose labels differ from their names.
 _FIELDS = {
@@ -67,7 +67,7 @@ def require_proof() -> None:
         raise ApiError("reauthentication_needed")
 
 
-def act(view: View) -> View:
+def changing(view: View) -> View:
     """Guard and limit a view that changes something. `administrator` goes outside."""
 
     @functools.wraps(view)

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.settings import Settings
 
 PROMISED = {
-    "give_up": promises.GIVE_UP,
-    "challenge_tries": promises.TRIES,
-    "enrolment_lifetime": promises.ENROLMENT_LIFETIME,
-    "most_challenges": promises.MOST_CHALLENGES,
-    "most_unverified_factors": promises.MOST_UNVERIFIED_FACTORS,
-    "heartbeat_limit": promises.HEARTBEAT_LIMIT,
-    "backup_limit": promises.BACKUP_LIMIT,
-    "late_limit": promises.LATE,
-    "kept": promises.ENDED_KEPT,
-    "networks_kept": promises.NETWORKS_KEPT,
+    "give_up": constants.GIVE_UP,
+    "challenge_tries": constants.TRIES,
+    "enrolment_lifetime": constants.ENROLMENT_LIFETIME,
+    "most_challenges": constants.MOST_CHALLENGES,
+    "most_unverified_factors": constants.MOST_UNVERIFIED_FACTORS,
+    "heartbeat_limit": constants.HEARTBEAT_LIMIT,
+    "backup_limit": constants.BACKUP_LIMIT,
+    "late_limit": constants.LATE,
+    "kept": constants.ENDED_KEPT,
+    "networks_kept": constants.NETWORKS_KEPT,
 }
 
 

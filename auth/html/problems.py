@@ -18,16 +18,16 @@ from auth.core.passwords.hashing import TooManyWaiting
 from auth.core.passwords.policy import WeakPassword
 from auth.core.text.moments import wait
 from auth.core.tokens import one_time
+from auth.html import forms
+from auth.html.browser_sessions import signed_in
+from auth.html.forms import own_form
+from auth.html.missing_steps import ELSEWHERE, redirect_to_missing
+from auth.html.page import chosen_language, has_text, page, redirect_to_own, text
 from auth.web import Level, View, cookies, g, guard
 from auth.web.application import FORM
 from auth.web.context import latchkey
 from auth.web.error_handlers import as_api_error
 from auth.web.errors import ApiError, envelope
-from auth.web.html import forms
-from auth.web.html.browser_sessions import signed_in
-from auth.web.html.forms import own_form
-from auth.web.html.missing_steps import ELSEWHERE, redirect_to_missing
-from auth.web.html.page import chosen_language, has_text, page, redirect_to_own, text
 from auth.web.limits import limited
 from sql import queries
 

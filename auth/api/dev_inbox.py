@@ -4,12 +4,12 @@ from flask import Blueprint, Response, jsonify, render_template
 
 from auth.core.settings import served
 from auth.delivery import dev_inbox
+from auth.html.page import message_frame, redirect_to_own
+from auth.html.problems import asks_for_page
 from auth.web import cookies, fields, guard, refuses_by_page, schemas
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
 from auth.web.errors import found
-from auth.web.html.page import message_frame, redirect_to_own
-from auth.web.html.problems import asks_for_page
 from auth.web.input import known_id, read_query
 
 blueprint = Blueprint("dev_inbox", __name__)

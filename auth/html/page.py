@@ -22,12 +22,12 @@ from auth.core.settings.presets import PRESETS
 from auth.core.settings.providers import PROVIDER_PREFIX
 from auth.core.text import languages, masking, moments, names, user_agents
 from auth.core.text.catalogues import DEFAULT, built_in, string
-from auth.extensions import Waiting
+from auth.html import forms
+from auth.registry import Waiting
 from auth.web import cookies, g
 from auth.web.application import redirect
 from auth.web.context import latchkey
 from auth.web.edge import for_no_other_origin
-from auth.web.html import forms
 
 # The providers with a mark of ours. The others show the first letter of their title.
 _MARKED = PRESETS.keys() & {
@@ -91,7 +91,7 @@ def page(
 
     The forms may continue to `next_page`, else to the `next` of the request: from the consent page also to
     the application that waits for it. form-action must allow the scheme of an application on the device. A
-    form never redirects to a website: see auth/web/html/leaving.py.
+    form never redirects to a website: see auth/html/leaving.py.
 
     Templates call `say(table, name, …)` for texts, and prefix paths of this service with `root`.
     """

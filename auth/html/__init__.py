@@ -6,13 +6,13 @@ from flask import Blueprint, Flask, Response
 
 from auth.core.settings import Settings
 from auth.core.settings.brand import logo_file
-from auth.extensions import Extension
+from auth.registry import Extension
 from auth.web.context import EXTENSION as PARTS
 from auth.web.edge import for_no_other_origin
 
 
 def init_app(app: Flask, settings: Settings) -> None:
-    from auth.web.html import brand, leaving, page, problems
+    from auth.html import brand, leaving, page, problems
 
     logo_file.cache_clear()  # a reload reads the files again
     for setting, logo in settings.logos.items():

@@ -11,9 +11,9 @@ from auth.core.settings import served
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.values.combined import PASSWORD_CLASSES
 from auth.core.tokens.one_time import hash_token
+from auth.html.page import page
 from auth.web import any_origin, dialect, g
 from auth.web.context import latchkey
-from auth.web.html.page import page
 from sql import queries
 
 _LONGEST_FORWARDED = 1000

@@ -15,16 +15,16 @@ from auth.flows.links.spending import ToBrowser, ToProgram, spend
 from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome, token_response
 from auth.flows.sign_in import waiting
+from auth.html import browser_sessions, form_schemas, forms, redirects
+from auth.html.forms import own_form_or_json
+from auth.html.page import address, page, redirect_to_own
+from auth.html.problems import asks_for_page
+from auth.html.redirects import FlowEnd
 from auth.web import audited, cookies, dialect, fields, g, refuses_by_page, schemas
 from auth.web.application import FORM, JsonResponse, redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import browser_sessions, form_schemas, forms, redirects
-from auth.web.html.forms import own_form_or_json
-from auth.web.html.page import address, page, redirect_to_own
-from auth.web.html.problems import asks_for_page
-from auth.web.html.redirects import FlowEnd
 from auth.web.input import check, read_body, read_form, read_query
 from auth.web.limits import limited
 from sql import queries

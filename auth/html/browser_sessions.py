@@ -15,6 +15,8 @@ from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller, providers_in
 from auth.flows import facts
 from auth.flows.sessions.issuing import IssuedSession
+from auth.html import forms
+from auth.html.forms import SESSION
 from auth.rules import levels, tokens
 from auth.rules.policy import on_pages
 from auth.rules.proofs import is_fresh
@@ -23,8 +25,6 @@ from auth.rules.users import has_factor
 from auth.web import Level, View, callers, cookies, g, guard
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html import forms
-from auth.web.html.forms import SESSION
 from sql import queries
 
 # The most seconds for which browsers keep a cookie. The session ends earlier, counted from the last visit.

@@ -17,12 +17,12 @@ from auth.flows.sessions.ending import sign_out
 from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome
 from auth.flows.sign_in import applications
+from auth.html import browser_sessions, form_schemas, forms
 from auth.web import Level, cookies, g
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
-from auth.web.html import browser_sessions, form_schemas, forms
 from auth.web.input import allowed_redirect, check
 
 # A cookie with the last sign-in method of this browser: `password`, `code`, `passkey` or a provider's name.

@@ -9,18 +9,20 @@ from auth.web.asked import Asked
 from sql import acts, queries
 
 
-def change(asked: Asked, act: acts.Act, user_id: str, session_id: str) -> str | None:
+def renew(asked: Asked, act: acts.Act, user_id: str, session_id: str) -> str | None:
     """Void the unused codes of a session, and give a browser's another cookie. Return that, or None.
 
     The view gives it to `browser_sessions.keep` as soon as the act has committed.
     """
     cookie = one_time.new_token() if asked.is_browser else None
     token_hash = one_time.hash_token(cookie or "")
-    queries.change_carriers(act, user_id=user_id, session_id=session_id, token_hash=token_hash)
+    queries.renew_session_credentials(act, user_id=user_id, session_id=session_id, token_hash=token_hash)
     return cookie
 
 
 def is_current(asked: Asked, act: acts.Act) -> bool:
     """Whether the browser's cookie still carries its session, which may have changed while the act waited."""
     caller = asked.caller
-    return queries.select_carrier(act, session_id=caller.session_id, token_hash=caller.cookie_hash).is_current
+    return queries.select_is_current_cookie(
+        act, session_id=caller.session_id, token_hash=caller.cookie_hash
+    ).is_current

@@ -8,10 +8,10 @@ from flask import request
 from auth.flows.factors import factor_schemas, factors
 from auth.flows.passkeys import assertions
 from auth.flows.sessions.issuing import IssuedSession
+from auth.html import form_schemas
 from auth.web import g, guard, limits
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
-from auth.web.html import form_schemas
 from auth.web.input import check, known_id, read_form
 from sql import queries
 

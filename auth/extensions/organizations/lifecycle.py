@@ -1,4 +1,4 @@
-"""Acts on an organisation: its creation, changes and end."""
+"""Acts on an organization: its creation, changes and end."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.extensions.organizations.access import Seen
 from auth.flows.admin import providers
-from auth.flows.organizations import Facts, facts, record, refuse_key, tell_owners
+from auth.flows.organizations import OrganizationFacts, facts_of, record, refuse_key, tell_owners
 from auth.rules import organizations
 from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
@@ -27,7 +27,7 @@ _LONGEST_FOUND = 40
 
 
 def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
-    """Create an organisation, and return its object. The caller owns it; an operator may name an owner.
+    """Create an organization, and return its object. The caller owns it; an operator may name an owner.
 
     `id` is that of an imported one.
     """
@@ -50,7 +50,7 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
             columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
             metadata = json.dumps(body.get("app_metadata", {}))
             queries.insert_organization(act, id=id, **columns, app_metadata=metadata)
-            known = found(facts(act, id), "organization_not_found")
+            known = found(facts_of(act, id), "organization_not_found")
             record(act, "organization_created", known, event="organization.created")
             if owner:
                 added_by = "founder" if caller else "administrator"
@@ -102,7 +102,7 @@ def change(asked: Asked, name: str, body: JsonObject) -> str:
     return access.see_by_id(asked, seen.id).organization_object
 
 
-def _check_own_sign_in(asked: Asked, act: Act, known: Facts, seen: Seen) -> None:
+def _check_own_sign_in(asked: Asked, act: Act, known: OrganizationFacts, seen: Seen) -> None:
     """Refuse the requirement unless the caller signed in with a provider that can sign others in, too."""
     if not access.is_operator(asked):
         demanded = known.requires | {"providers": known.providers}
@@ -114,7 +114,7 @@ def _check_own_sign_in(asked: Asked, act: Act, known: Facts, seen: Seen) -> None
 
 
 def end(asked: Asked, name: str, body: JsonObject) -> None:
-    """End an organisation. The janitor removes its members, and then frees the short name."""
+    """End an organization. The janitor removes its members, and then frees the short name."""
     seen = access.see(asked, name, OWNER)
     before = partial(Act.lock_providers_of, organization_id=seen.id)
     with access.locked(asked, seen, body=body, before=before) as (act, known, _):

@@ -9,11 +9,11 @@ from markupsafe import Markup
 from auth.core.settings.brand import LOGO_TYPES, logo_file, palette
 from auth.core.settings.logo_size import is_wide
 from auth.core.settings.providers import PROVIDER_PREFIX
+from auth.html.forms import own_form
+from auth.html.page import LANGUAGE, LANGUAGES, THEME, redirect_to_own
 from auth.web import any_origin, cookies, fields, refuses_by_page, schemas
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.forms import own_form
-from auth.web.html.page import LANGUAGE, LANGUAGES, THEME, redirect_to_own
 from auth.web.input import read_form
 from auth.web.limits import limited
 

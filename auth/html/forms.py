@@ -13,7 +13,7 @@ from flask import Response, after_this_request, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import ImmutableMultiDict
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.tokens import one_time
 from auth.web import View, accepts_forms, cookies, g
 from auth.web.application import FORM
@@ -50,7 +50,7 @@ def token_of(secret: str) -> str:
 
 def signed_query(**values: str) -> dict[str, str]:
     """Return a query that lets a page show the result of an act in this browser only, for ten minutes."""
-    secret, until = cookies.browser_secret(VISIT), f"{int(time.time()) + promises.FLOW_LIFETIME}"
+    secret, until = cookies.browser_secret(VISIT), f"{int(time.time()) + constants.FLOW_LIFETIME}"
 
     @after_this_request
     def keep(response: Response) -> Response:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from flask import Response
 
 from auth.flows.sessions.ending import sign_out
+from auth.html import browser_sessions
+from auth.html.browser_sessions import BrowserSession
+from auth.html.page import page, redirect_to_own
 from auth.web.application import redirect
 from auth.web.asked import current_asked
-from auth.web.html import browser_sessions
-from auth.web.html.browser_sessions import BrowserSession
-from auth.web.html.page import page, redirect_to_own
 
 # Messages of the page for a sign-out that does not return to the application.
 STUCK = "stuck"

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 from auth.flows.admin import targets, users
+from auth.html.admin.actions import Subject
+from auth.html.admin.console_page import pretty
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import found
-from auth.web.html.admin.actions import Subject
-from auth.web.html.admin.console_page import pretty
 from auth.web.input import known_id
 from sql import queries
 

@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 from flask import Response, request
 from marshmallow import pre_load
 
-from auth.core import addresses, typed
+from auth.core import addresses, normalize
 from auth.core.text import user_agents
 from auth.core.text.labels import label
+from auth.html.page import application, page
 from auth.web import fields, g
 from auth.web.context import latchkey
-from auth.web.html.page import application, page
 from auth.web.schemas import Input
 
 # Rows of a page. One more is read to find out whether there is a next page.
@@ -45,7 +45,7 @@ class Filters(Input):
 
     @pre_load
     def leave_out_empty(self, data: dict[str, str], **_kwargs: object) -> dict[str, str]:
-        return {name: text for name, value in data.items() if (text := typed.trimmed(value))}
+        return {name: text for name, value in data.items() if (text := normalize.trimmed(value))}
 
 
 def place_of(query: dict[str, Any]) -> dict[str, Any]:

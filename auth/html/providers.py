@@ -4,17 +4,17 @@ from typing import Any, Literal
 
 from flask import Response
 
-from auth.core import promises
+from auth.core import constants
 from auth.core.providers import ProviderError
 from auth.core.providers.client import Provider
 from auth.core.tokens import one_time
 from auth.flows.sign_in.oauth import ProviderRefusal, new_secrets, write_flow
+from auth.html.redirects import FlowEnd, redirect_with_error
 from auth.web import cookies
 from auth.web.application import redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
-from auth.web.html.redirects import FlowEnd, redirect_with_error
 
 # RFC 6749, section 4.1.2.1. The others are `access_denied`.
 _ERRORS = {
@@ -76,5 +76,5 @@ def redirect_to_provider(
         raise ProviderRefusal("temporarily_unavailable", "unreachable.bad_oauth_callback") from None
     response, name = redirect(url, status), COOKIES[provider.posts_form]
     samesite: Literal["Lax", "None"] = "None" if provider.posts_form else "Lax"
-    cookies.remember(response, name, browser, max_age=promises.FLOW_LIFETIME, samesite=samesite)
+    cookies.remember(response, name, browser, max_age=constants.FLOW_LIFETIME, samesite=samesite)
     return response

@@ -4,9 +4,9 @@ from typing import Any
 
 from flask import Response, request
 
-from auth.web.html import form_schemas
-from auth.web.html.page import page
-from auth.web.html.redirects import Destination
+from auth.html import form_schemas
+from auth.html.page import page
+from auth.html.redirects import Destination
 from auth.web.input import read_form, read_query
 
 

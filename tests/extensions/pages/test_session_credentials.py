@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from auth.web.html.forms import FIELD
+from auth.html.forms import FIELD
 from tests.support import passkeys
 from tests.support.answers import assert_error
 from tests.support.authenticator import Authenticator

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from flask import Response
 
 from auth.core.net.redirects import is_web
+from auth.html.page import page
+from auth.html.problems import asks_for_page
 from auth.web.context import latchkey
-from auth.web.html.page import page
-from auth.web.html.problems import asks_for_page
 
 
 def by_page(response: Response) -> Response:

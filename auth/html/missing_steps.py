@@ -5,11 +5,11 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from auth.core.net.redirects import with_query
+from auth.html import forms
+from auth.html.page import redirect_to_own
+from auth.html.redirects import own_page
 from auth.web import cookies
 from auth.web.errors import ApiError
-from auth.web.html import forms
-from auth.web.html.page import redirect_to_own
-from auth.web.html.redirects import own_page
 
 # The pages for a page's errors; without a session, /sign-in.
 _STEPS = {"insufficient_aal": "second-step", "reauthentication_needed": "account/confirm"}

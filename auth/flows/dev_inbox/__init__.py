@@ -1,1 +1,0 @@
-"""GET /dev/inbox: messages that are shown instead of sent, for development."""

@@ -1,1 +1,0 @@
-"""POST /introspect: the current state of a token (RFC 7662)."""

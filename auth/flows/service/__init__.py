@@ -1,1 +1,0 @@
-"""The service itself: health, public settings, the welcome page."""

@@ -1,1 +1,0 @@
-"""Keys and metadata below /.well-known."""
