@@ -84,7 +84,7 @@ def test_each_act_of_a_caller_asks_whether_the_caller_may_do_it():
     of_callers = {name: each for name, each in acting.items() if "caller.user_id" in ast.unparse(each)}
     assert len(of_callers) > 20
     # The act that decides about the device asks.
-    del of_callers["auth/extensions/openid/devices/entry.py:_enter"]
+    del of_callers["auth/extensions/openid/device_requests.py:enter"]
     assert [name for name, each in of_callers.items() if "admit_caller" not in called_in(each)] == []
 
 

@@ -147,15 +147,46 @@ def test_flows_and_commands_know_no_request():
     }
     assert len(flows) > 30
     assert len(commands) > 20
+    assert uses_of_requests(flows | commands) == set()
+
+
+def test_extension_knows_the_request_in_its_views_alone():
+    extensions = {name.split(".")[2] for name in MODULES if name.startswith("auth.extensions.")}
+    views = {
+        f"auth.extensions.{extension}.{name}" for extension in extensions for name in views_of(extension)
+    }
+    assert {"auth.extensions.openid.api", "auth.extensions.captcha.widgets"} <= views
+    inner = {name for name in MODULES if re.fullmatch(r"auth\.extensions\.\w+\.[\w.]+", name)}
+    middle = {name for name in inner if not {name, ".".join(name.split(".")[:4])} & views}
+    assert {"auth.extensions.openid.exchange", "auth.extensions.organizations.members"} <= middle
+    assert uses_of_requests(middle) == set()
+
+
+def views_of(extension: str) -> set[str]:
+    """Return the files and folders of an extension that its `api`, `pages` and `sections` name."""
+    tree = ast.parse(MODULES[f"auth.extensions.{extension}"].read_text())
+    return {
+        constant.value.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if {"api", "pages", "sections"} & set(re.findall(r"\w+", ast.unparse(target)))
+        for constant in ast.walk(node.value)
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+    }
+
+
+def uses_of_requests(modules: set[str]) -> set[tuple[str, str]]:
+    """Return what modules use that is known from a request: Flask, what reads a request, and parts by it."""
     web = [name for name in MODULES if layer_of(name) in ("web", "html")]
     readers = {reader for name in web for reader in readers_of(name)}
     assert {"auth.web.guard.caller_id", "auth.web.audit.origin", "auth.web.cookies.sent"} <= readers
-    assert {
-        (name, found)
-        for name in flows | commands
-        for found in imports_of(MODULES[name]) | names_of(MODULES[name])
-        if found in readers or found.partition(".")[0] == "flask" or found.rpartition(".")[2] in REQUEST
-    } == set()
+    return {
+        (name, used)
+        for name in modules
+        for used in imports_of(MODULES[name]) | names_of(MODULES[name])
+        if used in readers or used.partition(".")[0] == "flask" or used.rpartition(".")[2] in REQUEST
+    }
 
 
 def names_of(path: Path) -> set[str]:

@@ -17,14 +17,14 @@ class ApiKeys(Extension):
     sections = ("console",)
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
-        from auth.extensions.api_keys import grant
+        from auth.extensions.api_keys import routes
 
-        return {"api_key": grant.sign_in_with_api_key}
+        return {"api_key": routes.sign_in_with_api_key}
 
     def introspect(self, token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
-        from auth.extensions.api_keys import grant
+        from auth.extensions.api_keys import routes
 
-        return grant.claims_now(token, client)
+        return routes.claims_now(token, client)
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
         return (("api-keys", "account/{}"),)

@@ -21,23 +21,21 @@ _OPERATIONS = {
 
 
 class Captcha(Extension):
-    api = ("proofs_of_work",)
+    api = ("routes",)
+    pages = ("widgets",)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._operations = {each for route in settings.captcha_routes for each in _OPERATIONS[route]}
 
     def init_app(self, app: "Flask") -> None:
-        from auth.extensions.captcha import widgets
-
         if self.settings.captcha == "altcha":
             super().init_app(app)
-        widgets.register(app, self.settings, self._operations)
 
     def operation_checks(self) -> Mapping[str, Callable[[], None]]:
-        from auth.extensions.captcha import asking
+        from auth.extensions.captcha import routes
 
-        return dict.fromkeys(self._operations, asking.ask)
+        return dict.fromkeys(self._operations, routes.ask)
 
 
 EXTENSION = Captcha

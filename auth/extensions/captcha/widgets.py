@@ -1,14 +1,15 @@
 """The captcha on our pages: the provider's widget, or our solver."""
 
-from collections.abc import Mapping, Set
+import functools
+from collections.abc import Mapping
 
-import flask
-from flask import Flask, Response
+from flask import Blueprint, Response, after_this_request
+from flask.blueprints import BlueprintSetupState
 from markupsafe import Markup
 
-from auth.core.settings import Settings
+from auth.web.context import EXTENSION
 
-# The acts of forms, by their target path.
+# The operations of forms, by their target path.
 _FORMS = {
     "sign-up": "sign_up",
     "sign-up/code": "request_confirmation",
@@ -16,8 +17,6 @@ _FORMS = {
     "sign-in/code": "request_sign_in",
     "forgot-password": "request_recovery",
 }
-# The form field with the token, if the widget does not let us choose its name.
-FIELDS: Mapping[str, str] = {"hcaptcha": "h-captcha-response"}
 # The resources of the widgets, as in their providers' documentation.
 _HOSTS: Mapping[str, Mapping[str, str]] = {
     "turnstile": dict.fromkeys(("script-src", "frame-src"), "https://challenges.cloudflare.com"),
@@ -26,33 +25,38 @@ _HOSTS: Mapping[str, Mapping[str, str]] = {
     ),
 }
 
+blueprint = Blueprint("captcha_widgets", __name__)
 
-def register(app: Flask, settings: Settings, acts: Set[str]) -> None:
-    """Let templates show the widget in forms that require it, and allow its hosts only on those pages."""
+
+@blueprint.record_once
+def show_in_forms(state: BlueprintSetupState) -> None:
+    """Let templates show the widget in forms that require it."""
+    parts = state.app.extensions[EXTENSION]
+    settings = parts.settings
     hosts = _HOSTS.get(settings.captcha, {}) if settings.captcha_site_key else {}
 
     def asks(*paths: str) -> list[str]:
         """Return those of the target paths whose forms require a captcha."""
-        return [path for path in paths if _FORMS[path] in acts]
-
-    def allow_hosts() -> Markup:
-        flask.g.shows_captcha = True
-        return Markup("")
-
-    def add_hosts(response: Response) -> Response:
-        if getattr(flask.g, "shows_captcha", False) and (
-            policy := response.headers.get("Content-Security-Policy")
-        ):
-            for directive, allowed in hosts.items():
-                before, found, after = policy.partition(f"{directive} ")
-                policy = f"{before}{found}{allowed} {after}" if found else f"{directive} {allowed}; {policy}"
-            response.headers["Content-Security-Policy"] = policy
-        return response
+        return [path for path in paths if _FORMS[path] in parts.operation_checks]
 
     has_widget = settings.captcha == "altcha" or bool(hosts)
-    app.jinja_env.globals["captcha"] = {
+    state.app.jinja_env.globals["captcha"] = {
         "asks": asks,
-        "allow_hosts": allow_hosts,
+        "allow_hosts": functools.partial(_allow_hosts, hosts),
         "kind": settings.captcha if has_widget else None,
     }
-    app.after_request(add_hosts)
+
+
+def _allow_hosts(hosts: Mapping[str, str]) -> Markup:
+    """Let the page that is rendered load its widget from these hosts, by directive."""
+
+    @after_this_request
+    def add_hosts(response: Response) -> Response:
+        policy = response.headers.get("Content-Security-Policy", "")
+        for directive, allowed in hosts.items():
+            before, found, after = policy.partition(f"{directive} ")
+            policy = f"{before}{found}{allowed} {after}" if found else f"{directive} {allowed}; {policy}"
+        response.headers["Content-Security-Policy"] = policy
+        return response
+
+    return Markup("")

@@ -8,7 +8,8 @@ import functools
 import gzip
 from pathlib import Path
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, render_template, request
+from markupsafe import escape
 
 from auth.core.settings.brand import LOGO_TYPES
 from auth.html.page import THEME
@@ -23,6 +24,7 @@ _CSP = (
 _CACHED = {"Cache-Control": "public, max-age=300"}
 _LONGEST_QUERY = 100
 _FIRST = "docs/quick-start"
+_EXAMPLE_URL = "http://localhost:8000"  # the service, in the documents
 _OPENAPI = Path(__file__).parents[3] / "openapi.yaml"
 
 blueprint = Blueprint("docs", __name__)
@@ -31,28 +33,27 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/docs")
 def docs() -> Response:
     """Show the first guide, or the results of a search in the documentation."""
-    from auth.extensions.docs import rendered
-
-    words = request.args.get("q", "")[:_LONGEST_QUERY].lower().split()
+    words, base_url = request.args.get("q", "")[:_LONGEST_QUERY].lower().split(), latchkey.settings.base_url
     if words:
-        return _page(rendered.search(words, _theme(), latchkey.settings.base_url))
-    return _zipped(_page(), _guide(_FIRST, root=""))
+        return _page(_search(words, _theme(), base_url))
+    return _zipped(_page(), _guide(_FIRST, _theme(), "", base_url))
 
 
 @blueprint.get("/docs/<path:name>")
 @refuses_by_page
 def guide(name: str) -> Response:
     """Show a guide, the contract as a page, or a file that a guide links to."""
-    from auth.extensions.docs import guides, rendered
+    from auth.extensions.docs import guides
 
+    settings = latchkey.settings
     if name == "api":
-        settings = latchkey.settings
-        return _zipped(_page(), rendered.reference(settings.base_url, settings.is_local, _theme()))
+        return _zipped(_page(), _reference(settings.base_url, settings.is_local, _theme()))
     path = guides.library().get(f"docs/{name}")
     if path is None:
         raise ApiError("not_found")
     if path.suffix == ".md":
-        return _zipped(_page(), _guide(f"docs/{name}", root="../" * (name.count("/") + 1)))
+        root = "../" * (name.count("/") + 1)
+        return _zipped(_page(), _guide(f"docs/{name}", _theme(), root, settings.base_url))
     return Response(
         (guides.ROOT / path).read_bytes(),
         # Examples are served as text, so that browsers do not run them.
@@ -68,10 +69,41 @@ def openapi() -> Response:
     return _zipped(Response(mimetype="application/yaml"), _contract())
 
 
-def _guide(name: str, root: str) -> bytes:
-    from auth.extensions.docs import rendered
+def _search(words: list[str], theme: str | None, base_url: str) -> str:
+    from auth.extensions.docs import search
 
-    return rendered.guide(name, _theme(), root, latchkey.settings.base_url)
+    values = {"theme": theme, "found": search.find(words), "most": search.MOST}
+    return _render("search.html", "docs", "Search", base_url=base_url, **values)
+
+
+@functools.cache
+def _reference(base_url: str, is_local: bool, theme: str | None) -> bytes:
+    from auth.extensions.docs.reference import PAGE, Reference
+
+    values = {"theme": theme, "reference": Reference(), "is_local": is_local}
+    return gzip.compress(_render("api.html", PAGE, "HTTP API", base_url=base_url, **values).encode())
+
+
+@functools.cache
+def _guide(name: str, theme: str | None, root: str, base_url: str) -> bytes:
+    """Return a guide. `root` is the relative URL of the service's root."""
+    from auth.extensions.docs import guides
+
+    first, *others = guides.sections(name)
+    contents = [section for section in others if section.level == 2]
+    values = {"theme": theme, "guide": guides.html(name, root), "root": root, "contents": contents}
+    values |= {"anchor": first.anchor}
+    return gzip.compress(_render("guide.html", name, first.heading, base_url=base_url, **values).encode())
+
+
+def _render(template: str, name: str, title: str, *, base_url: str, **values: object) -> str:
+    """Return a page, with the URL of this service in place of that of the examples."""
+    from auth.extensions.docs import guides
+
+    common = {"name": name, "title": title, "language": "en", "groups": guides.groups()}
+    values = common | {"root": "../" * name.count("/"), "base_url": base_url} | values
+    page = render_template(f"docs/{template}", **values)
+    return page.replace(_EXAMPLE_URL, escape(base_url))
 
 
 def _theme() -> str | None:

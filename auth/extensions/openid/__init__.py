@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 class OpenId(Extension):
     api = ("api.grants", "api.clients", "api.authorization", "api.openid", "api.registration")
-    pages = ("pages.consent", "pages.logout", "devices.entry")
+    pages = ("pages.consent", "pages.logout", "pages.device")
     sections = ("pages.console",)
     navigation = ((30, "console/applications", "Applications"),)
     command = "clients"
 
     def init_app(self, app: "Flask") -> None:
-        from auth.extensions.openid import oauth_errors
+        from auth.extensions.openid.api import errors
 
-        app.register_error_handler(oauth_errors.OAuthError, oauth_errors.answer)
+        app.register_error_handler(errors.OAuthError, errors.answer)
         super().init_app(app)
 
     def introspect(self, token: str, client: "queries.SelectClient | None") -> dict[str, Any] | None:
-        from auth.extensions.openid.api import introspection
+        from auth.extensions.openid import introspection
+        from auth.web.context import latchkey
 
-        return introspection.claims_now(token, client)
+        return introspection.claims_now(latchkey, token, client)
 
     def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClient]]":
         from auth.extensions.openid.api import introspection
@@ -42,17 +43,18 @@ class OpenId(Extension):
         return metadata.of_provider()
 
     def next_pages(self) -> Sequence[tuple[str, str]]:
-        from auth.extensions.openid.devices import entry
+        from auth.extensions.openid.pages import device
 
         consent = (r"oauth/consent\?authorization_id=[A-Za-z0-9_-]{43}", "{}")
         # A client that is a document has no row, so its request begins anew.
         anew = [(r"oauth/authorize\?[!-~]+", "{}")] if self.settings.oauth_client_documents else []
-        return [consent, (entry.PATHS, "{}"), *anew]
+        return [consent, (device.PATHS, "{}"), *anew]
 
     def waiting_behind(self, next_page: str) -> Waiting | None:
         from auth.extensions.openid import consent
+        from auth.web.asked import current_asked
 
-        return consent.behind(next_page)
+        return consent.behind(current_asked(), next_page)
 
     def account_tabs(self) -> Mapping[str, Any]:
         from auth.extensions.openid.pages import account

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
-from flask import request
 from marshmallow import pre_load
 
 from auth.core.logs import ThrottledLog
+from auth.core.settings import Settings
 from auth.extensions.openid.client_object import row_id
 from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
 from auth.rules.clients import problem_of_credentials
-from auth.web import fields, guard, schemas
-from auth.web.context import latchkey
+from auth.web import fields, schemas
+from auth.web.context import Latchkey
 from auth.web.errors import REALM
 from sql import queries
 
@@ -57,30 +57,30 @@ class SentCredentials:
     secret_hash: bytes | None
 
 
-def read_credentials(body: Mapping[str, str]) -> SentCredentials:
-    """Return the credentials in the header or the body. Raises `OAuthError`."""
+def read_credentials(settings: Settings, body: Mapping[str, str], authorization: str) -> SentCredentials:
+    """Return the credentials in the header Authorization, or "", or in the body. Raises `OAuthError`."""
     client_id, secret, method = body.get("client_id"), body.get("client_secret"), "none"
-    if (sent := _basic()) is not None:
+    if (basic := _basic(authorization)) is not None:
         if secret is not None:
             problem = "client_secret: must not be given with Authorization"
             remedy = "let the application send its secret one way, by HTTP Basic or in the form"
-            _refused.count(client_id=row_id(sent[0]), reason=problem, remedy=remedy)
+            _refused.count(client_id=row_id(settings, basic[0]), reason=problem, remedy=remedy)
             raise OAuthError("invalid_request", problem)
-        if client_id not in (None, sent[0]):
+        if client_id not in (None, basic[0]):
             raise invalid_client("client_id: must be that of Authorization", _CHALLENGE)
-        client_id, secret = sent
+        client_id, secret = basic
         method = "client_secret_basic"
     elif secret is not None:
         method = "client_secret_post"
     if client_id is None:
         raise invalid_client("client_id: is required")
     secret_hash = None if secret is None else hashlib.sha256(secret.encode()).digest()
-    return SentCredentials(row_id(client_id), method, secret_hash)
+    return SentCredentials(row_id(settings, client_id), method, secret_hash)
 
 
-def authenticate(credentials: SentCredentials) -> "queries.SelectClient":
+def authenticate(parts: Latchkey, credentials: SentCredentials) -> "queries.SelectClient":
     """Return the row of the client. Raises `OAuthError` unless its credentials are right."""
-    row = queries.select_client(latchkey.db, id=credentials.client_id)
+    row = queries.select_client(parts.db, id=credentials.client_id)
     if row is None:
         raise _refusal(credentials, "unknown")
     check(credentials, row)
@@ -104,13 +104,13 @@ def _refusal(credentials: SentCredentials, problem: str) -> OAuthError:
     return invalid_client(cause, _CHALLENGE if used == "client_secret_basic" else None)
 
 
-def _basic() -> tuple[str, str] | None:
+def _basic(authorization: str) -> tuple[str, str] | None:
     """Return the percent-decoded id and secret of HTTP Basic; None without it."""
-    if not guard.sends_basic():
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
         return None
     try:
-        encoded = request.headers["Authorization"].partition(" ")[2].strip()
-        client_id, secret = base64.b64decode(encoded, validate=True).decode().split(":", 1)
+        client_id, secret = base64.b64decode(encoded.strip(), validate=True).decode().split(":", 1)
         return unquote_plus(client_id, errors="strict"), unquote_plus(secret, errors="strict")
     except ValueError:
         problem = "Authorization: must be Basic, with client_id:client_secret in base64"

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import structlog
 
+from auth.core.settings import Settings
 from auth.core.text import names
-from auth.core.tokens.claim_rules import MAX_BYTES, evaluate, root
+from auth.core.tokens.claim_rules import MAX_BYTES, Paths, evaluate, root
 from auth.extensions.openid import memberships
-from auth.web.context import latchkey
 from sql import queries
 
 ClientSession: TypeAlias = "queries.OpenClientSession | queries.LockClientSession"
@@ -30,7 +30,7 @@ _AMR = {
 }
 
 
-def of_user(row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
+def of_user(settings: Settings, row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     """Return the claims of scopes. Only a proved address is verified: applications find their user by it."""
     user = json.loads(row.user_object)
     claims: dict[str, Any] = {"sub": user["id"]}
@@ -46,18 +46,17 @@ def of_user(row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
             listed = user["app_metadata"].get(name)
             items = listed if isinstance(listed, list) else []
             claims[name] = [item for item in items if isinstance(item, str)]
-    paths = latchkey.settings.id_claims
+    paths = settings.id_claims
     # A path without a value also replaces a claim: users write the claims of `_profile` themselves. No claim
     # is null (OpenID Connect Core, section 5.3.2).
-    given = {name: value for name, value in claims.items() if value is not None and name not in paths}
-    return given | _added(user, row, scopes) | memberships.claims_of(row, scopes)
+    kept = {name: value for name, value in claims.items() if value is not None and name not in paths}
+    return kept | _added(paths, user, row, scopes) | memberships.claims_of(row, scopes)
 
 
-def _added(user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
+def _added(paths: Paths, user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> dict[str, Any]:
     """Return the claims of `AUTH_ID_CLAIMS`, with proved addresses only."""
     scope_of = {"email": "email", "phone": "phone"}
-    paths = latchkey.settings.id_claims.items()
-    allowed = {name: path for name, path in paths if scope_of.get(root(path), "profile") in scopes}
+    allowed = {name: path for name, path in paths.items() if scope_of.get(root(path), "profile") in scopes}
     proved = {"email": row.email_proved, "phone": row.phone_proved}
     hidden = {name: None for name, is_proved in proved.items() if not is_proved}
     added = evaluate(allowed, {**user, **hidden}, {})
@@ -68,7 +67,7 @@ def _added(user: Mapping[str, object], row: _Owner, scopes: Collection[str]) -> 
 
 def of_authentication(row: ClientSession) -> dict[str, Any]:
     """Return how and when the user of a session signed in."""
-    amr = {_AMR[given["method"]] for given in row.amr if given["method"] in _AMR}
+    amr = {_AMR[each["method"]] for each in row.amr if each["method"] in _AMR}
     if row.aal == "aal2":
         amr.add("mfa")
     return {"auth_time": row.auth_time, "acr": row.aal, "amr": sorted(amr)}

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from auth.core.settings import Settings
 from auth.core.text.moments import iso_8601
 from auth.core.tokens import client_ids
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from sql import queries
 
 
@@ -47,15 +48,15 @@ def as_object(row: "queries.SelectClient | queries.ListClients", secret: str | N
     }
 
 
-def row_id(client_id: str) -> str | None:
+def row_id(settings: Settings, client_id: str) -> str | None:
     """Return the id of a client's row, or None for an invalid id."""
-    return client_ids.known(client_id, latchkey.settings.oauth_client_documents)
+    return client_ids.known(client_id, settings.oauth_client_documents)
 
 
-def select_client(client_id: str) -> "queries.SelectClient | None":
+def select_client(asked: Asked, client_id: str) -> "queries.SelectClient | None":
     """Return the row of a client, or None, also for an invalid id."""
-    id = row_id(client_id)
-    return queries.select_client(latchkey.db, id=id) if id else None
+    id = row_id(asked.settings, client_id)
+    return queries.select_client(asked.db, id=id) if id else None
 
 
 def sent_id(client: "queries.SelectClient") -> str:

@@ -21,9 +21,8 @@ from auth.registry import Waiting
 from auth.rules import consent
 from auth.rules.consent import Obstacle
 from auth.rules.sessions import AuthenticatedSession
-from auth.web import Level, callers, cookies, g
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
+from auth.web import Level, callers
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Runner, acts, queries
 
@@ -46,62 +45,71 @@ class Authorization(NamedTuple):
 
 
 @contextmanager
-def locked(authorization_id: str) -> Iterator[acts.Act]:
+def locked(asked: Asked, authorization_id: str) -> Iterator[acts.Act]:
     """Run the block's statements as one act of the caller, if any, on a request."""
-    request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
-    with acts.begin(latchkey.db) as act:
+    request = queries.find_oauth_request(asked.db, id_hash=one_time.hash_token(authorization_id))
+    with acts.begin(asked.db) as act:
         act.share_client(request and request.client_id)
-        act.lock_users([g.user_id])
+        act.lock_users([_user_id_of(asked)])
         act.lock_request(request and request.id)
         yield act
 
 
-def find(on: Runner, authorization_id: str, person: "queries.SelectPerson | None") -> Authorization:
+def find(
+    asked: Asked, on: Runner, authorization_id: str, person: "queries.SelectPerson | None"
+) -> Authorization:
     """Return a request. `person` is the caller."""
     id_hash = one_time.hash_token(authorization_id)
-    request = queries.select_oauth_request(on, id_hash=id_hash, user_id=g.user_id)
+    request = queries.select_oauth_request(on, id_hash=id_hash, user_id=_user_id_of(asked))
     client = request and queries.select_client(on, id=request.client_id)
     if request is None or client is None or request.expires_at <= request.now:
         raise ApiError("oauth_authorization_not_found")
-    _check_scheme(client, request.redirect_uri)
+    _check_scheme(asked, client, request.redirect_uri)
     return Authorization(request, client, person)
 
 
 def find_in_browser(
-    on: Runner, authorization_id: str, person: "queries.SelectPerson | None", browser: str | None = None
+    asked: Asked,
+    on: Runner,
+    authorization_id: str,
+    person: "queries.SelectPerson | None",
+    browser: str | None = None,
 ) -> Authorization:
     """Return a pending request of this browser."""
-    authorization = find(on, authorization_id, person)
+    authorization = find(asked, on, authorization_id, person)
     request = authorization.request
-    if not request.is_pending or bytes(request.browser_hash) != _hash_of_browser(browser):
+    if not request.is_pending or bytes(request.browser_hash) != _hash_of_browser(asked, browser):
         raise ApiError("oauth_authorization_not_found")
     return authorization
 
 
-def shown(authorization_id: str) -> Authorization:
+def shown(asked: Asked, authorization_id: str) -> Authorization:
     """Return a request of this browser, for a page."""
-    return find_in_browser(latchkey.db, authorization_id, caller(latchkey.db))
+    return find_in_browser(asked, asked.db, authorization_id, caller(asked, asked.db))
 
 
-def caller(on: Runner) -> "queries.SelectPerson | None":
-    return callers.select(on, g.caller) if g.user_id else None
+def _user_id_of(asked: Asked) -> str | None:
+    return asked.user.user_id if asked.user else None
 
 
-def behind(next_page: str) -> Waiting | None:
+def caller(asked: Asked, on: Runner) -> "queries.SelectPerson | None":
+    return callers.select(on, asked.user) if asked.user else None
+
+
+def behind(asked: Asked, next_page: str) -> Waiting | None:
     """Return the application that a page returns to, or None. Also None without the database."""
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
-            authorization = shown(authorization_id)
-            row, form = authorization.request, {"authorization_id": authorization_id, "action": "deny"}
-            is_fresh = consent.is_fresh_for(_request_of(row), *_caller_of(authorization), latchkey.policy)
+            authorization = shown(asked, authorization_id)
+            request, policy = authorization.request, asked.parts.policy
             return Waiting(
-                shown_name(authorization),
-                row.redirect_uri,
-                row.login_hint,
-                is_fresh,
+                name=shown_name(authorization),
+                redirect_uri=request.redirect_uri,
+                login_hint=request.login_hint,
+                is_fresh=consent.is_fresh_for(_request_of(request), *_caller_of(authorization), policy),
                 declining="oauth/consent",
-                fields=form,
+                fields={"authorization_id": authorization_id, "action": "deny"},
             )
     return None
 
@@ -113,10 +121,10 @@ def shown_name(authorization: Authorization) -> str:
     return name or uris.host(request.redirect_uri)
 
 
-def website_of(authorization_id: str) -> tuple[str, str | None] | None:
+def website_of(asked: Asked, authorization_id: str) -> tuple[str, str | None] | None:
     """Return the name and the website of a request's application, even if the request is over."""
-    request = queries.find_oauth_request(latchkey.db, id_hash=one_time.hash_token(authorization_id))
-    client = request and queries.select_client(latchkey.db, id=request.client_id)
+    request = queries.find_oauth_request(asked.db, id_hash=one_time.hash_token(authorization_id))
+    client = request and queries.select_client(asked.db, id=request.client_id)
     if client is None:
         return None
     urls = [client.uri, *(origin(uri) for uri in client.redirect_uris if not uris.is_native(uri))]
@@ -125,7 +133,7 @@ def website_of(authorization_id: str) -> tuple[str, str | None] | None:
     return names.in_one_line(client.name) or uris.host(url or ""), url
 
 
-def obstacle(authorization: Authorization, organization: str | None = None) -> Obstacle | None:
+def obstacle(asked: Asked, authorization: Authorization, organization: str | None = None) -> Obstacle | None:
     """Return the obstacle to approving the caller's request without asking. The caller has chosen an
     organization, if any.
     """
@@ -134,9 +142,9 @@ def obstacle(authorization: Authorization, organization: str | None = None) -> O
         _request_of(row, offer_of(authorization, organization)),
         asking_of(client),
         _grant_of(row),
-        g.user_id,
+        _user_id_of(asked),
         *_caller_of(authorization),
-        latchkey.policy,
+        asked.parts.policy,
         organizations.counting(row.memberships, authorization.person),
     )
 
@@ -195,28 +203,32 @@ def _caller_of(authorization: Authorization) -> "tuple[PersonFacts | None, Authe
 
 
 def add_grant(
-    act: acts.Act, user: PersonFacts, row: "_ConsentRequest", client: "queries.SelectClient"
+    asked: Asked, act: acts.Act, person: PersonFacts, row: "_ConsentRequest", client: "queries.SelectClient"
 ) -> None:
     """Let a client have what its request asks for."""
     grant = _grant_of(row)
     scopes = consent.scopes_after(grant, row.scopes, asking_of(client))
-    grants.add(current_asked(), act, user, client, scopes, row, is_first=grant is None)
+    grants.add(asked, act, person, client, scopes, row, is_first=grant is None)
 
 
 def approve(
-    act: acts.Act, user: PersonFacts, authorization: Authorization, organization: str | None = None
+    asked: Asked,
+    act: acts.Act,
+    person: PersonFacts,
+    authorization: Authorization,
+    organization: str | None = None,
 ) -> str:
-    """Approve a request for the caller, whose row is `user`, and return the secret for the code."""
+    """Approve a request for the caller, and return the secret for the code."""
     row, client, _ = authorization
     offer = offer_of(authorization, organization)
     if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
-        add_grant(act, user, row, client)
+        add_grant(asked, act, person, row, client)
     approval = one_time.new_token()
     queries.approve_oauth_request(
         act,
         id=row.id,
-        user_id=user.id,
-        session_id=g.caller.session_id,
+        user_id=person.id,
+        session_id=asked.caller.session_id,
         organization_id=consent.organization_of(offer) if offer else None,
         approval_hash=one_time.hash_token(approval),
     )
@@ -224,6 +236,7 @@ def approve(
 
 
 def approve_in_browser(
+    asked: Asked,
     authorization_id: str,
     removed: Collection[Obstacle] = (),
     *,
@@ -231,23 +244,25 @@ def approve_in_browser(
     organization: str | None = None,
 ) -> tuple[str | None, Obstacle | None]:
     """Approve a request, and return the URL with the code, or the obstacle that the user has not removed."""
-    with locked(authorization_id) as act:
-        user = admit_caller(current_asked(), act, level=Level.AAL2)
-        authorization = find_in_browser(act, authorization_id, user, browser)
-        missing = obstacle(authorization, organization)
+    with locked(asked, authorization_id) as act:
+        person = admit_caller(asked, act, level=Level.AAL2)
+        authorization = find_in_browser(asked, act, authorization_id, person, browser)
+        missing = obstacle(asked, authorization, organization)
         if missing and missing not in removed:
             return None, missing
-        approval = approve(act, user, authorization, organization)
-        return give_code(act, authorization_id, approval, browser), None
+        approval = approve(asked, act, person, authorization, organization)
+        return give_code(asked, act, authorization_id, approval, browser), None
 
 
-def give_code(on: Runner, authorization_id: str, approval: str, browser: str | None = None) -> str:
+def give_code(
+    asked: Asked, on: Runner, authorization_id: str, approval: str, browser: str | None = None
+) -> str:
     """Create the code of an approved request, once, and return the URL for the browser."""
     code = one_time.new_token()
     row = queries.give_oauth_code(
         on,
         id_hash=one_time.hash_token(authorization_id),
-        browser_hash=_hash_of_browser(browser),
+        browser_hash=_hash_of_browser(asked, browser),
         approval_hash=one_time.hash_token(approval),
         code_hash=one_time.hash_token(code),
         code_lifetime=constants.AUTHORIZATION_CODE_LIFETIME,
@@ -255,24 +270,27 @@ def give_code(on: Runner, authorization_id: str, approval: str, browser: str | N
     )
     if row is None:
         raise ApiError("oauth_authorization_not_found")
-    _check_scheme(row, row.redirect_uri)
-    return answer(row.redirect_uri, row.state, code=code)
+    _check_scheme(asked, row, row.redirect_uri)
+    return answer(asked.settings, row.redirect_uri, row.state, code=code)
 
 
-def deny(on: Runner, authorization: Authorization) -> str:
+def deny(asked: Asked, on: Runner, authorization: Authorization) -> str:
     """End a request that the user did not or may not approve, and return the URL for the browser."""
     request = authorization.request
-    missing = told(authorization, obstacle(authorization)) if g.user_id else None
+    missing = told(authorization, obstacle(asked, authorization)) if asked.user else None
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(on, id=request.id)
-    return answer(request.redirect_uri, request.state, error=error, error_description=description)
+    members = {"error": error, "error_description": description}
+    return answer(asked.settings, request.redirect_uri, request.state, **members)
 
 
-def _check_scheme(client: "queries.SelectClient | queries.GiveOauthCode", redirect_uri: str) -> None:
+def _check_scheme(
+    asked: Asked, client: "queries.SelectClient | queries.GiveOauthCode", redirect_uri: str
+) -> None:
     """Refuse if an operator has taken the scheme away since the request."""
-    if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, redirect_uri):
+    if client.is_dynamic and not uris.is_open_scheme(asked.settings, redirect_uri):
         raise ApiError("oauth_authorization_not_found")
 
 
-def _hash_of_browser(browser: str | None) -> bytes | None:
-    return one_time.hash_token(cookies.sent(COOKIE) if browser is None else browser)
+def _hash_of_browser(asked: Asked, browser: str | None) -> bytes | None:
+    return one_time.hash_token(asked.cookie(COOKIE) if browser is None else browser)

@@ -4,9 +4,7 @@ A document is fetched once a day, for a signed-in user, and only at /oauth/autho
 """
 
 import re
-from urllib.parse import urlencode
 
-from flask import Response, request
 from urllib3.exceptions import HTTPError
 
 from auth.core import constants, json_bodies
@@ -15,14 +13,10 @@ from auth.core.net.networks import reach
 from auth.core.net.sockets import DOCUMENTS, Deadline, why
 from auth.core.tokens import client_ids
 from auth.extensions.openid import clients
-from auth.extensions.openid.authorization_requests import refuse
+from auth.extensions.openid.authorization_requests import refusal
 from auth.extensions.openid.clients import ClientColumns
-from auth.flows.messages.outgoing import own_url
-from auth.html import browser_sessions
-from auth.web import Level, audit, g, limits
-from auth.web.application import redirect
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import acts, queries
 
@@ -36,26 +30,28 @@ class _UnusableDocument(Exception):
     """The message describes the problem of a document."""
 
 
-def make_current(url: str) -> Response | None:
-    """Fetch a client's document unless it is current, or redirect to the sign-in first."""
-    id = client_ids.known(url, latchkey.settings.oauth_client_documents)
+def id_of(asked: Asked, url: str) -> str:
+    """Return the id of the client whose document has a URL. Raises `RequestRefused`."""
+    id = client_ids.known(url, asked.settings.oauth_client_documents)
     if id is None:
-        refuse(url, "its URL is not one of a document, or its host is not in AUTH_OAUTH_CLIENT_DOCUMENTS")
-    client = queries.select_client(latchkey.db, id=id)
-    if client and (client.is_current or client.is_blocked):
-        return None
-    if browser_sessions.resume(Level.SESSION) is None:
-        if not latchkey.settings.pages or "none" in request.args.get("prompt", "").split(" "):
-            refuse(url, "its document is fetched for users who have signed in on our pages")
-        here = f"oauth/authorize?{urlencode([*request.args.items(multi=True)])}"
-        return redirect(own_url(latchkey.settings, "sign-in", {"next": here}), 302)
-    limits.count("fetch_client_document", g.client["network"])
+        problem = "its URL is not one of a document, or its host is not in AUTH_OAUTH_CLIENT_DOCUMENTS"
+        raise refusal(url, problem)
+    return id
+
+
+def is_current(asked: Asked, id: str) -> bool:
+    """Whether the document of a client need not be fetched now."""
+    client = queries.select_client(asked.db, id=id)
+    return client is not None and (client.is_current or client.is_blocked)
+
+
+def fetch(asked: Asked, url: str, id: str) -> None:
+    """Fetch a client's document, and write its client. Raises `RequestRefused`."""
     try:
-        described = _read(url, id, _fetch(url))
+        described = _read(asked, url, id, _fetch(url))
     except _UnusableDocument as error:
-        refuse(url, f"its document: {error}")
-    _keep(url, described)
-    return None
+        raise refusal(url, f"its document: {error}") from None
+    _keep(asked, url, described)
 
 
 def _fetch(url: str) -> bytes:
@@ -83,7 +79,7 @@ def _fetch(url: str) -> bytes:
     return body
 
 
-def _read(url: str, id: str, body: bytes) -> ClientColumns:
+def _read(asked: Asked, url: str, id: str, body: bytes) -> ClientColumns:
     """Return the client of a document. Raises `_UnusableDocument`."""
     try:
         document = json_bodies.decode(body)
@@ -102,18 +98,18 @@ def _read(url: str, id: str, body: bytes) -> ClientColumns:
     chosen = {name: document[name] for name in _MEMBERS if name in document}
     try:
         registered = chosen | {"token_endpoint_auth_method": clients.PUBLIC}
-        values = clients.load_registration(current_asked(), registered)
+        values = clients.load_registration(asked, registered)
         client = ClientColumns(id=id, secret_hash=None, accepts_either_method=False, **values)
-        clients.check_members(current_asked(), client)
+        clients.check_members(asked, client)
         return client
     except ApiError as error:
         raise _UnusableDocument(error.details or error.msg) from None
 
 
-def _keep(url: str, described: ClientColumns) -> None:
+def _keep(asked: Asked, url: str, described: ClientColumns) -> None:
     """Write the client of a document. What an administrator has set for it stays."""
     id = described.id
-    with acts.begin(latchkey.db) as act:
+    with acts.begin(asked.db) as act:
         act.lock_client(id)
         row = queries.select_client(act, id=id)
         before = ClientColumns.of(row._asdict()) if row else None

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
@@ -18,12 +18,11 @@ from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows import ends, facts, organizations
 from auth.flows.sessions import refreshing
 from auth.rules import clients, consent, sessions, tokens
-from auth.rules.policy import RefreshWindow
+from auth.rules.policy import Policy
 from auth.rules.refreshing import refusal_of_refresh
 from auth.rules.refusals import Refusal
-from auth.web import audit, g
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
+from auth.web import audit
+from auth.web.asked import Asked
 from sql import acts, queries
 
 _UNKNOWN_CODE = "Invalid authorization code"
@@ -36,24 +35,26 @@ _REFUSED_CODES: dict[consent.CodeRefusal, tuple[str, str]] = {
 }
 
 
-def redeem(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
+def redeem(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Open a session for an authorization code. A second use of the code ends it (RFC 6749, 4.1.2)."""
-    client = authenticate(credentials)
+    client = authenticate(asked.parts, credentials)
     require(client, "authorization_code")
-    return spend(member(body, "code"), client, lambda request: _check_browser(request, client, body))
+    code = member(body, "code")
+    return spend(asked, code, client, lambda request: _check_browser(asked, request, client, body))
 
 
 def spend(
+    asked: Asked,
     code: str,
     client: "queries.SelectClient",
     check_request: "Callable[[queries.SelectOauthCode], None]",
 ) -> dict[str, Any]:
     """Open a session for a code of the client or of its device, and return its tokens."""
     # Load the keys first: if the database fails, the code is still valid.
-    latchkey.openid_keys.make_first()
+    asked.parts.openid_keys.make_first()
     code_hash = one_time.hash_token(code)
     with acts.on_found(
-        latchkey.db,
+        asked.db,
         lambda on: [row.user_id for row in queries.find_owner_of_code(on, code_hash=code_hash)],
         lambda act: act.share_client(client.id),
     ) as (act, _):
@@ -61,14 +62,14 @@ def spend(
         if request is None:
             raise OAuthError("invalid_grant", _UNKNOWN_CODE)
         check_request(request)
-        row = _open_session(act, request, client.id)
+        row = _open_session(asked, act, request, client.id)
     if row is None:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    return _session_tokens(row, row.scopes, request.nonce)
+    return _session_tokens(asked, row, row.scopes, request.nonce)
 
 
 def _open_session(
-    act: acts.Act, request: "queries.SelectOauthCode", client_id: str
+    asked: Asked, act: acts.Act, request: "queries.SelectOauthCode", client_id: str
 ) -> "queries.OpenClientSession | None":
     """Open a session of a client by a code, and return its row.
 
@@ -77,14 +78,14 @@ def _open_session(
     user_id, opened = request.user_id, request.opened_session_id
     if opened is not None:
         ends.end(act, user_id, opened, "authorization_code_reused")
-        named = {"session_id": opened, "client_id": client_id}
-        audit.record(act, user_id, None, ["authorization_code_reused"], [], **named)
+        details = {"session_id": opened, "client_id": client_id}
+        audit.record(act, user_id, None, ["authorization_code_reused"], [], **details)
         return None
-    owner = queries.select_person(act, user_id=user_id, session_id=request.session_id)
-    known_client = facts.client_of(request)
-    if owner is None or known_client is None:
+    person = queries.select_person(act, user_id=user_id, session_id=request.session_id)
+    client = facts.client_of(request)
+    if person is None or client is None:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    opener = facts.own_session_of(owner)
+    opener = facts.own_session_of(person)
     code = consent.Code(
         expires_at=request.code_expires_at,
         resource=request.resource,
@@ -92,106 +93,106 @@ def _open_session(
         decision=request.decision,
         has_grant=request.grant_id is not None,
     )
-    policy = latchkey.policy
-    counting = organizations.counting(request.memberships, owner if opener else None)
-    if refusal := consent.refusal_of_code(code, owner, opener, known_client, policy, counting):
+    policy = asked.parts.policy
+    counting = organizations.counting(request.memberships, person if opener else None)
+    if refusal := consent.refusal_of_code(code, person, opener, client, policy, counting):
         raise OAuthError(*_REFUSED_CODES[refusal])
     of_grant = queries.list_sessions_of_grant(act, grant_id=request.grant_id)
-    known = {session.id: session.created_at for session in of_grant}
-    for surplus in sessions.surplus(known, constants.MOST_CLIENT_SESSIONS):
+    created_at = {session.id: session.created_at for session in of_grant}
+    for surplus in sessions.surplus(created_at, constants.MOST_CLIENT_SESSIONS):
         ends.end(act, user_id, surplus, "too_many_sessions")
     return queries.open_client_session(
         act,
         request_id=request.id,
         grant_id=request.grant_id,
         auth_time=None if opener is None else sessions.authenticated_at(opener),
-        ip=g.client["ip"],
-        user_agent=g.client["user_agent"],
+        **asked.device,
     )
 
 
-def refresh(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
+def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Rotate the refresh token of the client's own session."""
     try:
-        sent = _read_refresh_token(member(body, "refresh_token"))
+        token = _read_refresh_token(asked, member(body, "refresh_token"))
     except InvalidRefreshToken:
-        authenticate(credentials)
+        authenticate(asked.parts, credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed, window = _scopes(body), latchkey.policy.refresh_window
-    asked, own = current_asked(), {"session_id": sent.session_id, "client_id": credentials.client_id}
+    narrowed, policy = _scopes(body), asked.parts.policy
+    own = {"session_id": token.session_id, "client_id": credentials.client_id}
     # As for a code: load the keys while the refresh token is still valid.
-    latchkey.openid_keys.make_first()
-    with acts.refresh(latchkey.db, queries.lock_client_session, **own, **asked.device) as (tx, row):
+    asked.parts.openid_keys.make_first()
+    with acts.refresh(asked.db, queries.lock_client_session, **own, **asked.device) as (act, row):
         if row is not None:
             check(credentials, row)
             require(row, "refresh_token")
-            counting = organizations.counting(row.memberships, row)
-            client = facts.client_of(row)
-            is_lost, refusal = client is not None and clients.lacks_membership(client, counting), None
-            if not is_lost:
-                refusal = _refusal_of_refresh(row, client, counting, sent.counter, narrowed, window)
-            if refusal is None and not is_lost:
-                # That of a public client always does (RFC 9700, section 4.14.2).
-                rotates = latchkey.settings.refresh_token_rotation or row.secret_hash is None
-                counter = refreshing.move(asked, tx, row, sent.counter, rotates=rotates, window=window, **own)
+            refusal = _refusal_of_refresh(row, token.counter, narrowed, policy)
+            if refusal is None:
+                # The token of a public client always rotates (RFC 9700, section 4.14.2).
+                rotates = asked.settings.refresh_token_rotation or row.secret_hash is None
+                window = policy.refresh_window
+                counter = refreshing.move(
+                    asked, act, row, token.counter, rotates=rotates, window=window, **own
+                )
     if row is None:
-        require(authenticate(credentials), "refresh_token")
+        require(authenticate(asked.parts, credentials), "refresh_token")
         raise OAuthError("invalid_grant", _UNKNOWN)
-    if is_lost:
-        with acts.on(latchkey.db, row.user_id) as act:
+    if refusal == "access_lost":
+        with acts.on(asked.db, row.user_id) as act:
             ends.end(act, row.user_id, row.session_id, "access_lost")
         raise OAuthError("invalid_grant", _UNKNOWN)
     if refusal == "refresh.refresh_token_already_used":
         refreshing.end_reused(asked, row.user_id, **own)
         raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
     if refusal is not None:
-        g.note(user_id=row.user_id, client_id=credentials.client_id)
+        asked.noted.note(user_id=row.user_id, client_id=credentials.client_id)
         raise refreshing.refused_by_limit(asked, row)
-    return _session_tokens(row._replace(counter=counter), row.scopes if narrowed is None else narrowed)
+    scopes = row.scopes if narrowed is None else narrowed
+    return _session_tokens(asked, row._replace(counter=counter), scopes)
 
 
 def _refusal_of_refresh(
-    row: "queries.LockClientSession",
-    client: clients.Client | None,
-    counting: Collection[str],
-    sent: int,
-    narrowed: list[str] | None,
-    window: RefreshWindow,
-) -> Refusal | None:
-    """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens."""
-    if tokens.refusal_of_client_session(row, row, row.resource, client, None, latchkey.policy, counting):
+    row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, policy: Policy
+) -> Refusal | Literal["access_lost"] | None:
+    """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens.
+
+    A session whose user lost the membership that it needs ends: `access_lost`.
+    """
+    client, counting = facts.client_of(row), organizations.counting(row.memberships, row)
+    if tokens.refusal_of_client_session(row, row, row.resource, client, None, policy, counting):
+        if client is not None and clients.lacks_membership(client, counting):
+            return "access_lost"
         raise OAuthError("invalid_grant", _UNKNOWN)
     if narrowed is not None and not set(narrowed) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(row, sent, window)
+    return refusal_of_refresh(row, sent, policy.refresh_window)
 
 
-def _read_refresh_token(token: str) -> RefreshToken:
+def _read_refresh_token(asked: Asked, token: str) -> RefreshToken:
     """Return what a refresh token of a client says. Raises `InvalidRefreshToken`."""
     with suppress(InvalidRefreshToken):
-        return latchkey.client_refresh_tokens.read(token)
-    return latchkey.organization_refresh_tokens.read(token)
+        return asked.parts.client_refresh_tokens.read(token)
+    return asked.parts.organization_refresh_tokens.read(token)
 
 
-def issue_to_client(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
+def issue_to_client(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
-    client = authenticate(credentials)
+    client = authenticate(asked.parts, credentials)
     require(client, "client_credentials")
-    asked = _scopes(body)
-    scopes = client.scopes if asked is None else asked
+    narrowed = _scopes(body)
+    scopes = client.scopes if narrowed is None else narrowed
     if not set(scopes) <= set(client.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
     resource = body.get("resource")
     if resource not in (None, *client.resources):
         raise OAuthError("invalid_target", "resource: must be among the resources of the client")
-    return _tokens({"sub": client.id}, client.id, resource, scopes, client)
+    return _tokens(asked, {"sub": client.id}, client.id, resource, scopes, client)
 
 
-def revoke(session_id: str, client_id: str) -> None:
+def revoke(asked: Asked, session_id: str, client_id: str) -> None:
     """End a session of a client, with what it opened, as its user would by signing out."""
     own = {"session_id": session_id, "client_id": client_id}
     with acts.on_found(
-        latchkey.db, lambda on: [row.user_id for row in queries.find_client_session(on, **own)]
+        asked.db, lambda on: [row.user_id for row in queries.find_client_session(on, **own)]
     ) as (act, owners):
         session = act.read(queries.select_client_session, session_id=session_id)
         if not owners or session is None or session.ended_at is not None:
@@ -200,12 +201,12 @@ def revoke(session_id: str, client_id: str) -> None:
         audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
 
 
-def session_of(token: str) -> str | None:
+def session_of(asked: Asked, token: str) -> str | None:
     """Return the session of a client's token, or None for other texts. Raises `OAuthError`."""
     with suppress(InvalidRefreshToken):
-        return _read_refresh_token(token).session_id
+        return _read_refresh_token(asked, token).session_id
     try:
-        session_id = latchkey.client_tokens.verify(token).session_id
+        session_id = asked.parts.client_tokens.verify(token).session_id
     except InvalidAccessToken:
         return None
     if session_id is None:
@@ -214,7 +215,7 @@ def session_of(token: str) -> str | None:
 
 
 def _session_tokens(
-    row: claims.ClientSession, scopes: Collection[str], nonce: str | None = None
+    asked: Asked, row: claims.ClientSession, scopes: Collection[str], nonce: str | None = None
 ) -> dict[str, Any]:
     """Return the tokens of a client's session."""
     signed_in = claims.of_authentication(row)
@@ -224,23 +225,23 @@ def _session_tokens(
         **signed_in,
         **memberships.claims_of(row, scopes),
     }
-    answer = _tokens(own, row.client_id, row.resource, scopes, row)
+    answer = _tokens(asked, own, row.client_id, row.resource, scopes, row)
     if row.refreshes_tokens:
         is_plain = row.for_organization_id is None
-        form = latchkey.client_refresh_tokens if is_plain else latchkey.organization_refresh_tokens
+        form = asked.parts.client_refresh_tokens if is_plain else asked.parts.organization_refresh_tokens
         answer["refresh_token"] = form.make(row.session_id, row.counter)
     if "openid" in scopes:
-        named = {
-            **claims.of_user(row, scopes),
+        id_claims = {
+            **claims.of_user(asked.settings, row, scopes),
             **signed_in,
             "aud": row.client_id,
             "sid": sid_of(row.session_id),
+            "at_hash": claims.hash_of(answer["access_token"]),
         }
-        named["at_hash"] = claims.hash_of(answer["access_token"])
         if nonce is not None:
-            named["nonce"] = nonce
-        answer["id_token"] = latchkey.client_tokens.id_token(
-            named,
+            id_claims["nonce"] = nonce
+        answer["id_token"] = asked.parts.client_tokens.id_token(
+            id_claims,
             issued_at=row.issued_at,
             algorithm=row.id_token_signed_response_alg,
             lifetime=row.token_lifetime,
@@ -249,32 +250,37 @@ def _session_tokens(
 
 
 def _tokens(
+    asked: Asked,
     own: Mapping[str, object],
     client_id: str,
     resource: str | None,
     scopes: Collection[str],
     row: "queries.SelectClient | claims.ClientSession",
 ) -> dict[str, Any]:
-    lifetime, scope = row.token_lifetime or latchkey.access_tokens.lifetime, " ".join(scopes)
-    named = {**own, "aud": audience.of_token(latchkey, resource), "client_id": client_id, "scope": scope}
-    access_token = latchkey.client_tokens.issue(named, issued_at=row.issued_at, lifetime=lifetime)
+    parts, scope = asked.parts, " ".join(scopes)
+    lifetime = row.token_lifetime or parts.access_tokens.lifetime
+    every = {**own, "aud": audience.of_token(parts, resource), "client_id": client_id, "scope": scope}
+    access_token = parts.client_tokens.issue(every, issued_at=row.issued_at, lifetime=lifetime)
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
 
-def check_resource(request: "queries.SelectOauthCode", body: Mapping[str, str]) -> None:
+def check_resource(asked: Asked, request: "queries.SelectOauthCode", body: Mapping[str, str]) -> None:
     """Refuse a code if the request for it has another resource, or one that became invalid."""
     if body.get("resource") not in (None, request.resource):
         raise OAuthError("invalid_target", "resource: must be that of the authorization request")
-    audience.of_token(latchkey, request.resource)
+    audience.of_token(asked.parts, request.resource)
 
 
 def _check_browser(
-    request: "queries.SelectOauthCode", client: "queries.SelectClient", body: Mapping[str, str]
+    asked: Asked,
+    request: "queries.SelectOauthCode",
+    client: "queries.SelectClient",
+    body: Mapping[str, str],
 ) -> None:
     """Refuse a code of a device, or if the authorization request of the browser does not match."""
     if request.is_of_device:
         raise OAuthError("invalid_grant", _UNKNOWN_CODE)
-    check_resource(request, body)
+    check_resource(asked, request, body)
     redirect_uri, challenge = body.get("redirect_uri"), request.code_challenge
     if redirect_uri is None and not (client.require_pkce and challenge):
         raise OAuthError("invalid_request", "redirect_uri: is required")

@@ -13,9 +13,9 @@ class Social(Extension):
     api = ("oauth", "linking")
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
-        from auth.extensions.social import id_token_grant
+        from auth.extensions.social import oauth
 
-        return {"id_token": id_token_grant.sign_in}
+        return {"id_token": oauth.sign_in_with_id_token}
 
 
 EXTENSION = Social

@@ -1,16 +1,29 @@
 from dataclasses import replace
 
 from flask import Blueprint, Response, jsonify, request
+from flask.typing import ResponseReturnValue
 
 from auth.core.tokens import one_time
 from auth.flows.account import identities
 from auth.flows.messages import outgoing
-from auth.flows.sign_in import oauth
-from auth.flows.sign_in.external_identities import sign_in
+from auth.flows.sessions.token_response import token_response
+from auth.flows.sign_in import external_identities, oauth
 from auth.html import providers
 from auth.html.redirects import FlowEnd, redirect_done, redirect_signed_in
-from auth.web import audited, cookies, fields, g, refuses_by_page, schemas, takes_foreign_forms
-from auth.web.application import redirect
+from auth.web import (
+    Level,
+    answered_by,
+    audited,
+    cookies,
+    fields,
+    g,
+    guard,
+    refuses_by_page,
+    schemas,
+    takes_foreign_forms,
+    takes_tokens,
+)
+from auth.web.application import JsonResponse, redirect
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -35,6 +48,13 @@ _CallbackQuery = schemas.Input.of(
     iss=fields.Text(),
     user=fields.LongText(),
 )
+
+
+class _IdTokenGrant(schemas.Input):
+    provider = fields.Text(required=True)
+    id_token = fields.LongText(required=True)
+    nonce = fields.Text()
+    link_identity = fields.Flag(load_default=False)
 
 
 @blueprint.get("/authorize")
@@ -89,8 +109,8 @@ def callback(name: str | None = None) -> Response:
     )
     if flow is None or not flow.is_live:
         # Without its cookie the flow is not spent, and only the error goes to its target.
-        known = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
-        return providers.redirect_with_refusal(FlowEnd.of(known), ApiError("bad_oauth_state"))
+        unspent = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
+        return providers.redirect_with_refusal(FlowEnd.of(unspent), ApiError("bad_oauth_state"))
     asked, ending = current_asked(), FlowEnd.of(flow)
     press = oauth.press_of(flow)
     ending = replace(ending, is_signed_in=press is not None)
@@ -102,9 +122,29 @@ def callback(name: str | None = None) -> Response:
             return redirect_done(ending, "identity_linked", "Identity linked")
         hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
         challenge = flow.code_challenge
-        outcome = sign_in(asked, identity, hook, code_challenge=challenge, press=press)
+        outcome = external_identities.sign_in(asked, identity, hook, code_challenge=challenge, press=press)
         return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
             raise
         return providers.redirect_with_refusal(ending, error)
+
+
+@takes_tokens
+@limited("sign_in_with_id_token")
+@audited("sign_in_refused", sign_in="id_token")
+def sign_in_with_id_token() -> ResponseReturnValue:
+    asked = current_asked()
+    body = read_body(_IdTokenGrant)
+    if body["link_identity"]:
+        return answered_by(_link_by_id_token, body)
+    return JsonResponse(token_response(asked.parts, external_identities.sign_in_with_id_token(asked, body)))
+
+
+@takes_tokens
+@guard.access_token(Level.PROOF)
+@audited("change_refused", sign_in="id_token")
+def _link_by_id_token(body: dict[str, object]) -> Response:
+    asked = current_asked()
+    identities.require_manual_linking(asked)
+    return JsonResponse(token_response(asked.parts, identities.link_by_id_token(asked, body)))

@@ -16,13 +16,15 @@ class Sso(Extension):
 
     def find_provider(self, name: str, *, is_tried: bool) -> "Provider | None":
         from auth.extensions.sso import lookup
+        from auth.web.context import latchkey
 
-        return lookup.find(name, is_tried=is_tried)
+        return lookup.find(latchkey, name, is_tried=is_tried)
 
     def provider_of(self, email: str) -> str | None:
         from auth.extensions.sso import lookup
+        from auth.web.context import latchkey
 
-        return lookup.provider_of(email)
+        return lookup.provider_of(latchkey, email)
 
 
 EXTENSION = Sso

@@ -9,7 +9,7 @@ from auth.core.tokens.derived_keys import CannotOpen
 from auth.flows import organizations
 from auth.flows.admin.providers import select
 from auth.rules.identities import domain_of
-from auth.web.context import latchkey
+from auth.web.context import Latchkey
 from auth.web.errors import ApiError, unavailable
 from sql import queries
 
@@ -21,46 +21,48 @@ _KEPT: dict[str, tuple[object, CustomerProvider]] = {}
 _MOST_KEPT = 200
 
 
-def find(name: str, *, is_tried: bool = False) -> CustomerProvider | None:
+def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvider | None:
     """Return the provider of an identifier, or of its name in identities; None for other names.
 
     Refuse a disabled one, unless an owner of its organization tries it.
     """
     if not name.startswith((IDENTIFIER, PREFIX)):
         return None
-    row = select(latchkey.db, name.removeprefix(PREFIX))
+    row = select(parts.db, name.removeprefix(PREFIX))
     if row is None:
         return None
-    if not is_enabled(row) and not (is_tried and row.organization_id):
+    if not is_enabled(parts, row) and not (is_tried and row.organization_id):
         raise ApiError("sso_provider_disabled")
-    key = (row.version, latchkey.settings.base_url, row.domains)
+    key = (row.version, parts.settings.base_url, row.domains)
     known, provider = _KEPT.get(row.id, (None, None))
     if provider is None or known != key:
         try:
-            secret = latchkey.sealer.open(bytes(row.client_secret), row.id)
+            secret = parts.sealer.open(bytes(row.client_secret), row.id)
         except CannotOpen as error:
             log.error("provider_failed", provider=row.identifier, reason=f"its secret: {error}")
             raise unavailable("provider.service_unavailable") from None
-        provider = CustomerProvider(row, secret, latchkey.settings)
+        provider = CustomerProvider(row, secret, parts.settings)
         while len(_KEPT) >= _MOST_KEPT:
             del _KEPT[next(iter(_KEPT))]
         _KEPT[row.id] = key, provider
     return provider
 
 
-def is_enabled(row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain") -> bool:
+def is_enabled(
+    parts: Latchkey, row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
+) -> bool:
     """Whether a provider signs in: an organization's own one only while there are organizations."""
-    return row.enabled and not organizations.is_provider_off(latchkey.settings, row.organization_id)
+    return row.enabled and not organizations.is_provider_off(parts.settings, row.organization_id)
 
 
-def of_domain(domain: str) -> "queries.SelectProviderOfDomain | None":
+def of_domain(parts: Latchkey, domain: str) -> "queries.SelectProviderOfDomain | None":
     try:
-        return queries.select_provider_of_domain(latchkey.db, domain=canonical_domain(domain))
+        return queries.select_provider_of_domain(parts.db, domain=canonical_domain(domain))
     except InvalidAddress:
         return None
 
 
-def provider_of(email: str) -> str | None:
+def provider_of(parts: Latchkey, email: str) -> str | None:
     """Return the identifier of the provider that signs in an address, or None."""
-    row = of_domain(domain_of(email))
-    return row.identifier if row and is_enabled(row) else None
+    row = of_domain(parts, domain_of(email))
+    return row.identifier if row and is_enabled(parts, row) else None

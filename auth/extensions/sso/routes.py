@@ -59,10 +59,10 @@ def sso() -> Response:
             raise ApiError("validation_failed", "provider_id: must be a UUID")
         row = found(providers.select(latchkey.db, body["provider_id"]), "id.sso_provider_not_found")
     elif "domain" in body:
-        row = found(lookup.of_domain(body["domain"]), "sso_provider_not_found")
+        row = found(lookup.of_domain(latchkey, body["domain"]), "sso_provider_not_found")
     else:
         raise ApiError("none.validation_failed")
-    if not lookup.is_enabled(row):
+    if not lookup.is_enabled(latchkey, row):
         raise ApiError("sso_provider_disabled")
     redirect_to = checked_redirect(current_asked(), body)
     query = {

@@ -32,8 +32,8 @@ def test_every_face_shows_the_same_name(operator, app, alice, database, metadata
         " FROM users AS u CROSS JOIN user_object_of(u, NULL, false) AS shown WHERE u.id = %(id)s",
         id=alice.id,
     )
-    with app.test_request_context():
-        assert of_user(row, ["profile"])["name"] == name
+    settings = app.extensions["latchkey"].settings
+    assert of_user(settings, row, ["profile"])["name"] == name
 
 
 @pytest.mark.parametrize("typed", ["Countess", ""])

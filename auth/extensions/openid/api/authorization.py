@@ -4,17 +4,19 @@ Both routes that take a form check it, and redirect to a GET with a short refere
 cookies with a form of another site.
 """
 
+import functools
 from collections.abc import Collection
 from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response, jsonify, request
+from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from auth.core.net.redirects import origin, with_query
 from auth.core.text import languages
 from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import authorization_requests, client_object, consent, logout_hints, memberships
-from auth.extensions.openid.authorization_requests import AuthorizationRequest
+from auth.extensions.openid.authorization_requests import AuthorizationRequest, RequestRefused
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.facts import PersonFacts
 from auth.flows.messages.outgoing import own_url
@@ -37,8 +39,8 @@ from auth.web import (
     takes_foreign_forms,
 )
 from auth.web.application import redirect
-from auth.web.asked import current_asked
-from auth.web.context import latchkey
+from auth.web.asked import Asked, current_asked
+from auth.web.declarations import View
 from auth.web.errors import ApiError
 from auth.web.input import read_body, read_form, read_query
 from auth.web.limits import limited
@@ -53,62 +55,95 @@ _ContinueQuery = schemas.Input.of(
 _DecisionBody = form_schemas.Decision.of(organization=fields.Uuid())
 
 
+def notes_refusals(view: View) -> View:
+    """Record in the history of a signed-in user why a request is refused that must not redirect."""
+
+    @functools.wraps(view)
+    def noting(*args: object, **kwargs: object) -> ResponseReturnValue:
+        try:
+            return view(*args, **kwargs)
+        except RequestRefused as refusal:
+            if session := browser_sessions.resume(Level.SESSION):
+                g.note(user_id=session.user_id, client=refusal.client, problem=refusal.problem)
+            raise
+
+    return noting
+
+
 # Any frame may ask for no page: without a session, nothing is written.
 @blueprint.get("/oauth/authorize")
 @answers_frames
 @limited("request_authorization", unless=lambda: request.args.getlist("prompt") == ["none"])
 @audited("application_refused")
 @refuses_by_page
+@notes_refusals
 def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
     if request.method == "HEAD":
         return Response()
+    asked = current_asked()
     if begun := request.args.get("authorization_id"):
-        return _ask(*authorization_requests.take(begun))
-    sent = read_query(authorization_requests.Origin)
-    if _has_document(sent["client_id"]):
-        from auth.extensions.openid import documents
-
-        if to_sign_in := documents.make_current(sent["client_id"]):
-            return to_sign_in
-    client = authorization_requests.find_client(**sent)
+        return _ask(asked, *authorization_requests.take(asked, begun))
+    query = read_query(authorization_requests.Origin)
+    client_id = query["client_id"]
+    if _has_document(asked, client_id) and (to_sign_in := _make_document_current(asked, client_id)):
+        return to_sign_in
+    client = authorization_requests.find_client(asked, **query)
     try:
-        checked = _read(client, sent["redirect_uri"])
+        checked = _read(asked, client, query["redirect_uri"])
     except OAuthError as error:
-        return _refused(client, sent["redirect_uri"], error)
-    return _ask(client, checked)
+        return _refused(asked, client, query["redirect_uri"], error)
+    return _ask(asked, client, checked)
 
 
-def _has_document(client_id: str) -> bool:
-    return bool(latchkey.settings.oauth_client_documents) and client_ids.is_url(client_id)
+def _has_document(asked: Asked, client_id: str) -> bool:
+    return bool(asked.settings.oauth_client_documents) and client_ids.is_url(client_id)
 
 
-def _read(client: "queries.SelectClient", redirect_uri: str) -> AuthorizationRequest:
+def _make_document_current(asked: Asked, url: str) -> Response | None:
+    """Fetch a client's document unless it is current, or redirect to the sign-in first."""
+    from auth.extensions.openid import documents
+
+    id = documents.id_of(asked, url)
+    if documents.is_current(asked, id):
+        return None
+    if browser_sessions.resume(Level.SESSION) is None:
+        if not asked.settings.pages or "none" in request.args.get("prompt", "").split(" "):
+            problem = "its document is fetched for users who have signed in on our pages"
+            raise authorization_requests.refusal(url, problem)
+        here = f"oauth/authorize?{urlencode([*request.args.items(multi=True)])}"
+        return redirect(own_url(asked.settings, "sign-in", {"next": here}), 302)
+    limits.count("fetch_client_document", g.client["network"])
+    documents.fetch(asked, url, id)
+    return None
+
+
+def _read(asked: Asked, client: "queries.SelectClient", redirect_uri: str) -> AuthorizationRequest:
     """Return a client's request. Raises `OAuthError`."""
     if len(_values().getlist("resource")) > 1:
         raise OAuthError("invalid_target", "resource must be given once")
     try:
         read = read_form if request.method == "POST" else read_query
-        sent: dict[str, str] = read(authorization_requests.Parameters)
+        fields: dict[str, str] = read(authorization_requests.Parameters)
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
-    given = {name: value for name, value in sent.items() if value}
-    checked = authorization_requests.check(client, redirect_uri, given)
-    if not latchkey.settings.oauth_consent_url and not latchkey.settings.pages:
+    parameters = {name: value for name, value in fields.items() if value}
+    checked = authorization_requests.check(asked, client, redirect_uri, parameters)
+    if not asked.settings.oauth_consent_url and not asked.settings.pages:
         raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
     return checked
 
 
-def _ask(client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
+def _ask(asked: Asked, client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
     """Redirect the browser to the consent page, or with prompt=none back to the application."""
     if "none" in checked.prompts:
         return _without_page(client, checked)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
-    authorization_id = authorization_requests.write(checked, browser)
-    named, consent_url = {"authorization_id": authorization_id}, latchkey.settings.oauth_consent_url
-    url = own_url(latchkey.settings, "oauth/consent", named)
+    reference = {"authorization_id": authorization_requests.write(asked, checked, browser)}
+    consent_url = asked.settings.oauth_consent_url
+    url = own_url(asked.settings, "oauth/consent", reference)
     if consent_url:
-        url = with_query(consent_url, named)
+        url = with_query(consent_url, reference)
     response = redirect(url, 302)
     cookies.remember(response, authorization_requests.COOKIE, browser)
     ui_locales = request.args.get("ui_locales")
@@ -122,22 +157,23 @@ def _ask(client: "queries.SelectClient", checked: AuthorizationRequest) -> Respo
 @takes_foreign_forms
 @limited("request_authorization")
 @refuses_by_page
+@notes_refusals
 def begin_authorization_by_form() -> Response:
     """Check a request that was sent as a form, and redirect to the GET."""
-    sent = read_form(authorization_requests.Origin)
-    if _has_document(sent["client_id"]):
+    asked, form = current_asked(), read_form(authorization_requests.Origin)
+    if _has_document(asked, form["client_id"]):
         # The document is fetched only for users who are signed in, and only the GET has their cookie.
         query = urlencode([*request.form.items(multi=True)])
-        return redirect(f"{latchkey.settings.base_url}/oauth/authorize?{query}")
-    client = authorization_requests.find_client(**sent)
+        return redirect(f"{asked.settings.base_url}/oauth/authorize?{query}")
+    client = authorization_requests.find_client(asked, **form)
     try:
-        checked = _read(client, sent["redirect_uri"])
+        checked = _read(asked, client, form["redirect_uri"])
     except OAuthError as error:
-        return _refused(client, sent["redirect_uri"], error)
-    begun = {"authorization_id": authorization_requests.write(checked, None)}
+        return _refused(asked, client, form["redirect_uri"], error)
+    reference = {"authorization_id": authorization_requests.write(asked, checked, None)}
     if ui_locales := request.form.get("ui_locales"):
-        begun["ui_locales"] = ui_locales
-    return redirect(own_url(latchkey.settings, "oauth/authorize", begun))
+        reference["ui_locales"] = ui_locales
+    return redirect(own_url(asked.settings, "oauth/authorize", reference))
 
 
 @blueprint.post("/oauth/logout")
@@ -148,10 +184,10 @@ def logout_by_form() -> Response:
 
     It needs no session, and counts nothing.
     """
-    sent = read_form(form_schemas.LogoutQuery)
-    sent |= {"id_token_hint": logout_hints.shortened(sent.get("id_token_hint", ""))}
-    sent = {name: value for name, value in sent.items() if value}
-    return redirect(own_url(latchkey.settings, "oauth/logout", sent))
+    asked, form = current_asked(), read_form(form_schemas.LogoutQuery)
+    form |= {"id_token_hint": logout_hints.shortened(asked.parts, form.get("id_token_hint", ""))}
+    query = {name: value for name, value in form.items() if value}
+    return redirect(own_url(asked.settings, "oauth/logout", query))
 
 
 @blueprint.get("/oauth/continue")
@@ -161,7 +197,8 @@ def continue_authorization() -> Response:
     """Give the code of an approved request to the application, in the browser that began it."""
     if request.method == "HEAD":
         return Response()
-    return redirect(consent.give_code(latchkey.db, **read_query(_ContinueQuery)), 302)
+    asked = current_asked()
+    return redirect(consent.give_code(asked, asked.db, **read_query(_ContinueQuery)), 302)
 
 
 @blueprint.get("/oauth/authorizations/<authorization_id>")
@@ -169,22 +206,23 @@ def continue_authorization() -> Response:
 @limited("read_authorization", key=guard.caller_on_network)
 def get_authorization(authorization_id: str) -> Response:
     """Return what an application asks for, or the next URL if the user has allowed it already."""
-    _check_origin()
-    guard.live_caller()
+    asked = current_asked()
+    _check_origin(asked)
+    asked.live_caller()
     if request.method == "HEAD":
         return Response()
-    with consent.locked(authorization_id) as act:
-        user = admit_caller(current_asked(), act)
-        authorization = consent.find(act, authorization_id, user)
+    with consent.locked(asked, authorization_id) as act:
+        person = admit_caller(asked, act)
+        authorization = consent.find(asked, act, authorization_id, person)
         if authorization.request.user_id is None:
-            queries.bind_oauth_request(act, id=authorization.request.id, user_id=user.id, session_id=None)
+            queries.bind_oauth_request(act, id=authorization.request.id, user_id=person.id, session_id=None)
         else:
             _check_own(authorization)
-        url = _decided(act, user, authorization, authorization_id)
+        url = _decided(asked, act, person, authorization, authorization_id)
     if url:
         return jsonify(redirect_url=url)
     row, client, _ = authorization
-    offered = memberships.offered(row, client, user)
+    offered = memberships.offered(row, client, person)
     return jsonify(
         **({"organizations": offered} if offered else {}),
         authorization_id=authorization_id,
@@ -195,7 +233,7 @@ def get_authorization(authorization_id: str) -> Response:
             "uri": client.uri,
             "logo_uri": client.logo_uri,
         },
-        user={"id": user.id, "email": user.email or ""},
+        user={"id": person.id, "email": person.email or ""},
         scope=" ".join(row.scopes),
         resource=row.resource,
     )
@@ -205,19 +243,20 @@ def get_authorization(authorization_id: str) -> Response:
 @guard.access_token(Level.AAL2)
 @limited("decide_authorization", key=guard.caller_on_network)
 def decide_authorization(authorization_id: str) -> Response:
-    _check_origin()
-    guard.live_caller()
-    sent = read_body(_DecisionBody)
-    with consent.locked(authorization_id) as act:
-        user = admit_caller(current_asked(), act)
-        authorization = consent.find(act, authorization_id, user)
+    asked = current_asked()
+    _check_origin(asked)
+    asked.live_caller()
+    body = read_body(_DecisionBody)
+    with consent.locked(asked, authorization_id) as act:
+        person = admit_caller(asked, act)
+        authorization = consent.find(asked, act, authorization_id, person)
         _check_own(authorization)
-        if sent["action"] == "deny":
-            return jsonify(redirect_url=consent.deny(act, authorization))
-        organization = sent.get("organization")
-        if consent.obstacle(authorization, organization) == "interaction_required":
+        if body["action"] == "deny":
+            return jsonify(redirect_url=consent.deny(asked, act, authorization))
+        organization = body.get("organization")
+        if consent.obstacle(asked, authorization, organization) == "interaction_required":
             raise ApiError("validation_failed", "organization: must be one of the request that has a role")
-        url = _decided(act, user, authorization, authorization_id, consent.AGREED, organization)
+        url = _decided(asked, act, person, authorization, authorization_id, consent.AGREED, organization)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
         raise ApiError("reauthentication_needed", details)
@@ -225,22 +264,23 @@ def decide_authorization(authorization_id: str) -> Response:
 
 
 def _decided(
+    asked: Asked,
     act: Act,
-    user: PersonFacts,
+    person: PersonFacts,
     authorization: consent.Authorization,
     authorization_id: str,
     removed: Collection[Obstacle] = (),
     organization: str | None = None,
 ) -> str | None:
     """Return the next URL of the browser, or None if an obstacle is left that the user has not `removed`."""
-    missing = consent.obstacle(authorization, organization)
+    missing = consent.obstacle(asked, authorization, organization)
     if missing == "access_denied":
-        return consent.deny(act, authorization)
+        return consent.deny(asked, act, authorization)
     if missing and missing not in removed:
         return None
-    approval = consent.approve(act, user, authorization, organization)
-    given = {"authorization_id": authorization_id, "approval": approval}
-    return own_url(latchkey.settings, "oauth/continue", given)
+    approval = consent.approve(asked, act, person, authorization, organization)
+    query = {"authorization_id": authorization_id, "approval": approval}
+    return own_url(asked.settings, "oauth/continue", query)
 
 
 def _check_own(authorization: consent.Authorization) -> None:
@@ -250,12 +290,12 @@ def _check_own(authorization: consent.Authorization) -> None:
         raise ApiError("validation_failed", "authorization_id: the request is no longer pending")
 
 
-def _check_origin() -> None:
+def _check_origin(asked: Asked) -> None:
     """Refuse a page that may not receive tokens, unless it is that of AUTH_OAUTH_CONSENT_URL."""
-    sent, consent_url = request.headers.get("Origin"), latchkey.settings.oauth_consent_url
-    if not sent or (consent_url and sent == origin(consent_url)):
+    page_origin, consent_url = request.headers.get("Origin"), asked.settings.oauth_consent_url
+    if not page_origin or (consent_url and page_origin == origin(consent_url)):
         return
-    if not latchkey.redirects.allowed(sent):
+    if not asked.parts.redirects.allowed(page_origin):
         raise ApiError("validation_failed", "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST")
 
 
@@ -265,35 +305,36 @@ def _values() -> MultiDict[str, str]:
 
 def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
     """Answer prompt=none with a code, or with the step that the user lacks."""
-    known, missing = browser_sessions.resume(Level.AAL2), "login_required"
-    if known and known.lacks_level:
+    session, missing = browser_sessions.resume(Level.AAL2), "login_required"
+    asked = current_asked()
+    if session and session.lacks_level:
         missing = "interaction_required"
-    elif known:
+    elif session:
         limits.count("request_authorization_silently", guard.caller_on_network())
         browser = one_time.new_token()
-        authorization_id = authorization_requests.write(checked, browser)
-        url, obstacle = consent.approve_in_browser(authorization_id, browser=browser)
+        authorization_id = authorization_requests.write(asked, checked, browser)
+        url, obstacle = consent.approve_in_browser(asked, authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
-        with consent.locked(authorization_id) as act:
-            own = consent.caller(act)
-            authorization = consent.find_in_browser(act, authorization_id, own, browser)
+        with consent.locked(asked, authorization_id) as act:
+            person = consent.caller(asked, act)
+            authorization = consent.find_in_browser(asked, act, authorization_id, person, browser)
             obstacle = consent.told(authorization, obstacle)
-            consent.deny(act, authorization)
+            consent.deny(asked, act, authorization)
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}
-    url = authorization_requests.answer(checked.redirect_uri, checked.state, **members)
+    url = authorization_requests.answer(asked.settings, checked.redirect_uri, checked.state, **members)
     return _sent_back(client, checked.redirect_uri, url, missing)
 
 
-def _refused(client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:
+def _refused(asked: Asked, client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:
     g.refused_because = error.error
     authorization_requests.log_refusal(client.id, error.description, error.remedy)
     states = _values().getlist("state")
     state = states[0] if len(states) == 1 and "\0" not in states[0] else None
     members = {"error": error.error, "error_description": error.description}
-    url = authorization_requests.answer(redirect_uri, state or None, **members)
+    url = authorization_requests.answer(asked.settings, redirect_uri, state or None, **members)
     return _sent_back(client, redirect_uri, url, error.error)
 
 

@@ -1,18 +1,17 @@
 import json
 from collections.abc import Callable, Mapping
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
-from auth.extensions.openid import claims, exchange, oauth_errors
-from auth.extensions.openid.api import introspection
+from auth.extensions.openid import claims, device_codes, exchange, introspection
+from auth.extensions.openid.api import errors
 from auth.extensions.openid.authentication import ClientInput, SentCredentials, authenticate, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
-from auth.extensions.openid.devices import device_codes
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.web import answered_by, fields, g, guard
 from auth.web.application import JsonResponse
-from auth.web.context import latchkey
+from auth.web.asked import Asked, current_asked
 from auth.web.declarations import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
 from auth.web.errors import ApiError
 from auth.web.input import read_body
@@ -20,7 +19,7 @@ from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("openid", __name__)
-oauth_errors.register(blueprint)
+errors.register(blueprint)
 
 
 class _TokenRequest(ClientInput):
@@ -69,19 +68,19 @@ def authorize_device() -> Response:
 @accepts_forms
 def userinfo() -> Response:
     """Return the claims about the user for the scopes of the access token."""
-    caller = g.client_caller
-    row = queries.select_client_caller(latchkey.db, **caller.parameters)
+    asked, caller = current_asked(), g.client_caller
+    row = queries.select_client_caller(asked.db, **caller.parameters)
     if row is None:
         raise ApiError("session_not_found")
-    if refusal := introspection.refusal_of(row, caller):
+    if refusal := introspection.refusal_of(row, caller, asked.parts.policy):
         raise ApiError("expired.bad_jwt" if refusal == "bad_jwt" else "session_not_found")
     scopes = set(caller.scopes) & set(row.scopes or ())
     if "openid" not in scopes:
         raise ApiError("openid.insufficient_scope")
-    answer = claims.of_user(row, scopes)
+    answer = claims.of_user(asked.settings, row, scopes)
     # Some clients of other servers read these names.
     aliases = {"phone": "phone_number", "phone_verified": "phone_number_verified"}
-    answer |= {name: answer[known] for name, known in aliases.items() if known in answer}
+    answer |= {alias: answer[name] for alias, name in aliases.items() if name in answer}
     return JsonResponse(json.dumps(answer))
 
 
@@ -93,12 +92,12 @@ def userinfo() -> Response:
 @guard.client
 def revoke() -> Response:
     """End the session of a client's access token or refresh token (RFC 7009)."""
-    body = read_body(_Revocation)
-    client = authenticate(read_credentials(body))
+    asked, body = current_asked(), read_body(_Revocation)
+    client = authenticate(asked.parts, _read_credentials(asked, body))
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")
-    if session_id := exchange.session_of(body["token"]):
-        exchange.revoke(session_id, client.id)
+    if session_id := exchange.session_of(asked, body["token"]):
+        exchange.revoke(asked, session_id, client.id)
     return JsonResponse("{}")
 
 
@@ -129,10 +128,15 @@ def _poll(body: dict[str, str]) -> Response:
     return _answer(device_codes.redeem, body)
 
 
+def _read_credentials(asked: Asked, body: Mapping[str, str]) -> SentCredentials:
+    return read_credentials(asked.settings, body, request.headers.get("Authorization", ""))
+
+
 def _answer(
-    issue: Callable[[dict[str, str], SentCredentials], Mapping[str, object]], body: dict[str, str]
+    issue: Callable[[Asked, dict[str, str], SentCredentials], Mapping[str, object]], body: dict[str, str]
 ) -> Response:
-    response = JsonResponse(json.dumps(issue(body, read_credentials(body))))
+    asked = current_asked()
+    response = JsonResponse(json.dumps(issue(asked, body, _read_credentials(asked, body))))
     response.headers["Pragma"] = "no-cache"
     return response
 

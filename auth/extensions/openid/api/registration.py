@@ -1,15 +1,15 @@
 from flask import Blueprint, Response, jsonify
 
-from auth.extensions.openid import clients, oauth_errors
+from auth.extensions.openid import clients
+from auth.extensions.openid.api import errors
 from auth.web import any_origin, dialect
 from auth.web.asked import current_asked
-from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import json_body
 from auth.web.limits import limited
 
 blueprint = Blueprint("registration", __name__)
-oauth_errors.register(blueprint)
+errors.register(blueprint)
 
 
 @blueprint.post("/oauth/clients/register")
@@ -18,10 +18,11 @@ oauth_errors.register(blueprint)
 @dialect.translated(writes=dialect.client)
 def register_client() -> tuple[Response, int]:
     """Register an OAuth client that no administrator made (RFC 7591)."""
-    if not latchkey.settings.oauth_dynamic_registration:
+    asked = current_asked()
+    if not asked.settings.oauth_dynamic_registration:
         raise ApiError("oauth_dynamic_client_registration_disabled")
     try:
-        client = clients.register(current_asked(), json_body())
+        client = clients.register(asked, json_body())
     except ApiError as error:
         if error.status == 400:
             # Not from the whole sentence, which may contain the client's own text.

@@ -14,6 +14,7 @@ from auth.html.problems import Problem, form
 from auth.html.redirects import Destination
 from auth.web import Level, g, guard
 from auth.web.application import redirect
+from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 from auth.web.input import read_form
@@ -35,16 +36,17 @@ def show_consent() -> Response:
 def _page(problem: Problem | None = None) -> Response:
     """Ask for consent, unless the user has given it, or redirect to the missing sign-in or step."""
     authorization_id = request.values.get("authorization_id", "")
-    known = browser_sessions.resume(Level.AAL2)
+    session = browser_sessions.resume(Level.AAL2)
+    asked = current_asked()
     here = f"oauth/consent?{urlencode({'authorization_id': authorization_id})}"
     way_back = urlencode({"next": here})
-    if known and known.lacks_level:
+    if session and session.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
     try:
-        authorization = consent.shown(authorization_id)
+        authorization = consent.shown(asked, authorization_id)
     except ApiError:
-        website = consent.website_of(authorization_id) if known else None
-        if known is None or website is None:
+        website = consent.website_of(asked, authorization_id) if session else None
+        if session is None or website is None:
             raise
         # The request is over, or another browser's.
         name, url = website
@@ -53,15 +55,15 @@ def _page(problem: Problem | None = None) -> Response:
             here=f"/{here}",
             to=Destination(),
             problem=problem,
-            account=account_name(known),
+            account=account_name(session),
             application_name=name,
             application_url=url,
         )
-    if known is None:
+    if session is None:
         return redirect_to_own(f"sign-in?{way_back}")
-    missing = consent.obstacle(authorization)
+    missing = consent.obstacle(asked, authorization)
     if missing is None and problem is None:
-        url, missing = consent.approve_in_browser(authorization_id)
+        url, missing = consent.approve_in_browser(asked, authorization_id)
         if url:
             return redirect(url)
     if missing == "login_required":
@@ -77,31 +79,32 @@ def _page(problem: Problem | None = None) -> Response:
         decides="oauth/consent",
         fields={"authorization_id": authorization_id},
         is_refused=missing == "access_denied",
-        account=account_name(known),
+        account=account_name(session),
         **_shown(authorization),
     )
 
 
-def account_name(known: browser_sessions.BrowserSession | None) -> str:
+def account_name(session: browser_sessions.BrowserSession | None) -> str:
     """Return the displayed name of the user of the browser's session."""
-    return (known and (known.email or known.phone or known.name)) or "…"
+    return (session and (session.email or session.phone or session.name)) or "…"
 
 
 @blueprint.post("/oauth/consent")
 @form("decide_authorization", shown=_page, key=counted_browser)
 def submit_consent() -> Response:
     """Send the browser back to the application, with a code or a refusal."""
-    sent = read_form(form_schemas.ConsentForm)
-    authorization_id = sent["authorization_id"]
-    known = browser_sessions.resume(Level.AAL2)
-    if sent["action"] == "deny":
-        with consent.locked(authorization_id) as act:
-            return redirect(
-                consent.deny(act, consent.find_in_browser(act, authorization_id, consent.caller(act)))
-            )
-    if known and not known.lacks_level:
+    decision = read_form(form_schemas.ConsentForm)
+    authorization_id = decision["authorization_id"]
+    session = browser_sessions.resume(Level.AAL2)
+    asked = current_asked()
+    if decision["action"] == "deny":
+        with consent.locked(asked, authorization_id) as act:
+            person = consent.caller(asked, act)
+            authorization = consent.find_in_browser(asked, act, authorization_id, person)
+            return redirect(consent.deny(asked, act, authorization))
+    if session and not session.lacks_level:
         url, _missing = consent.approve_in_browser(
-            authorization_id, consent.AGREED, organization=sent["organization"]
+            asked, authorization_id, consent.AGREED, organization=decision["organization"]
         )
         if url:
             return redirect(url)

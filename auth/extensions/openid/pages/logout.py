@@ -13,7 +13,7 @@ from auth.html import browser_sessions, form_schemas, signing_out
 from auth.html.page import LANGUAGE, LANGUAGES
 from auth.html.problems import form
 from auth.web import Level, cookies, counted, guard, limits
-from auth.web.context import latchkey
+from auth.web.asked import current_asked
 from auth.web.input import read_form, read_query
 from sql import queries
 
@@ -32,20 +32,22 @@ class _Logout(NamedTuple):
     is_unregistered: bool = False
 
 
-def _read(sent: Mapping[str, str]) -> _Logout:
-    claims = logout_hints.claims(sent.get("id_token_hint", ""))
-    client = client_object.select_client(sent.get("client_id") or str((claims or {}).get("aud")))
+def _read(parameters: Mapping[str, str]) -> _Logout:
+    asked = current_asked()
+    claims = logout_hints.read(asked.parts, parameters.get("id_token_hint", ""))
+    client = client_object.select_client(asked, parameters.get("client_id") or str((claims or {}).get("aud")))
     if claims and (client is None or claims["aud"] != client_object.sent_id(client)):
         claims = None
-    uri = sent.get("post_logout_redirect_uri", "")
+    uri = parameters.get("post_logout_redirect_uri", "")
     if client is None or uri not in client.post_logout_redirect_uris:
         if client and uri:
             log_unregistered(client, "post_logout_redirect_uri", "--logout-uri", uri)
         return _Logout(client, claims, None, is_unregistered=bool(uri))
-    if client.is_dynamic and not uris.is_open_scheme(latchkey.settings, uri):
+    if client.is_dynamic and not uris.is_open_scheme(asked.settings, uri):
         log_closed_scheme(client, "post_logout_redirect_uri")
         return _Logout(client, claims, None, is_unregistered=True)
-    return _Logout(client, claims, with_query(uri, {"state": sent["state"]}) if sent.get("state") else uri)
+    state = parameters.get("state")
+    return _Logout(client, claims, with_query(uri, {"state": state}) if state else uri)
 
 
 @blueprint.get("/oauth/logout")
@@ -54,29 +56,29 @@ def show_logout() -> Response:
     """Sign the browser out for an application with the user's ID token. Without the token, ask the user."""
     if request.method == "HEAD":
         return Response()
-    sent, known = read_query(form_schemas.LogoutQuery), browser_sessions.resume()
-    if known:
+    query, session = read_query(form_schemas.LogoutQuery), browser_sessions.resume()
+    if session:
         # Not for a browser without a session: strangers could prevent users of a network from signing out.
         limits.count("open_logout", guard.caller_on_network())
-    logout = _read(sent)
+    logout = _read(query)
     # Whether the ID token is one of the user who is signed in.
-    is_own = bool(known and logout.claims and logout.claims["sub"] == known.user_id)
+    is_own = bool(session and logout.claims and logout.claims["sub"] == session.user_id)
     # A stranger can register a client, which must not redirect visitors who never used it from our page to
     # its own.
     url = None if logout.client and logout.client.is_dynamic and not is_own else logout.url
     if is_own:
         return signing_out.end(url, done=signing_out.STUCK if logout.is_unregistered else "")
-    if known is None:
+    if session is None:
         return signing_out.signed_out(url if logout.claims else None, is_stuck=logout.is_unregistered)
     language = None
-    if "ui_locales" in sent and not cookies.sent(LANGUAGE):
-        language = languages.choose(LANGUAGES, None, sent["ui_locales"].replace(" ", ","))
+    if "ui_locales" in query and not cookies.sent(LANGUAGE):
+        language = languages.choose(LANGUAGES, None, query["ui_locales"].replace(" ", ","))
     kept: dict[str, str | None] = {
-        name: sent[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in sent
+        name: query[name] for name in ("client_id", "post_logout_redirect_uri", "state") if name in query
     }
     name = logout.client and names.in_one_line(logout.client.name)
     return signing_out.ask(
-        "oauth/logout/confirm", known, url, name, kept, language, is_stuck=logout.is_unregistered
+        "oauth/logout/confirm", session, url, name, kept, language, is_stuck=logout.is_unregistered
     )
 
 

@@ -16,8 +16,7 @@ from auth.extensions.openid.exchange import check_resource, member, require, spe
 from auth.extensions.openid.oauth_errors import OAuthError
 from auth.flows.messages.outgoing import own_url
 from auth.rules import devices
-from auth.web import g
-from auth.web.context import latchkey
+from auth.web.asked import Asked
 from sql import acts, queries
 
 _UNKNOWN = "Invalid device code"
@@ -32,29 +31,29 @@ _ANSWERS = {
 _REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_expired"}
 
 
-def begin(body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
+def begin(asked: Asked, body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Make the codes of a device (RFC 8628, section 3.2). Raises `OAuthError`."""
-    client = authenticate(credentials)
+    client = authenticate(asked.parts, credentials)
     try:
         if DEVICE_CODE not in client.grant_types:
             remedy = update_of(client, f"--grant {DEVICE_CODE}, which replaces all: repeat it for each")
             description = f"the client is not registered for {DEVICE_CODE}"
             raise OAuthError("unauthorized_client", description, remedy=remedy)
-        if not latchkey.settings.pages:
+        if not asked.settings.pages:
             raise OAuthError("server_error", "the service has no page for the code: see AUTH_PAGES")
-        scopes, resource = scopes_asked(client, body), resource_asked(client, body.get("resource"))
+        scopes = scopes_asked(asked, client, body)
+        resource = resource_asked(asked, client, body.get("resource"))
     except OAuthError as error:
         log_refusal(client.id, error.description, error.remedy)
         raise
     device_code = one_time.new_token()
     user_code = "".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_LENGTH))
     queries.insert_device_request(
-        latchkey.db,
+        asked.db,
         client_id=client.id,
         code_hash=one_time.hash_token(device_code),
-        user_code_mac=latchkey.user_codes.macs("", user_code)[0],
-        ip=g.client["ip"],
-        user_agent=g.client["user_agent"],
+        user_code_mac=asked.parts.user_codes.macs("", user_code)[0],
+        **asked.device,
         poll_interval=constants.DEVICE_INTERVAL,
         code_lifetime=constants.DEVICE_CODE_LIFETIME,
         scopes=scopes,
@@ -64,8 +63,8 @@ def begin(body: dict[str, str], credentials: SentCredentials) -> dict[str, Any]:
     return {
         "device_code": device_code,
         "user_code": shown,
-        "verification_uri": own_url(latchkey.settings, "device", {}),
-        "verification_uri_complete": own_url(latchkey.settings, "device", {"user_code": shown}),
+        "verification_uri": own_url(asked.settings, "device", {}),
+        "verification_uri_complete": own_url(asked.settings, "device", {"user_code": shown}),
         "expires_in": constants.DEVICE_CODE_LIFETIME,
         "interval": constants.DEVICE_INTERVAL,
     }
@@ -76,34 +75,34 @@ def shown_code(user_code: str) -> str:
     return f"{user_code[:4]}-{user_code[4:]}"
 
 
-def redeem(body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
+def redeem(asked: Asked, body: Mapping[str, str], credentials: SentCredentials) -> dict[str, Any]:
     """Open a session for a device once its user has agreed. A second use of its code ends that session.
 
     A refusal is recorded in the history of the user who has entered the code.
     """
-    client = authenticate(credentials)
+    client = authenticate(asked.parts, credentials)
     require(client, DEVICE_CODE)
     device_code = member(body, "device_code")
     code_hash = one_time.hash_token(device_code)
-    request = queries.find_device_code(latchkey.db, code_hash=code_hash, client_id=client.id)
-    state = request and _poll(request.id)
+    request = queries.find_device_code(asked.db, code_hash=code_hash, client_id=client.id)
+    state = request and _poll(asked, request.id)
     if request is None or state is None:
         raise OAuthError("invalid_grant", _UNKNOWN)
     try:
         if state != "approved":
             raise OAuthError(state, _ANSWERS[state])
-        return spend(device_code, client, lambda request: check_resource(request, body))
+        return spend(asked, device_code, client, lambda request: check_resource(asked, request, body))
     except OAuthError as error:
         if request.user_id:
-            named = names.in_one_line(client.name) or client.id
+            name = names.in_one_line(client.name) or client.id
             error.reason = _REASONS.get(error.error)
-            g.note(user_id=request.user_id, client=named, problem=error.description)
+            asked.noted.note(user_id=request.user_id, client=name, problem=error.description)
         raise
 
 
-def _poll(id: str) -> devices.PollState | None:
+def _poll(asked: Asked, id: str) -> devices.PollState | None:
     """Record that a device has asked about its request, and return what it learns, or None without one."""
-    with acts.begin(latchkey.db) as act:
+    with acts.begin(asked.db) as act:
         act.lock_request(id)
         row = act.read(queries.select_poll, id=id)
         if row is None:
