@@ -439,21 +439,21 @@ class SearchClientGrants(NamedTuple):
 
 def search_client_grants(on: Runner, /, *, client_id: str | None, before_at: datetime | str | None, before_id: str | None, most: int | None) -> list[SearchClientGrants]: ...
 
-class ListApplicationsOf(NamedTuple):
+class ListGrantsOfUser(NamedTuple):
     id: str
     name: str
     scopes: list[str]
     granted_at: str
     last_used_at: str
 
-def list_applications_of(on: Runner, /, *, user_id: str | None, most: int | None) -> list[ListApplicationsOf]: ...
+def list_grants_of_user(on: Runner, /, *, user_id: str | None, most: int | None) -> list[ListGrantsOfUser]: ...
 
-class SelectApplicationOf(NamedTuple):
+class SelectGrantOfUser(NamedTuple):
     id: str
     name: str
     sessions: int
 
-def select_application_of(on: Runner, /, *, user_id: str | None, client_id: str | None) -> SelectApplicationOf | None: ...
+def select_grant_of_user(on: Runner, /, *, user_id: str | None, client_id: str | None) -> SelectGrantOfUser | None: ...
 
 class SelectUserFacts(NamedTuple):
     user_metadata: Any
@@ -470,7 +470,7 @@ class ListAnySessions(NamedTuple):
     ip: str
     user_agent: str
     aal: str
-    is_application: bool
+    is_of_client: bool
     created_at: str
     refreshed_at: str
 

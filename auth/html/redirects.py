@@ -16,7 +16,7 @@ from auth.flows.sessions import token_response
 from auth.flows.sessions.ending import sign_out
 from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome
-from auth.flows.sign_in import applications
+from auth.flows.sign_in import sites
 from auth.html import browser_sessions, form_schemas, forms
 from auth.web import Level, cookies, g
 from auth.web.application import redirect
@@ -206,12 +206,12 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         return redirect(next_url)
     if destination:
         # Refuse if the second step is missing.
-        outcome = applications.hand_on(current_asked(), destination.code_challenge, level)
+        outcome = sites.hand_on(current_asked(), destination.code_challenge, level)
         return redirect_signed_in(destination.url, outcome)
     if destination.then:
         # After a form of ours: another site may have started a GET request.
         if request.method == "POST":
-            applications.expect_site(current_asked())
+            sites.expect_site(current_asked())
         # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
         return redirect(latchkey.settings.site_login_url)
     return redirect(own_url(latchkey.settings, "account", forms.signed_query(done=done) if done else {}))
@@ -223,7 +223,7 @@ def is_expected(destination: Destination) -> bool:
     site = origin(latchkey.settings.site_login_url)
     if not destination.code_challenge or origin(destination.url) != site:
         return False
-    return applications.meet_site(current_asked())
+    return sites.meet_site(current_asked())
 
 
 def redirect_with_cookie(

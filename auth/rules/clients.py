@@ -1,4 +1,4 @@
-"""Applications (OAuth clients): which users one admits, and whether its credentials are good."""
+"""Applications (OAuth clients): which users they admit, and whether credentials are a client's."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ class UserOfClient(UserOfToken, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Without `allowed_roles`, all users may use it. `is_dynamic` is a client that no administrator created:
-    it registered itself, or came by the URL of a document. `resources` are those that an administrator has
-    listed. `organizations` are those of which a user must be a member: the one whose members alone it admits,
-    and the one that its session is for.
+    """Facts about an application.
+
+    Without `allowed_roles`, all users may use it. One that `is_dynamic` has no administrator: it registered
+    itself, or came by the URL of a document. An administrator lists `resources`. A user must be a member of
+    all `organizations`: the one whose members alone it admits, and the one that its session is for.
     """
 
     allowed_roles: frozenset[str] = frozenset()
@@ -34,9 +35,9 @@ def may_use(
 ) -> bool:
     """Whether a user may use a client: by the user's role, or by one of the list `roles` in `app_metadata`.
 
-    Anonymous users may not: an application could not tell who they are. Of resources, a client that an
-    administrator created may be used for the listed ones alone. `memberships` are the organizations in which
-    the user's membership counts in the session (rule 47).
+    Anonymous users may not: the application could not tell them apart. A client that an administrator created
+    may be used for its listed resources alone. `memberships` are the organizations in which the user's
+    membership counts in the session (rule 47).
     """
     if is_anonymous(user) or client.is_blocked or lacks_membership(client, memberships):
         return False
@@ -53,9 +54,7 @@ def lacks_membership(client: Client, memberships: Collection[str]) -> bool:
 
 
 class Credentials(Protocol):
-    """A row with what a client has registered: hashes of its secret and of the one before, and how it sends
-    them.
-    """
+    """The registered credentials of a client: the hashes of its secrets, and how it sends them."""
 
     @property
     def now(self) -> datetime: ...
@@ -73,24 +72,22 @@ class Credentials(Protocol):
     def is_blocked(self) -> bool: ...
 
 
-def problem_of_credentials(known: Credentials, sent_method: str, sent_hash: bytes | None) -> str | None:
-    """Why credentials are not a client's; a method in the result is the one that it must use.
+def problem_of_credentials(client: Credentials, sent_method: str, sent_hash: bytes | None) -> str | None:
+    """Why a request does not authenticate a client. A method in the result is the one that it must use.
 
-    A wrong secret is refused like an unknown client. That a client is blocked is no secret: public clients
-    are told so too.
-
-    The hashes are of random secrets: how long a comparison takes tells nothing about them.
+    A wrong secret is refused like an unknown client. Public clients learn too that they are blocked: it is
+    not a secret. Secrets are random, so the duration of comparing their hashes tells nothing about them.
     """
-    if known.is_blocked:
+    if client.is_blocked:
         return "blocked"
-    if known.secret_hash is None:
+    if client.secret_hash is None:
         return "public" if sent_method != "none" else None
     if sent_method == "none":
         return "secret_missing"
-    hashes, until = [bytes(known.secret_hash)], known.previous_secret_expires_at
-    if known.previous_secret_hash is not None and until is not None and until > known.now:
-        hashes.append(bytes(known.previous_secret_hash))
+    hashes, until = [bytes(client.secret_hash)], client.previous_secret_expires_at
+    if client.previous_secret_hash is not None and until is not None and until > client.now:
+        hashes.append(bytes(client.previous_secret_hash))
     if sent_hash not in hashes:
         return "unknown"
-    registered = known.token_endpoint_auth_method
-    return None if known.accepts_either_method or registered == sent_method else registered
+    registered = client.token_endpoint_auth_method
+    return None if client.accepts_either_method or registered == sent_method else registered

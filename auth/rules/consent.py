@@ -27,7 +27,7 @@ CodeRefusal = Literal["invalid_grant", "user_banned", "access_denied"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking(Client):
-    """An application that asks for consent. `has_document` is one by the URL of a document."""
+    """A client that asks for consent. `has_document` if its id is the URL of a document."""
 
     updated_at: datetime
     has_document: bool = False
@@ -37,8 +37,9 @@ class Asking(Client):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The memberships that a request may be for, by the organization's id, and whether each counts in the
-    session. `chosen` is the user's choice.
+    """The organizations that a request may be for: by id, whether the membership counts in the session.
+
+    `chosen` is the user's choice.
     """
 
     memberships: Mapping[str, bool]
@@ -47,9 +48,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """`user_id` is that of the user whom it is for; `is_native` one that redirects to a program.
+    """An authorization request.
 
-    `offer` has the organizations that it may be for, None if it asks for none.
+    `user_id` is the user whom it is for, `is_native` whether it redirects to a program, and `offer` None
+    unless it asks for an organization.
     """
 
     created_at: datetime
@@ -64,8 +66,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """`opened_scopes` are those of its sessions for the request's resource, even ended ones, since the
-    application last changed.
+    """What a user has allowed a client.
+
+    `opened_scopes` are the scopes of its sessions for the request's resource, even of ended ones, since the
+    client last changed.
     """
 
     scopes: tuple[str, ...]
@@ -75,7 +79,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """A code of a browser's request, or of a device's, which has a `decision`."""
+    """The code of a browser's request, or of a device's, which has the user's `decision`."""
 
     expires_at: datetime
     resource: str | None = None
@@ -112,11 +116,10 @@ def obstacle(
 
 
 def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:
-    """Whether a client may have what it asks for without a question.
+    """Whether a client gets what it asks for without a question.
 
-    A public client is one without a secret (`is_public`).
-    Any program on a device may pretend to be a native public client (RFC 8252, section 8.6), and nobody has
-    proved what a client that registered itself says.
+    Any program on a device can pretend to be a native client without a secret (RFC 8252, section 8.6), and a
+    client that registered itself has proved nothing.
     """
     is_unproved = client.is_dynamic and not client.has_document
     if is_unproved or (request.is_native and client.is_public):
@@ -124,19 +127,21 @@ def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:
     return covers(grant, request, client) or (client.skips_consent and not request.is_native)
 
 
-def told(missing: Obstacle | None, request: Request, client: Asking, grant: Grant | None) -> Obstacle | None:
+def disclosed(
+    obstacle: Obstacle | None, request: Request, client: Asking, grant: Grant | None
+) -> Obstacle | None:
     """The obstacle that a client learns. Without the user's consent, it learns nothing about memberships, nor
     whether it admits the user.
     """
     depends_on_user = request.offer or client.organizations or client.allowed_roles
-    return "consent_required" if depends_on_user and not is_allowed(request, client, grant) else missing
+    return "consent_required" if depends_on_user and not is_allowed(request, client, grant) else obstacle
 
 
 def organization_of(offer: Offer) -> str | None:
     """The organization that a request is for: the chosen one, else the only one, if it counts."""
-    offered = offer.memberships
-    chosen = offer.chosen or (next(iter(offered)) if len(offered) == 1 else None)
-    return chosen if chosen is not None and offered.get(chosen) else None
+    counts = offer.memberships
+    id = offer.chosen or (next(iter(counts)) if len(counts) == 1 else None)
+    return id if id is not None and counts.get(id) else None
 
 
 def is_fresh_for(
@@ -144,8 +149,8 @@ def is_fresh_for(
 ) -> bool:
     """Whether a session is fresh enough for `prompt` and `max_age`.
 
-    A user who takes long to agree need not sign in again. A session that a first passkey has not raised yet
-    would give the client nothing.
+    A user who takes long to agree need not sign in again. A session that lacks the second step would give the
+    client nothing.
     """
     if user is None or session is None:
         return True
@@ -187,8 +192,9 @@ def refusal_of_code(
     policy: Policy,
     memberships: Collection[str] = (),
 ) -> CodeRefusal | None:
-    """A code gives what the session that approved it gives now: nothing once that has ended, or the grant is
-    gone. `memberships` are those that count in that session.
+    """Refuse a code once the session that approved it has ended, or the user has removed the grant.
+
+    `memberships` are those that count in that session.
     """
     if code.expires_at <= user.now or not code.has_grant:
         return "invalid_grant"

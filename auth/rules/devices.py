@@ -1,6 +1,4 @@
-"""Requests of devices (RFC 8628): who may enter the code of one and decide about it, and what a device
-learns.
-"""
+"""Requests of devices (RFC 8628): which session may decide about one, and what a device learns."""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -13,7 +11,7 @@ _DELAY = timedelta(seconds=1)
 def is_open_to(
     session_id: str, *, entered_in: str | None, is_decided: bool, expires_at: datetime, now: datetime
 ) -> bool:
-    """Whether a request waits for its code, or for the session where that was entered first to decide."""
+    """Whether a request waits for its code, or for the decision of the session where its code was entered."""
     if is_decided or expires_at <= now:
         return False
     return entered_in is None or entered_in == session_id
@@ -27,9 +25,8 @@ def is_early(polled_at: datetime | None, interval: timedelta, now: datetime) -> 
 def state_of_poll(
     decision: str | None, *, is_early: bool, has_session: bool, expires_at: datetime, now: datetime
 ) -> PollState:
-    """What a device learns. A second use of its code goes on like the first, which ends the session.
-
-    `has_session` if its code was used.
+    """What a device learns. `has_session` if its code was used: a second use is approved too, so that it ends
+    the session.
     """
     if has_session:
         return "approved"

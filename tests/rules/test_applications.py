@@ -219,7 +219,7 @@ OF_ACME = replace(SITE, organizations=frozenset({ACME}))
 )
 def test_application_learns_an_obstacle(sentence, request_, client, grant, is_told):
     said = "access_denied" if is_told else "consent_required"
-    assert consent.told("access_denied", request_, client, grant) == said
+    assert consent.disclosed("access_denied", request_, client, grant) == said
 
 
 @cases(

@@ -42,8 +42,8 @@ def states(key: dict[str, Any]) -> list[Any]:
         states.append(text("account", "used", ago=ago(f"{used}T00:00:00+00:00")))
     if key["expires_at"]:
         expires_at = datetime.fromisoformat(key["expires_at"])
-        said = "expired" if expires_at <= datetime.now(UTC) else "expires"
-        states.append(text("api_keys", said, date=date_alone(expires_at)))
+        name = "expired" if expires_at <= datetime.now(UTC) else "expires"
+        states.append(text("api_keys", name, date=date_alone(expires_at)))
     return states
 
 
@@ -59,9 +59,9 @@ def show_new_api_key(problem: Problem | None = None) -> Response:
 @audited("change_refused")
 def submit_new_api_key() -> Response:
     """Add an API key, and show it once."""
-    sent = read_form(_Form)
-    body = {"name": sent["name"].strip()} | check(_Scopes, {"scopes": sent["scopes"].split()})
-    if sent["days"]:
-        body["expires_in"] = int(sent["days"]) * 86_400
-    made = api_keys.add(current_asked(), body)
-    return page("api_keys/made.html", script=True, here=None, key=made["key"])
+    entries = read_form(_Form)
+    body = {"name": entries["name"].strip()} | check(_Scopes, {"scopes": entries["scopes"].split()})
+    if entries["days"]:
+        body["expires_in"] = int(entries["days"]) * 86_400
+    api_key = api_keys.add(current_asked(), body)
+    return page("api_keys/made.html", script=True, here=None, key=api_key["key"])

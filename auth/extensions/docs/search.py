@@ -11,13 +11,13 @@ _SNIPPET = 160
 
 def find(words: list[str]) -> list[tuple[guides.Section, str]]:
     """Return the sections that have all words, and the text around the first. Headings come first."""
-    found = [section for text, section in _sections() if all(word in text for word in words)]
-    found.sort(key=lambda section: -sum(word in section.heading.lower() for word in words))
-    snippets = []
-    for section in found[:MOST]:
+    sections = [section for text, section in _sections() if all(word in text for word in words)]
+    sections.sort(key=lambda section: -sum(word in section.heading.lower() for word in words))
+    results = []
+    for section in sections[:MOST]:
         start = max(0, section.text.lower().find(words[0]) - _SNIPPET // 2)
-        snippets.append((section, section.text[start : start + _SNIPPET]))
-    return snippets
+        results.append((section, section.text[start : start + _SNIPPET]))
+    return results
 
 
 @functools.cache

@@ -66,17 +66,17 @@ def checked(name: str, sent: Mapping[str, object], answer: Mapping[str, object])
     claims = answer.get("claims")
     if not isinstance(claims, dict):
         raise HookFailed(name, "its answer has no claims")
-    kept = OWN_CLAIMS | _FIXED_IF_KEPT & claims.keys()
+    fixed = OWN_CLAIMS | _FIXED_IF_KEPT & claims.keys()
     problems = {
-        "changes": [claim for claim in kept if _text(claims, claim) != _text(sent, claim)],
+        "changes": [claim for claim in fixed if _text(claims, claim) != _text(sent, claim)],
         "lacks": _NEEDED - claims.keys(),
         "has another type for": [
             claim for claim, wanted in _TYPES.items() if type(claims.get(claim, wanted())) is not wanted
         ],
     }
-    for problem, found in problems.items():
-        if found:
-            raise HookFailed(name, f"its answer {problem} {', '.join(sorted(found))}")
+    for problem, names in problems.items():
+        if names:
+            raise HookFailed(name, f"its answer {problem} {', '.join(sorted(names))}")
     if claims["role"] in SERVICE_ROLES:
         raise HookFailed(name, f"its answer has the role {claims['role']}")
     claims = {"iss": sent["iss"], **claims}

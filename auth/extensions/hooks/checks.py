@@ -13,10 +13,10 @@ _LONGEST = 2.0  # seconds
 
 @check("hooks", "Hooks can be called")
 def _hooks(context: Context) -> Failure | None:
-    found = {name: hook for name in NAMES if (hook := context.settings.hook(name))}
-    if not found:
+    hooks = {name: hook for name in NAMES if (hook := context.settings.hook(name))}
+    if not hooks:
         raise NotChecked("there are none")
-    for name, hook in found.items():
+    for name, hook in hooks.items():
         if problem := problem_of(hook, context.db, context.seconds_left):
             setting = f"AUTH_HOOK_{name.upper()}"
             remedy = f"Start the server of {setting}, or set another that this machine can reach."

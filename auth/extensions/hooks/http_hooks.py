@@ -83,8 +83,8 @@ def _said(body: bytes | str) -> str:
 
 def refusal(name: str, error: object) -> HookRefused | HookFailed:
     """Return the exception for an `error` in a hook's answer. Its status is 500 unless the hook sets one."""
-    said = error if isinstance(error, dict) else {}
-    status, message = said.get("http_code", 500), said.get("message")
+    members = error if isinstance(error, dict) else {}
+    status, message = members.get("http_code", 500), members.get("message")
     # With a status of success, or an invalid one, the client would believe that the hook agreed.
     is_status = type(status) is int and 400 <= status <= 599
     if not is_status or not isinstance(message, str) or not one_line(message):

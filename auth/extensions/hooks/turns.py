@@ -34,12 +34,12 @@ def asking(context: HookContext, hook: Hook, subject: str) -> Iterator[None]:
     open: refuse if it cannot be asked, refuses or fails. The log and the audit log get the reason.
     """
     last = time.monotonic() + _PATIENCE
-    with ExitStack() as held:
+    with ExitStack() as permits:
         for name, most in ((subject, 1), (None, constants.MOST_CALLS_OF_A_HOOK)):
             semaphore = _semaphores.setdefault((hook, name), BoundedSemaphore(most))
             if not wait_for(semaphore, last - time.monotonic()):
                 raise unavailable()
-            held.callback(semaphore.release)
+            permits.callback(semaphore.release)
         try:
             yield
         except HookFailed as failure:

@@ -85,9 +85,9 @@ def log_unregistered(client: "queries.SelectClient", name: str, option: str, uri
     """Log that a client sent a URI that it has not registered, and return what is wrong."""
     problem = f"{name}: must be one that the client has registered"
     # The query may contain a secret.
-    sent = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
+    path = re.split("[?#]", uri, maxsplit=1)[0][:_MOST_LOGGED]
     remedy = update_of(client, f"{option} URI, which replaces all: repeat it for each")
-    log_refusal(client.id, problem, remedy, **{name: sent})
+    log_refusal(client.id, problem, remedy, **{name: path})
     return problem
 
 

@@ -129,22 +129,22 @@ def register(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
     """Create a client that registers itself, without an administrator. Returns its object like `create`."""
     client, secret = _new(asked, load_registration(asked, body))
     with acts.begin(asked.db) as act:
-        made = _insert(act, client, secret)
+        client_object = _insert(act, client, secret)
         queries.delete_surplus_clients(act)
-        return made
+        return client_object
 
 
 def _new(asked: Asked, values: Mapping[str, object]) -> tuple[ClientColumns, str | None]:
     """Return a new client, and its secret if it has one."""
-    client_type, named = values.get("client_type"), values.get("token_endpoint_auth_method")
-    method = named or (PUBLIC if client_type == "public" else "client_secret_basic")
+    client_type, registered = values.get("client_type"), values.get("token_endpoint_auth_method")
+    method = registered or (PUBLIC if client_type == "public" else "client_secret_basic")
     if client_type and (method == PUBLIC) != (client_type == "public"):
         raise _refusal(f"token_endpoint_auth_method {method} does not fit client_type {client_type}")
     secret = None if method == PUBLIC else one_time.new_token()
     own = {
         "id": str(uuid.uuid4()),
         "token_endpoint_auth_method": method,
-        "accepts_either_method": named is None and method != PUBLIC,
+        "accepts_either_method": registered is None and method != PUBLIC,
         "secret_hash": secret and one_time.hash_token(secret),
     }
     client = ClientColumns.of({**values, **own})
@@ -337,9 +337,9 @@ def load_registration(asked: Asked, body: Mapping[str, object]) -> dict[str, Any
 
 
 def _refusal(problem: str, field: str = "", rule: str = "", *, uri: str = "", why: str = "") -> ApiError:
-    shown = {"field": field, "rule": rule or field, "uri": uri, "why": why, "most": str(MOST_URIS)}
     error = ApiError("client.validation_failed", problem=problem)
-    error.values |= shown
+    # The console shows its own sentence about the field.
+    error.values |= {"field": field, "rule": rule or field, "uri": uri, "why": why, "most": str(MOST_URIS)}
     return error
 
 

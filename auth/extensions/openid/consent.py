@@ -149,11 +149,11 @@ def obstacle(asked: Asked, authorization: Authorization, organization: str | Non
     )
 
 
-def told(authorization: Authorization, missing: Obstacle | None) -> Obstacle | None:
+def disclosed(authorization: Authorization, obstacle: Obstacle | None) -> Obstacle | None:
     """Return what the application learns about an obstacle."""
     row, client, _ = authorization
     request = _request_of(row, offer_of(authorization))
-    return consent.told(missing, request, asking_of(client), _grant_of(row))
+    return consent.disclosed(obstacle, request, asking_of(client), _grant_of(row))
 
 
 def offer_of(authorization: Authorization, chosen: str | None = None) -> consent.Offer | None:
@@ -277,7 +277,7 @@ def give_code(
 def deny(asked: Asked, on: Runner, authorization: Authorization) -> str:
     """End a request that the user did not or may not approve, and return the URL for the browser."""
     request = authorization.request
-    missing = told(authorization, obstacle(asked, authorization)) if asked.user else None
+    missing = disclosed(authorization, obstacle(asked, authorization)) if asked.user else None
     error, description = _DENIALS.get(missing, ("access_denied", "User denied the request"))
     queries.delete_oauth_request(on, id=request.id)
     members = {"error": error, "error_description": description}

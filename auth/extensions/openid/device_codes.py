@@ -27,7 +27,7 @@ _ANSWERS = {
     "access_denied": "The user denied the request",
     "expired_token": "The code expired before the user allowed it",
 }
-# Their names in the audit log.
+# The names of these errors in the audit log.
 _REASONS = {"access_denied": "oauth_consent_not_found", "expired_token": "otp_expired"}
 
 
@@ -59,12 +59,12 @@ def begin(asked: Asked, body: dict[str, str], credentials: SentCredentials) -> d
         scopes=scopes,
         resource=resource,
     )
-    shown = shown_code(user_code)
+    typed_code = shown_code(user_code)
     return {
         "device_code": device_code,
-        "user_code": shown,
+        "user_code": typed_code,
         "verification_uri": own_url(asked.settings, "device", {}),
-        "verification_uri_complete": own_url(asked.settings, "device", {"user_code": shown}),
+        "verification_uri_complete": own_url(asked.settings, "device", {"user_code": typed_code}),
         "expires_in": constants.DEVICE_CODE_LIFETIME,
         "interval": constants.DEVICE_INTERVAL,
     }

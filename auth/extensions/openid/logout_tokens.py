@@ -50,14 +50,18 @@ class LogoutSender(Sender):
             raise RefusedByServer(reply)
         raise TryLater(reply, seconds=response.seconds)
 
-    def _token(self, ended: Mapping[str, str]) -> str:
-        """Return a new token: applications refuse an old one, or one that they have seen."""
+    def _token(self, session: Mapping[str, str]) -> str:
+        """Return a new token. Applications refuse old ones and repeated ones."""
         self._key_ring.refresh()
         rsa_keys = OpenIdKeys(self.db, self.sealer)
         tokens = ClientTokens(self.settings, self._key_ring.access_tokens, rsa_keys)
-        named = {"sub": ended["user_id"], "aud": ended["client_id"], "sid": sid_of(ended["session_id"])}
+        claims = {
+            "sub": session["user_id"],
+            "aud": session["client_id"],
+            "sid": sid_of(session["session_id"]),
+        }
         now = queries.select_time(self.db).seconds
-        return tokens.logout_token(named, issued_at=now, algorithm=ended["algorithm"])
+        return tokens.logout_token(claims, issued_at=now, algorithm=session["algorithm"])
 
     @functools.cached_property
     def _key_ring(self) -> KeyRing:

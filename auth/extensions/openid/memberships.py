@@ -34,14 +34,14 @@ def scopes(settings: Settings) -> tuple[str, ...]:
     return (ONE, ALL) if organizations.is_on(settings) else ()
 
 
-def named(settings: Settings, asked: Collection[str], allowed: Collection[str]) -> list[str]:
+def named(settings: Settings, requested: Collection[str], allowed: Collection[str]) -> list[str]:
     """Return the scope that names an organization, if any. Raises `OAuthError` for two."""
-    found = [scope for scope in dict.fromkeys(asked) if scope.startswith(f"{ONE}:")]
-    if not organizations.is_on(settings) or not found:
+    scopes = [scope for scope in dict.fromkeys(requested) if scope.startswith(f"{ONE}:")]
+    if not organizations.is_on(settings) or not scopes:
         return []
-    if len(found) > 1 or not _NAMED.fullmatch(found[0]):
+    if len(scopes) > 1 or not _NAMED.fullmatch(scopes[0]):
         raise OAuthError("invalid_scope", f"scope: {ONE}: must be followed by one short name")
-    return found if not allowed or not {ONE, *found}.isdisjoint(allowed) else []
+    return scopes if not allowed or not {ONE, *scopes}.isdisjoint(allowed) else []
 
 
 def kinds(granted: Iterable[str]) -> list[str]:
@@ -50,7 +50,7 @@ def kinds(granted: Iterable[str]) -> list[str]:
 
 
 def _requested(granted: Collection[str]) -> _Requested | None:
-    """Return the organization that scopes ask for, if any. One that is named goes before a choice."""
+    """Return the organization that scopes ask for, if any. A named one goes before a choice."""
     slugs = [scope.partition(":")[2] for scope in granted if scope.partition(":")[0] == ONE]
     return _Requested(max(slugs) or None) if slugs else None
 
@@ -75,7 +75,7 @@ def offer_of(
     person: "queries.SelectPerson | None",
     chosen: str | None = None,
 ) -> Offer | None:
-    """Return the same for the rules, or None for a request that asks for no organization."""
+    """Return what is `offered` as the rules take it, or None for a request that asks for no organization."""
     if _requested(row.scopes) is None:
         return None
     return Offer({each["id"]: "role" in each for each in offered(row, client, person)}, chosen)
@@ -101,10 +101,10 @@ def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
 
 
 def still_said(claims: JsonObject, row: _Session) -> JsonObject:
-    """Return the claims of an introspected token with what still counts of its organizations."""
+    """Return the claims of an introspected token with the memberships that still count."""
     present = claims_of(row, (ONE, ALL))
-    told: Mapping[str, str] = claims.get(ALL, {})
-    roles = {id: role for id, role in present.get(ALL, {}).items() if id in told}
-    said = {ONE: present.get(ONE), ALL: roles}
-    gone = {name for name, value in said.items() if not value}
-    return {name: said.get(name, value) for name, value in claims.items() if name not in gone}
+    in_token: Mapping[str, str] = claims.get(ALL, {})
+    roles = {id: role for id, role in present.get(ALL, {}).items() if id in in_token}
+    memberships = {ONE: present.get(ONE), ALL: roles}
+    lost = {name for name, value in memberships.items() if not value}
+    return {name: memberships.get(name, value) for name, value in claims.items() if name not in lost}

@@ -10,7 +10,7 @@ _CHARACTERS = re.compile(r"[!-~]+")
 _FORBIDDEN = re.compile(r'[\\"<>^`{|}]')
 # The characters of an authority, without a user.
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_NOT_OF_APPLICATIONS = {
+_FORBIDDEN_SCHEMES = {
     "javascript", "data", "file", "vbscript", "about", "blob", "filesystem", "view-source",
 }  # fmt: skip
 _LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::([0-9]{1,5}))?((?:[/?].*)?)")
@@ -24,7 +24,7 @@ class InvalidUri(ValueError):
 def check_redirect(uri: str) -> None:
     """Check a redirect URI that an administrator registers. Raises `InvalidUri`."""
     parts = split(uri)
-    if parts.scheme in _NOT_OF_APPLICATIONS:
+    if parts.scheme in _FORBIDDEN_SCHEMES:
         raise InvalidUri(f"the scheme {parts.scheme} does not lead to an application")
     if parts.netloc or parts.scheme in ("http", "https"):
         _check_host(parts)

@@ -15,7 +15,7 @@ class Social(Extension):
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
         from auth.extensions.social import oauth
 
-        return {"id_token": oauth.sign_in_with_id_token}
+        return {"id_token": oauth.exchange_id_token}
 
 
 EXTENSION = Social

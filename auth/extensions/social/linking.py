@@ -76,13 +76,13 @@ def linking_page() -> Response:
     flow = _linking_flow(flow_token)
     if not flow:
         return _dead_link()
-    known = latchkey.settings.providers
+    presets = latchkey.settings.providers
     return page(
         "link_identity.html",
         form_target=latchkey.redirects.checked(flow.redirect_to),
-        provider=names.provider(flow.provider, known),
+        provider=names.provider(flow.provider, presets),
         account=flow.email or flow.phone,
-        known_by=names.provider(flow.known_by, known),
+        known_by=names.provider(flow.known_by, presets),
         known_as=names.person(flow.known_as),
         flow=flow_token,
     )
@@ -95,30 +95,30 @@ def linking_page() -> Response:
 def begin_linking() -> Response:
     """Bind the flow to the browser, and redirect it to the provider."""
     flow_token = read_form(form_schemas.LinkingForm)["flow"]
-    known = _linking_flow(flow_token)
-    if not known:
+    flow = _linking_flow(flow_token)
+    if not flow:
         return _dead_link()
-    provider = oauth.find_provider(current_asked(), known.provider)
+    provider = oauth.find_provider(current_asked(), flow.provider)
     if provider is None:
-        return providers.redirect_with_refusal(FlowEnd.of(known), ApiError("oauth_provider_not_supported"))
+        return providers.redirect_with_refusal(FlowEnd.of(flow), ApiError("oauth_provider_not_supported"))
     state, browser = one_time.new_token(), cookies.browser_secret(providers.COOKIES[provider.posts_form])
     hashes = {"browser_hash": one_time.hash_token(browser), "new_state_hash": one_time.hash_token(state)}
-    with acts.on(latchkey.db, known.user_id) as act:
-        person = act.read(queries.select_person, user_id=known.user_id, session_id=known.session_id)
+    with acts.on(latchkey.db, flow.user_id) as act:
+        person = act.read(queries.select_person, user_id=flow.user_id, session_id=flow.session_id)
         if person is None or is_banned(person):
             return _dead_link()
         if end_of_session(person, facts.own_session_of(person), latchkey.policy):
             return _dead_link()
-        flow = queries.bind_oauth_flow(act, state_hash=one_time.hash_token(flow_token), **hashes)
-    if flow is None:
+        bound_flow = queries.bind_oauth_flow(act, state_hash=one_time.hash_token(flow_token), **hashes)
+    if bound_flow is None:
         return _dead_link()
     try:
-        secrets = latchkey.sealer.open_json(flow.secrets, flow.id)
+        secrets = latchkey.sealer.open_json(bound_flow.secrets, bound_flow.id)
         return providers.redirect_to_provider(provider, state, secrets, browser, 303)
     except CannotOpen:
         return _dead_link()
     except oauth.ProviderRefusal as refusal:
-        return providers.redirect_with_refusal(FlowEnd.of(known), refusal)
+        return providers.redirect_with_refusal(FlowEnd.of(flow), refusal)
 
 
 def _linking_flow(token: str) -> "queries.SelectLinkingFlow | None":

@@ -7,7 +7,8 @@ from auth.core.tokens import one_time
 from auth.flows.account import identities
 from auth.flows.messages import outgoing
 from auth.flows.sessions.token_response import token_response
-from auth.flows.sign_in import external_identities, oauth
+from auth.flows.sign_in import oauth
+from auth.flows.sign_in.external_identities import sign_in, sign_in_with_id_token
 from auth.html import providers
 from auth.html.redirects import FlowEnd, redirect_done, redirect_signed_in
 from auth.web import (
@@ -122,7 +123,7 @@ def callback(name: str | None = None) -> Response:
             return redirect_done(ending, "identity_linked", "Identity linked")
         hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
         challenge = flow.code_challenge
-        outcome = external_identities.sign_in(asked, identity, hook, code_challenge=challenge, press=press)
+        outcome = sign_in(asked, identity, hook, code_challenge=challenge, press=press)
         return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":
@@ -133,12 +134,12 @@ def callback(name: str | None = None) -> Response:
 @takes_tokens
 @limited("sign_in_with_id_token")
 @audited("sign_in_refused", sign_in="id_token")
-def sign_in_with_id_token() -> ResponseReturnValue:
+def exchange_id_token() -> ResponseReturnValue:
     asked = current_asked()
     body = read_body(_IdTokenGrant)
     if body["link_identity"]:
         return answered_by(_link_by_id_token, body)
-    return JsonResponse(token_response(asked.parts, external_identities.sign_in_with_id_token(asked, body)))
+    return JsonResponse(token_response(asked.parts, sign_in_with_id_token(asked, body)))
 
 
 @takes_tokens

@@ -116,9 +116,9 @@ def _http_url(_context: click.Context, _parameter: click.Parameter, value: str |
 
 def _secret() -> str:
     """Return a secret that is not an argument: other users could see it."""
-    given = os.environ.get("LATCHKEY_WEBHOOK_SECRET")
+    text = os.environ.get("LATCHKEY_WEBHOOK_SECRET")
     try:
-        return urls.webhook_secret(given) if given else webhook_urls.new_secret()
+        return urls.webhook_secret(text) if text else webhook_urls.new_secret()
     except ValueError as error:
         raise click.BadParameter(sentence(error), param_hint="'LATCHKEY_WEBHOOK_SECRET'") from None
 

@@ -1,4 +1,4 @@
-"""Grants of users to applications: one for each user and client."""
+"""Users' grants to applications: one for each user and client."""
 
 import json
 from collections.abc import Sequence
@@ -18,16 +18,15 @@ def own(asked: Asked) -> list[JsonObject]:
     """Return the caller's grants, newest first; none where applications are disabled."""
     if not asked.settings.oauth_server:
         return []
-    found: list[JsonObject] = json.loads(
-        asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids)).grants
-    )
-    return found
+    row = asked.admit_reader(queries.select_grants(asked.db, **asked.caller_ids))
+    grants: list[JsonObject] = json.loads(row.grants)
+    return grants
 
 
 def add(
     asked: Asked,
     act: Act,
-    user: PersonFacts,
+    person: PersonFacts,
     client: "queries.SelectClient",
     scopes: Sequence[str],
     request: "queries.SelectOauthRequest | queries.SelectDeviceRequest",
@@ -35,31 +34,27 @@ def add(
     is_first: bool,
 ) -> None:
     """Give a client's grant these scopes by a request, in the session of the locked caller."""
-    queries.write_grant(act, user_id=user.id, client_id=client.id, scopes=scopes)
+    queries.write_grant(act, user_id=person.id, client_id=client.id, scopes=scopes)
     if is_first:
         # A stranger may have chosen the name of a dynamic client.
         name = None if client.is_dynamic else client.name
-        notify(asked, act, user, "application_added", application=name)
+        notify(asked, act, person, "application_added", application=name)
     details = {"client_id": client.id, "client": client.name, "scopes": " ".join(request.scopes)}
-    audit.record(act, user.id, user.email, ["grant_added"], [], **details, resource=request.resource)
+    audit.record(act, person.id, person.email, ["grant_added"], [], **details, resource=request.resource)
 
 
-def remove(act: Act, user: PersonFacts, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
-    """Remove the grants with these ids, or of a client, with their sessions, and return whether there were
-    any.
-
-    The user's row is locked.
-    """
-    rows = queries.remove_grants(act, user_id=user.id, ids=list(ids), client_id=client_id)
+def remove(act: Act, person: PersonFacts, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
+    """Remove grants of the locked user, by ids or client, with their sessions. Return whether there were any."""
+    rows = queries.remove_grants(act, user_id=person.id, ids=list(ids), client_id=client_id)
     for row in rows:
         details = {"client_id": row.client_id, "client": row.name}
-        audit.record(act, user.id, user.email, ["grant_removed"], [], **details)
+        audit.record(act, person.id, person.email, ["grant_removed"], [], **details)
     return bool(rows)
 
 
 def withdraw(asked: Asked, client_id: str) -> bool:
     """Remove the caller's grant to a client, and return whether there was one."""
     with acts.on(asked.db, asked.caller.user_id) as act:
-        known = queries.select_grant(act, user_id=asked.caller.user_id, client_id=client_id)
-        caller = admit_caller(asked, act, removing("grant", known.id if known else ""))
+        grant = queries.select_grant(act, user_id=asked.caller.user_id, client_id=client_id)
+        caller = admit_caller(asked, act, removing("grant", grant.id if grant else ""))
         return remove(act, caller, client_id=client_id)

@@ -45,8 +45,8 @@ def is_elsewhere(asked: Asked, link: "queries.SelectLink", *, is_same: bool = Fa
     if link.browser_hash and link.purpose not in one_time.CHANGES:
         return bytes(link.browser_hash) != asked.browser_hash
     is_bound = link.code_challenge and link.purpose in ("magiclink", "recovery", "signup")
-    opens_application = not is_web(link.redirect_to or "https:")
-    if is_same or opens_application or not is_bound or not asked.settings.pages:
+    is_native = not is_web(link.redirect_to or "https:")
+    if is_same or is_native or not is_bound or not asked.settings.pages:
         return False
     there, here = browser_and_system(link.user_agent), browser_and_system(asked.client["user_agent"])
     # Applications on servers ask for their users.

@@ -83,7 +83,7 @@ def whole_address(text: str) -> str | None:
         return None
 
 
-def application_name(name: str) -> str:
+def client_name(name: str) -> str:
     """Return the name of an application for texts. In templates, use `application`."""
     return application(name).striptags()
 

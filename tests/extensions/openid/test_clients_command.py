@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auth.extensions.openid.clients import DEVICE_CODE
-from auth.extensions.openid.command.applications import APPLICATIONS
+from auth.extensions.openid.command.products import PRODUCTS
 from tests.support.answers import A_CLIENT_SECRET, A_UUID, NO_ID, oauth_client
 from tests.support.cases import cases
 from tests.support.commands import SYSTEM_USER, run_command
@@ -107,7 +107,7 @@ class TestCreating:
             lifetimes.append(database.value("DELETE FROM oauth_clients RETURNING token_lifetime"))
         assert lifetimes == [120, 300]
 
-    @pytest.mark.parametrize("name", APPLICATIONS)
+    @pytest.mark.parametrize("name", PRODUCTS)
     def test_application_gets_the_client_of_the_document_and_settings_with_its_secret(self, run, name):
         _for, uri, options, _settings, _checked = documented()[name]
         expected = {
@@ -122,7 +122,7 @@ class TestCreating:
 
     def test_document_names_each_application_and_the_tested_ones(self):
         tested = {name for name, (*_, checked) in documented().items() if checked.startswith("tested, ")}
-        assert {*documented()} == {*APPLICATIONS}
+        assert {*documented()} == {*PRODUCTS}
         assert tested == {*TESTED, "oauth2-proxy"}
 
     def test_redirect_uri_that_the_application_does_not_have_is_refused(self, app, database):

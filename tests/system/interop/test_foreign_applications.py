@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from auth.extensions.openid.command.applications import APPLICATIONS
+from auth.extensions.openid.command.products import PRODUCTS
 from tests.support.browser import Browser
 from tests.support.commands import run_command
 from tests.support.postgres import Postgres
@@ -224,7 +224,7 @@ def start(make_app, make_python, here, request) -> Callable[..., Application]:
         directory = use(short_directory())
         application = TESTED[name](directory, make_python)
         request.addfinalizer(application.end)
-        arguments = (name, f"{application.url}{APPLICATIONS[name].callback}", "--for", name, *options)
+        arguments = (name, f"{application.url}{PRODUCTS[name].callback}", "--for", name, *options)
         made = run_command(
             make_app(AUTH_BASE_URL=here, AUTH_WEBHOOK_PRIVATE_NETWORKS="true"),
             "clients",

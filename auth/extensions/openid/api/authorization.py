@@ -124,10 +124,9 @@ def _read(asked: Asked, client: "queries.SelectClient", redirect_uri: str) -> Au
         raise OAuthError("invalid_target", "resource must be given once")
     try:
         read = read_form if request.method == "POST" else read_query
-        fields: dict[str, str] = read(authorization_requests.Parameters)
+        parameters = {name: value for name, value in read(authorization_requests.Parameters).items() if value}
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
-    parameters = {name: value for name, value in fields.items() if value}
     checked = authorization_requests.check(asked, client, redirect_uri, parameters)
     if not asked.settings.oauth_consent_url and not asked.settings.pages:
         raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
@@ -319,7 +318,7 @@ def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest)
         with consent.locked(asked, authorization_id) as act:
             person = consent.caller(asked, act)
             authorization = consent.find_in_browser(asked, act, authorization_id, person, browser)
-            obstacle = consent.told(authorization, obstacle)
+            obstacle = consent.disclosed(authorization, obstacle)
             consent.deny(asked, act, authorization)
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing

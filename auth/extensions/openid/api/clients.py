@@ -24,8 +24,8 @@ def create_client() -> tuple[Response, int]:
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
     query = read_query(AdminPageQuery)
-    shown, total = clients.page(current_asked(), query)
-    return paginated(json.dumps(shown), total, query, name="clients")
+    objects, total = clients.page(current_asked(), query)
+    return paginated(json.dumps(objects), total, query, name="clients")
 
 
 @blueprint.get("/admin/oauth/clients/<client_id>")

@@ -6,7 +6,7 @@ import click
 from auth.cli import NumberRange, as_operator, json_option, prints_json, show
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
-from auth.extensions.openid.command.applications import APPLICATIONS, endpoints, settings_of
+from auth.extensions.openid.command.products import PRODUCTS, endpoints, settings_of
 
 
 @click.group("clients", short_help="Manage the applications that sign users in here.")
@@ -113,8 +113,8 @@ def _member_options(function: Callable[..., None]) -> Callable[..., None]:
 @_member_options
 @click.option(
     "--for",
-    "product",
-    type=click.Choice([*APPLICATIONS]),
+    "product_name",
+    type=click.Choice([*PRODUCTS]),
     help="Check the REDIRECT_URI of this application, set what it needs, and print its settings.",
 )
 @json_option
@@ -123,7 +123,7 @@ def create(
     redirect_uris: tuple[str, ...],
     public: bool,
     device: bool,
-    product: str | None,
+    product_name: str | None,
     **members: object,
 ) -> None:
     """Create the client NAME, to which users return at one of the REDIRECT_URIs.
@@ -133,28 +133,28 @@ def create(
     \b
     Example: latchkey clients create grafana https://grafana.example.com/login/generic_oauth --role admin
     """
-    application = APPLICATIONS[product] if product else None
-    chosen = _body(members)
-    if application:
-        if not redirect_uris or not all(uri.endswith(application.callback) for uri in redirect_uris):
-            raise click.UsageError(f"The REDIRECT_URI of {product} must end with {application.callback}.")
-        public = public or application.is_public
-        own = {"token_lifetime": application.token_lifetime}
-        chosen = {"require_pkce": application.sends_challenge, **own, **chosen}
+    product = PRODUCTS[product_name] if product_name else None
+    body = _body(members)
+    if product:
+        if not redirect_uris or not all(uri.endswith(product.callback) for uri in redirect_uris):
+            raise click.UsageError(f"The REDIRECT_URI of {product_name} must end with {product.callback}.")
+        public = public or product.is_public
+        own = {"require_pkce": product.sends_challenge, "token_lifetime": product.token_lifetime}
+        body = own | body
     if device:
         with_browser = ["authorization_code"] if redirect_uris else []
-        chosen = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | chosen
-    body = {"client_name": name, "redirect_uris": list(redirect_uris), **chosen}
+        body = {"grant_types": [*with_browser, "refresh_token", clients.DEVICE_CODE]} | body
+    body = {"client_name": name, "redirect_uris": list(redirect_uris)} | body
     if public:
         body["client_type"] = "public"
     with as_operator() as asked:
         client = clients.create(asked, body)
         names = ("client_id", "client_secret")
-        shown: dict[str, str] = {name: client[name] for name in names if name in client}
+        credentials: dict[str, str] = {name: client[name] for name in names if name in client}
         urls = endpoints(asked.settings)
-        lines = _table(shown | urls)
-        if application:
-            lines = [settings_of(application, shown, redirect_uris[0], asked.settings)]
+        lines = _table(credentials | urls)
+        if product:
+            lines = [settings_of(product, credentials, redirect_uris[0], asked.settings)]
         show(client | urls, *lines)
 
 

@@ -24,7 +24,7 @@ from auth.extensions.openid.pages.console_clients import (
 from auth.flows import organizations
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, serve, told
-from auth.html.admin.console_page import Filters, application_name, console_page, page_of, place_of
+from auth.html.admin.console_page import Filters, client_name, console_page, page_of, place_of
 from auth.html.page import redirect_to_own
 from auth.web import fields
 from auth.web.asked import Asked
@@ -53,7 +53,7 @@ _ClientForm = Input.of(
 
 @blueprint.get("/console/applications")
 @administrator
-def show_applications() -> Response:
+def show_clients() -> Response:
     """Show the applications, newest first."""
     rows = queries.search_clients(
         latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(Filters))
@@ -69,7 +69,7 @@ def show_applications() -> Response:
 
 @blueprint.get("/console/applications/<client_id>")
 @administrator
-def show_application(client_id: str) -> Response:
+def show_client(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
     subject, query = find(client_id), read_query(Filters)
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
@@ -120,12 +120,12 @@ def _make(asked: Asked, _subject: Subject, body: Mapping[str, object]) -> Respon
 
 def _once(client: Mapping[str, str]) -> Response:
     """Show the secret of a client, once."""
-    id, name = client["client_id"], application_name(client["client_name"])
-    facts = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
+    id, name = client["client_id"], client_name(client["client_name"])
+    entries = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
     use, path = "Enter all three in the application.", f"console/applications/{id}"
     if ends := client.get("previous_secret_expires_at"):
         use += f" The old secret works {until(ends)}."
-    return console_page("secret.html", name=name, use=use, facts=facts, path=path)
+    return console_page("secret.html", name=name, use=use, facts=entries, path=path)
 
 
 def _new_secret_effects(subject: Subject) -> list[str]:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from auth.core.text.labels import counted
 from auth.extensions.openid import clients
 from auth.html.admin.actions import Subject
-from auth.html.admin.console_page import application_name
+from auth.html.admin.console_page import client_name
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import known_id
@@ -54,9 +54,9 @@ def find(client_id: str) -> Subject:
         methods.pop("", None)
     names = ("previous_secret_expires_at", "backchannel_logout_uri", "metadata_url", "organization_id")
     optional = dict.fromkeys(names)
-    shown = {"methods": methods, "last_used_at": use.last_used_at, "grants": amount(use.grants)}
-    row = SimpleNamespace(**optional | client | _CHOICES | shown)
-    return Subject(application_name(row.client_name), f"console/applications/{row.client_id}", row)
+    use_and_methods = {"methods": methods, "last_used_at": use.last_used_at, "grants": amount(use.grants)}
+    row = SimpleNamespace(**optional | client | _CHOICES | use_and_methods)
+    return Subject(client_name(row.client_name), f"console/applications/{row.client_id}", row)
 
 
 def making() -> Subject:

@@ -7,7 +7,7 @@ from auth.core.text.labels import counted, quoted
 from auth.flows.account import grants
 from auth.flows.admin import targets
 from auth.html.admin.actions import Action, Subject
-from auth.html.admin.console_page import application_name
+from auth.html.admin.console_page import client_name
 from auth.html.admin.subjects import changeable_user
 from auth.web.asked import Asked
 from auth.web.context import latchkey
@@ -22,7 +22,7 @@ _KEPT = timedelta(days=30)
 
 def grants_of(user_id: str) -> SimpleNamespace:
     """Return the grants of a user, newest first, for the user's page."""
-    grants = queries.list_applications_of(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
+    grants = queries.list_grants_of_user(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
     return SimpleNamespace(grants=grants, unused=unused)
 
 
@@ -34,9 +34,9 @@ def unused(since: str) -> str:
 
 def find(user_id: str, client_id: str) -> Subject:
     user, id = changeable_user(user_id), known_id(client_id, "oauth_consent_not_found")
-    row = queries.select_application_of(latchkey.db, user_id=user.row.id, client_id=id)
-    known = SimpleNamespace(user_id=user.row.id, **found(row, "oauth_consent_not_found")._asdict())
-    return Subject(user.name, user.path, known)
+    row = queries.select_grant_of_user(latchkey.db, user_id=user.row.id, client_id=id)
+    grant = SimpleNamespace(user_id=user.row.id, **found(row, "oauth_consent_not_found")._asdict())
+    return Subject(user.name, user.path, grant)
 
 
 def _remove(asked: Asked, subject: Subject, _form: object) -> None:
@@ -49,7 +49,7 @@ ACTIONS = {
     "remove": Action(
         title="Remove the application",
         effects=lambda subject: [
-            f"Removes the access of 1 application: {quoted(application_name(subject.row.name))}.",
+            f"Removes the access of 1 application: {quoted(client_name(subject.row.name))}.",
             *([f"Ends {counted(subject.row.sessions, 'session')} of it."] if subject.row.sessions else []),
         ],
         undo="The user can allow it again.",

@@ -35,13 +35,13 @@ def show_code() -> Response:
 
 def _code_page(problem: Problem | None = None) -> Response:
     """Ask for the code, or redirect to the missing step."""
-    shown = _code_of_device()
-    here = _path_of(shown)
+    code = _code_of_device()
+    here = _path_of(code)
     if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
         return to_step
     if (done := forms.signed("done")) in _DONE:
         return page("device_decided.html", here="/device", done=done)
-    text = request.values.get("user_code", "") if problem else shown
+    text = request.values.get("user_code", "") if problem else code
     return page("device.html", here=f"/{here}", problem=problem, typed=text, example=_EXAMPLE)
 
 

@@ -32,7 +32,7 @@ SELECT g.id, g.user_id, coalesce(u.email, u.phone) AS address, u.role = 'admin' 
  ORDER BY g.granted_at DESC, g.id DESC
  LIMIT :most;
 
--- name: list_applications_of(user_id uuid, most integer) -> rows
+-- name: list_grants_of_user(user_id uuid, most integer) -> rows
 SELECT c.id, c.name, g.scopes, iso_8601(g.granted_at) AS granted_at,
        (SELECT iso_8601(max(s.refreshed_at)) FROM sessions AS s WHERE s.grant_id = g.id) AS last_used_at
   FROM oauth_grants AS g
@@ -41,7 +41,7 @@ SELECT c.id, c.name, g.scopes, iso_8601(g.granted_at) AS granted_at,
  ORDER BY g.granted_at DESC, g.id DESC
  LIMIT :most;
 
--- name: select_application_of(user_id uuid, client_id uuid, refresh_token_lifetime integer,
+-- name: select_grant_of_user(user_id uuid, client_id uuid, refresh_token_lifetime integer,
 --                             session_timebox integer) -> row?
 SELECT c.id, c.name,
        (SELECT count(*)

@@ -1,4 +1,4 @@
-"""An application that a browser comes from which is signed in on our pages."""
+"""Hands a browser that is signed in on our pages to the site that it comes from."""
 
 from auth.core import constants
 from auth.flows.sessions.issuing import about_new
@@ -10,7 +10,7 @@ from sql import acts, queries
 
 
 def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
-    """Open a session for an application, or write the code that stands for it.
+    """Open a session for a site, or write the code that stands for it.
 
     Raises `ApiError` if the second step is missing.
     """
@@ -27,11 +27,11 @@ def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
 
 
 def expect_site(asked: Asked) -> None:
-    """Note that a flow of ours leads the browser to where the application begins its own sign-in."""
+    """Note that we redirect the browser to where the site begins its own sign-in."""
     lifetime, session_id = constants.FLOW_LIFETIME, asked.caller.session_id
     queries.expect_site(asked.db, session_id=session_id, lifetime=lifetime)
 
 
 def meet_site(asked: Asked) -> bool:
-    """Whether the caller's browser comes from where `expect_site` has led it. Once."""
+    """Whether the caller's browser comes from where `expect_site` redirected it. True only once."""
     return queries.meet_site(asked.db, session_id=asked.caller.session_id) == 1

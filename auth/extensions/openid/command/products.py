@@ -1,4 +1,4 @@
-"""The applications of `latchkey clients create --for`: the members of their client, and their settings."""
+"""The products of `latchkey clients create --for`: the members of their client, and their settings."""
 
 import shlex
 from collections.abc import Mapping
@@ -9,19 +9,18 @@ from auth.core import constants
 from auth.core.settings import Settings
 
 
-class KnownApplication(NamedTuple):
-    """`settings` is the text that an operator pastes, with placeholders for `values`."""
+class Product(NamedTuple):
+    """`callback` ends its redirect URI. `settings` is the template of a text that an operator pastes."""
 
     callback: str
-    """What its redirect URI ends with."""
     settings: str
     sends_challenge: bool = True
     is_public: bool = False
     token_lifetime: int | None = None
 
 
-APPLICATIONS = {
-    "argo-cd": KnownApplication(
+PRODUCTS = {
+    "argo-cd": Product(
         "/auth/callback",
         """\
 # ConfigMap argocd-cm; the secret may be in argocd-secret instead
@@ -35,7 +34,7 @@ oidc.config: |
 """,
         sends_challenge=False,
     ),
-    "authjs": KnownApplication(
+    "authjs": Product(
         "/auth/callback/latchkey",
         """\
 // Among the providers of Auth.js
@@ -49,7 +48,7 @@ oidc.config: |
 }
 """,
     ),
-    "dex": KnownApplication(
+    "dex": Product(
         "/callback",
         """\
 connectors:
@@ -67,7 +66,7 @@ connectors:
     insecureEnableGroups: true
 """,
     ),
-    "directus": KnownApplication(
+    "directus": Product(
         "/auth/login/latchkey/callback",
         """\
 AUTH_PROVIDERS=latchkey
@@ -79,7 +78,7 @@ AUTH_LATCHKEY_IDENTIFIER_KEY=sub
 AUTH_LATCHKEY_ALLOW_PUBLIC_REGISTRATION=true
 """,
     ),
-    "gitea": KnownApplication(
+    "gitea": Product(
         "/callback",
         """\
 gitea admin auth add-oauth --name latchkey --provider openidConnect --key $client_id \\
@@ -88,7 +87,7 @@ gitea admin auth add-oauth --name latchkey --provider openidConnect --key $clien
 """,
         sends_challenge=False,
     ),
-    "grafana": KnownApplication(
+    "grafana": Product(
         "/login/generic_oauth",
         """\
 GF_AUTH_GENERIC_OAUTH_ENABLED=true
@@ -103,7 +102,7 @@ GF_AUTH_GENERIC_OAUTH_USE_PKCE=true
 GF_AUTH_GENERIC_OAUTH_USE_REFRESH_TOKEN=true
 """,
     ),
-    "jupyterhub": KnownApplication(
+    "jupyterhub": Product(
         "/hub/oauth_callback",
         """\
 # jupyterhub_config.py, with the package oauthenticator
@@ -119,7 +118,7 @@ c.GenericOAuthenticator.username_claim = "email"
 c.GenericOAuthenticator.allow_all = True
 """,
     ),
-    "kubelogin": KnownApplication(
+    "kubelogin": Product(
         "http://localhost:18000",
         """\
 kubectl config set-credentials latchkey --exec-api-version=client.authentication.k8s.io/v1 \\
@@ -131,7 +130,7 @@ kube-apiserver --oidc-issuer-url=$issuer --oidc-client-id=$client_id \\
 """,
         is_public=True,
     ),
-    "miniflux": KnownApplication(
+    "miniflux": Product(
         "/oauth2/oidc/callback",
         """\
 OAUTH2_PROVIDER=oidc
@@ -142,7 +141,7 @@ OAUTH2_OIDC_DISCOVERY_ENDPOINT=$issuer
 OAUTH2_USER_CREATION=1
 """,
     ),
-    "mozilla-django-oidc": KnownApplication(
+    "mozilla-django-oidc": Product(
         "/oidc/callback/",
         """\
 # settings.py
@@ -156,14 +155,14 @@ OIDC_OP_USER_ENDPOINT = "$userinfo_endpoint"
 OIDC_OP_JWKS_ENDPOINT = "$jwks_uri"
 """,
     ),
-    "nextcloud": KnownApplication(
+    "nextcloud": Product(
         "/apps/user_oidc/code",
         """\
 occ user_oidc:provider latchkey --clientid=$client_id --clientsecret=$client_secret \\
   --scope="openid email profile groups" --group-provisioning=1 --discoveryuri=$discovery_url
 """,
     ),
-    "oauth2-proxy": KnownApplication(
+    "oauth2-proxy": Product(
         "/oauth2/callback",
         """\
 # With OAUTH2_PROXY_COOKIE_SECRET and OAUTH2_PROXY_UPSTREAMS of your own, other ones for each tool
@@ -180,7 +179,7 @@ OAUTH2_PROXY_COOKIE_REFRESH=1m
         # Until then the application accepts a user whose access has ended here.
         token_lifetime=2 * constants.MINUTE,
     ),
-    "open-webui": KnownApplication(
+    "open-webui": Product(
         "/oauth/oidc/callback",
         """\
 OPENID_PROVIDER_URL=$discovery_url
@@ -192,7 +191,7 @@ OAUTH_CODE_CHALLENGE_METHOD=S256
 ENABLE_OAUTH_SIGNUP=true
 """,
     ),
-    "outline": KnownApplication(
+    "outline": Product(
         "/auth/oidc.callback",
         """\
 OIDC_CLIENT_ID=$client_id
@@ -205,7 +204,7 @@ OIDC_SCOPES='openid profile email'
 """,
         sends_challenge=False,
     ),
-    "pgadmin": KnownApplication(
+    "pgadmin": Product(
         "/oauth2/authorize",
         """\
 # config_local.py
@@ -226,7 +225,7 @@ OAUTH2_CONFIG = [{
 }]
 """,
     ),
-    "portainer": KnownApplication(
+    "portainer": Product(
         "",
         """\
 # Settings, Authentication, OAuth, Custom
@@ -242,7 +241,7 @@ Scopes             openid profile email
 """,
         sends_challenge=False,
     ),
-    "streamlit": KnownApplication(
+    "streamlit": Product(
         "/oauth2callback",
         """\
 # .streamlit/secrets.toml, with the package streamlit[auth]; cookie_secret is a random text of your own
@@ -253,7 +252,7 @@ client_secret = "$client_secret"
 server_metadata_url = "$discovery_url"
 """,
     ),
-    "synapse": KnownApplication(
+    "synapse": Product(
         "/_synapse/client/oidc/callback",
         """\
 # homeserver.yaml; AUTH_ID_CLAIMS can give users a preferred_username
@@ -290,15 +289,13 @@ def endpoints(settings: Settings) -> dict[str, str]:
     }
 
 
-def settings_of(
-    application: KnownApplication, client: Mapping[str, str], redirect_uri: str, settings: Settings
-) -> str:
-    """Return the settings of an application whose client is `client`."""
+def settings_of(product: Product, client: Mapping[str, str], redirect_uri: str, settings: Settings) -> str:
+    """Return the settings of a product for its client."""
     own = {
         "client_id": client["client_id"],
         "client_secret": client.get("client_secret", ""),
         "redirect_uri": redirect_uri,
-        "origin": redirect_uri.removesuffix(application.callback),
+        "origin": redirect_uri.removesuffix(product.callback),
         "brand": shlex.quote(settings.brand_name),
     }
-    return Template(application.settings).substitute(own, **endpoints(settings)).rstrip()
+    return Template(product.settings).substitute(own, **endpoints(settings)).rstrip()
