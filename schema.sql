@@ -120,8 +120,9 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. One that `is_blocked` refuses every user, unless it `admits_members` of its
--- organization, and nobody else: nodes of 0.6.1, which know no members, refuse it. Nodes of 0.7 write it so until 0.9.0.
+-- document is current until `fetched_until`. A client with an organization admits its members alone. Nodes of 0.6.1 did not
+-- know them, so such a client is always stored with `is_blocked`, and with `admits_members` unless an administrator has
+-- blocked it: read refuses_all instead. Nodes of 0.7.x write both, so they stay until 0.9.0.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -487,12 +488,14 @@ CREATE TABLE oauth_flows (
 CREATE INDEX oauth_flows_expires_at ON oauth_flows (expires_at);
 CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT NULL;
 
--- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
--- provider is `sso:<id>`. `client_secret` is encrypted.
--- An organization's own provider is never `enabled`, and was disabled in 1970, so that nodes of 0.6.1 sign in nobody
--- with it and end nothing of its users; nodes of 0.7 write it so until 0.9.0. `is_on` is what its owners set, but while an operator has disabled it
--- (`is_blocked`), and `tried_at` when one signed in with the present client and secret. `member_role` is that of users
--- whom it adds; without one it adds nobody.
+-- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose provider
+-- is `sso:<id>`. `client_secret` is encrypted.
+-- While one is disabled, what its users have from before `disabled_at` ends; null for one that was added disabled.
+-- An organization's provider is never `enabled`, and its `disabled_at` is 1970 until it is turned off: nodes of 0.6.1
+-- should sign in nobody with it, and end nothing of its users. Nodes of 0.7.x write both so: until 0.9.0, read
+-- is_enabled. `is_on` is what its owners set, false while an operator has disabled the provider (`is_blocked`).
+-- `tried_at` is when an owner signed in with the present client and secret. A provider without `member_role` adds no
+-- members.
 CREATE TABLE identity_providers (
   id                       uuid PRIMARY KEY,
   identifier               text NOT NULL CONSTRAINT identity_providers_identifier_key UNIQUE,

@@ -27,7 +27,7 @@ SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
 --                                is_blocked boolean, session_id uuid)
--- An organization's provider is off until an owner has tried it.
+-- An organization's provider is off until an owner has tried it. For its `enabled` and `disabled_at` see schema.sql.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
   authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role,
@@ -40,8 +40,7 @@ INSERT INTO identity_providers (
 );
 
 -- name: select_provider_facts(id uuid) -> row? (organization_id?, tried_at?)
--- `ended_before` is the moment before which everything of its users ends while it is disabled. 0.5.1 wrote no
--- `disabled_at`.
+-- `ended_before` is the moment before which everything of its users ends while it is disabled.
 SELECT p.identifier, p.issuer, is_enabled(p) AS enabled, p.updated_at::text AS version, domains_of(p) AS domains,
        p.organization_id, p.is_blocked, p.tried_at,
        coalesce(p.disabled_at, p.updated_at) AS ended_before,
@@ -146,7 +145,7 @@ SELECT count(*) AS total
 -- Run when a provider is disabled, and by the janitor after an interruption. Users without anything from
 -- before that moment are finished, and what they made since stays.
 WITH batch AS MATERIALIZED (
-  SELECT i.user_id, coalesce(p.disabled_at, p.updated_at) AS disabled_at
+  SELECT i.user_id, coalesce(p.disabled_at, p.updated_at) AS ended_before
     FROM identity_providers AS p
     JOIN identities AS i ON i.provider = provider_name(p)
    WHERE NOT is_enabled(p) AND holds_anything(i.user_id, coalesce(p.disabled_at, p.updated_at))
@@ -155,7 +154,7 @@ WITH batch AS MATERIALIZED (
   SELECT u.id FROM users AS u WHERE u.id = ANY (ARRAY(SELECT user_id FROM batch)) ORDER BY u.id
      FOR UPDATE OF u
 )
-SELECT end_all_before(batch.disabled_at, locked.id, :reason, clock_timestamp())
+SELECT end_all_before(batch.ended_before, locked.id, :reason, clock_timestamp())
   FROM locked
   JOIN batch ON batch.user_id = locked.id;
 

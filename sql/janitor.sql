@@ -51,7 +51,7 @@ DELETE FROM oauth_clients AS c
  WHERE c.id = ANY (ARRAY(
          SELECT unallowed.id
            FROM oauth_clients AS unallowed
-          WHERE unallowed.is_dynamic AND NOT unallowed.is_blocked
+          WHERE unallowed.is_dynamic AND NOT refuses_all(unallowed)
             AND unallowed.created_at <= now() - interval '1 week'
             AND unallowed.updated_at <= now() - interval '1 week'
             AND NOT EXISTS (SELECT FROM oauth_grants AS o WHERE o.client_id = unallowed.id)

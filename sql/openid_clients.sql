@@ -53,7 +53,7 @@ DELETE FROM oauth_clients AS c
           WHERE old.id = ANY (ARRAY(
                   SELECT unallowed.id
                     FROM oauth_clients AS unallowed
-                   WHERE unallowed.is_dynamic AND NOT unallowed.is_blocked
+                   WHERE unallowed.is_dynamic AND NOT refuses_all(unallowed)
                      AND NOT EXISTS (SELECT FROM oauth_grants AS o WHERE o.client_id = unallowed.id)
                    ORDER BY unallowed.created_at DESC, unallowed.id DESC
                   OFFSET 1000))

@@ -26,11 +26,11 @@ OLDEST, NEWEST = min(MIGRATIONS) - 1, max(MIGRATIONS)
 # The steps that each release may take.
 UNVERSIONED = (SCHEMA.name, FUNCTIONS.name, roles.GRANTS.name)
 # The oldest release whose database this one upgrades, with the schema OLDEST, and the last one that upgrades
-# older databases, with their commits.
-OLDEST_RELEASE, OLDEST_COMMIT = "0.6.0", "84422159"
-BRIDGE_RELEASE, BRIDGE_COMMIT = "0.6.1", "909be80b"
-# Backups name the oldest version whose releases can use their schema: one of OLDEST_RELEASE, 52 or 53.
-OLDEST_IN_BACKUPS = 52
+# databases of the minor version before, with their commits.
+OLDEST_RELEASE, OLDEST_COMMIT = "0.7.0", "b984b3f0"
+BRIDGE_RELEASE, BRIDGE_COMMIT = "0.7.1", "f9521b44"
+# Backups name the oldest version whose releases can use their schema: those of OLDEST_RELEASE 55 to 60.
+OLDEST_IN_BACKUPS = 55
 # The first line of a migration that earlier releases can work with: docs/releasing.md.
 _USABLE_FROM = re.compile(r"-- Usable from (\d{4})$", re.MULTILINE)
 # Advisory lock. Nodes of earlier releases take it too, so the number stays, as those in the statements do.
@@ -182,7 +182,7 @@ def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
 
 
 def _record(cursor: Cursor, version: int) -> None:
-    # Of each version: a backup by 0.7.0 and before names the greatest of all rows.
+    # One row for each version, because a backup by 0.7.0 names the greatest `usable_from` of all rows.
     cursor.execute(
         "INSERT INTO schema_version (version, usable_from) VALUES (%s, %s)", (version, usable_from(version))
     )
@@ -200,7 +200,7 @@ def _pending(cursor: Cursor, requests_url: str | None) -> list[str]:
         return [SCHEMA.name, FUNCTIONS.name]
     if version < OLDEST:
         raise psycopg2.ProgrammingError(
-            f"the schema has version {version}, from before {OLDEST_RELEASE}. Upgrade it with release"
+            f"the schema has version {version}, from before {OLDEST_RELEASE}. Upgrade it to"
             f" {BRIDGE_RELEASE} (commit {BRIDGE_COMMIT}) first: docs/deployment.md says how."
         )
     cursor.execute(

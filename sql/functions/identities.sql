@@ -42,6 +42,7 @@ AS $$
   SELECT 'sso:' || p.id
 $$;
 
+-- Whether a provider may sign users in. An organization's is stored as not `enabled`: schema.sql.
 CREATE OR REPLACE FUNCTION is_enabled(p identity_providers) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$

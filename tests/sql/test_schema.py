@@ -1,5 +1,6 @@
 """The schema: created in a new database, and upgraded in the database of an earlier release."""
 
+import re
 from contextlib import closing
 from itertools import chain
 
@@ -7,6 +8,7 @@ import psycopg2
 import pytest
 from psycopg2.errors import InsufficientPrivilege
 
+from auth import __version__
 from sql import roles, schema
 from tests.support import catalog
 from tests.support.databases import as_role
@@ -81,6 +83,12 @@ class TestNewDatabase:
         assert_refused(url, "another application")
 
 
+def test_columns_that_0_7_needs_to_say_what_others_misstate_go_with_0_9_0():
+    """docs/releasing.md: nodes of 0.7.x write them, and no node of 0.7.x runs beside one of 0.9.0."""
+    if tuple(map(int, __version__.split(".")[:2])) >= (0, 9):
+        assert re.findall(r"\badmits_members\b|\bis_on\b", schema.SCHEMA.read_text()) == []
+
+
 class TestFunctions:
     def test_changed_functions_are_replaced(self, database, database_url, alice):
         database.run(
@@ -101,9 +109,7 @@ class TestFunctions:
 
 
 NEWER = schema.NEWEST + 1
-UPGRADE_FIRST = (
-    rf"\d+, from before 0\.6\.0\. Upgrade it with release 0\.6\.1 \(commit {schema.BRIDGE_COMMIT}\) first: "
-)
+UPGRADE_FIRST = rf"\d+, from before 0\.7\.0\. Upgrade it to 0\.7\.1 \(commit {schema.BRIDGE_COMMIT}\) first: "
 
 
 class TestMigrations:

@@ -2,8 +2,10 @@
 checkout."""
 
 import io
+import os
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -40,11 +42,20 @@ def copy_this(directory: Path) -> Path:
     return directory
 
 
+def migrate(release: Path, url: str, state_dir: Path) -> None:
+    """Create or upgrade a database by the command of this release."""
+    subprocess.run(
+        [sys.executable, "-m", "auth.ops.commands", "migrate"],
+        cwd=release,
+        env={"PATH": os.environ["PATH"], "DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir)},
+        capture_output=True,
+        check=True,
+    )
+
+
 def script(release: Path) -> str:
     """Return the statements that create a database of this release."""
-    paths = (release / "sql" / "functions").glob("*.sql")
-    # The file of what only older nodes need fills a table by the functions of the others.
-    functions = [path.read_text() for path in sorted(paths, key=lambda each: (each.stem == "previous", each))]
+    functions = [path.read_text() for path in sorted((release / "sql" / "functions").glob("*.sql"))]
     version = max(int(path.name[:4]) for path in (release / "sql" / "migrations").glob("*.sql"))
     return "\n".join(
         [

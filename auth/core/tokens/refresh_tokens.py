@@ -72,6 +72,6 @@ class ClientRefreshTokens(RefreshTokens):
 
 
 class OrganizationRefreshTokens(RefreshTokens):
-    """Those of clients' sessions for an organization, which nodes of 0.6.1 do not read."""
+    """The tokens of clients' sessions for an organization."""
 
     purpose = "refresh token of a client for an organization"

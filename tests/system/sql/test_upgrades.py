@@ -1,8 +1,5 @@
 """Databases of earlier releases."""
 
-import os
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -19,7 +16,9 @@ from tests.support.processes import Service
 from tests.support.server import ServerClient
 from tests.support.users import refresh, register, session_of, sign_in
 
-COMMITS = {"0.6.0": schema.OLDEST_COMMIT, "0.6.1": schema.BRIDGE_COMMIT, "0.7.0": "b984b3f0"}
+COMMITS = {schema.OLDEST_RELEASE: schema.OLDEST_COMMIT, schema.BRIDGE_RELEASE: schema.BRIDGE_COMMIT}
+# Releases whose database must go through BRIDGE_RELEASE.
+OLDER = {"0.6.0": "84422159", "0.6.1": "909be80b"}
 
 
 @pytest.fixture(scope="module")
@@ -71,16 +70,16 @@ class TestUpgrade:
         app.extensions[EXTENSION].db.close()
 
 
-@pytest.mark.parametrize("commit", ["7415f89", "f60e08e6"], ids=["0.2.0", "0.5.2"])
+@pytest.mark.parametrize("commit", OLDER.values(), ids=OLDER)
 def test_older_database_is_refused_until_the_release_that_the_message_names_has_upgraded_it(
     commit, make_database, state_dir, tmp_path
 ):
-    url = make_database(oldest_release.script(oldest_release.unpack(tmp_path / "old", commit)))
+    oldest_release.migrate(oldest_release.unpack(tmp_path / "old", commit), url := make_database(), state_dir)
     before, select = catalog.lines(url), "SELECT version, applied_at FROM schema_version"
     ((version, _),) = rows = run(url, select)
     line = (
-        f"DATABASE_URL: The schema cannot be applied: the schema has version {version}, from before 0.6.0."
-        f" Upgrade it with release 0.6.1 (commit {schema.BRIDGE_COMMIT}) first: docs/deployment.md says how.\n"
+        f"DATABASE_URL: The schema cannot be applied: the schema has version {version}, from before 0.7.0."
+        f" Upgrade it to 0.7.1 (commit {schema.BRIDGE_COMMIT}) first: docs/deployment.md says how.\n"
     )
     settings = {"DATABASE_URL": url, "AUTH_STATE_DIR": str(state_dir)}
     migrated = run_with_settings(settings, "migrate")
@@ -88,12 +87,8 @@ def test_older_database_is_refused_until_the_release_that_the_message_names_has_
     assert Service(state_dir, DATABASE_URL=url).refuses_to_start() == (1, line)
     assert (catalog.lines(url), run(url, select)) == (before, rows)
 
-    subprocess.run(
-        [sys.executable, "-m", "auth.ops.commands", "migrate"],
-        cwd=oldest_release.unpack(tmp_path / "bridge", schema.BRIDGE_COMMIT),
-        env={"PATH": os.environ["PATH"], **settings},
-        check=True,
-    )
+    bridge = oldest_release.unpack(tmp_path / "bridge", schema.BRIDGE_COMMIT)
+    oldest_release.migrate(bridge, url, state_dir)
     assert run_with_settings(settings, "migrate").exit_code == 0
     schema.apply(created := make_database())
     assert catalog.lines(url) == catalog.lines(created)

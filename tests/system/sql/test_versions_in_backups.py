@@ -1,18 +1,14 @@
 """Backups name the oldest version of the schema whose releases can use them, by whichever way the database came there."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from sql import DIRECTORY, load_statements, schema
 from tests.support import oldest_release, previous_release
 from tests.support.databases import run
-from tests.system.sql.test_upgrades import COMMITS
+from tests.system.sql.test_upgrades import COMMITS, OLDER
 
 # What the newest release of each way says of its own schema.
-WAYS = {("0.6.1",): 54, ("0.7.0",): 55, ("0.6.1", "0.7.0"): 55}
+WAYS = {("0.7.0",): 55, ("0.6.1", "0.7.0"): 55, ("0.6.1", "0.7.1"): 61}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +16,7 @@ def files(tmp_path_factory):
     """The files of each release."""
     return {
         name: oldest_release.unpack(tmp_path_factory.mktemp("release"), commit)
-        for name, commit in COMMITS.items()
+        for name, commit in (OLDER | COMMITS).items()
     }
 
 
@@ -36,13 +32,7 @@ def version_in_backup(release, url):
 def test_release_before_can_restore_what_is_backed_up_after_an_upgrade(way, files, new_database, tmp_path):
     url = new_database()
     for name in way:
-        subprocess.run(
-            [sys.executable, "-m", "auth.ops.commands", "migrate"],
-            cwd=files[name],
-            env={"PATH": os.environ["PATH"], "DATABASE_URL": url, "AUTH_STATE_DIR": str(tmp_path)},
-            capture_output=True,
-            check=True,
-        )
+        oldest_release.migrate(files[name], url, tmp_path)
     ours, theirs = DIRECTORY.parent, files[previous_release.NAME]
     assert version_in_backup(ours, url) == WAYS[way]
     schema.apply(url)

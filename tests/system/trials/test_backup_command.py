@@ -27,6 +27,7 @@ from tests.support.databases import run
 from tests.support.processes import CHECKOUT, Service, short_directory
 from tests.support.server import ServerClient
 from tests.support.users import Session, refresh, register, session_of, sign_in
+from tests.system.sql.test_upgrades import OLDER
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -209,9 +210,8 @@ def test_restore_is_undone_with_its_secrets_until_the_next_backup(origin, place)
 
 def run_of(release: Path, state_dir: Path, *arguments: object) -> None:
     """Run a command of an earlier release."""
-    module = "auth.ops.commands" if (release / "auth" / "ops").exists() else "auth.operator.commands"
     done = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [sys.executable, "-m", "auth.ops.commands", *map(str, arguments)],
         cwd=release,
         env={**SETTINGS, "PATH": os.environ["PATH"], "AUTH_STATE_DIR": str(state_dir)},
         capture_output=True,
@@ -239,20 +239,20 @@ def test_backup_of_the_oldest_release_that_is_upgraded_is_restored(place, oldest
 
 
 def test_older_backup_is_restored_by_the_release_that_the_refusal_names_and_then_upgraded(place, tmp_path):
-    file = back_up_by(oldest_release.unpack(tmp_path / "0.5.2", "f60e08e6"), place / "older")
+    file = back_up_by(oldest_release.unpack(tmp_path / "0.6.1", OLDER["0.6.1"]), place / "older")
     state_dir, key = place / "through", place / "identity"
     refused = restore(file, state_dir)
     assert (refused.returncode, refused.stdout, refused.stderr) == (
         3,
         "",
-        f"Error: {file} cannot be used: its schema has version 47, from before 0.6.0."
-        " Restore it with Latchkey 0.6.1, then upgrade.\n",
+        f"Error: {file} cannot be used: its schema has version 54, from before 0.7.0."
+        " Restore it with Latchkey 0.7.1, then upgrade.\n",
     )
     assert not state_dir.exists()
     verified = latchkey("backup", "verify", file, "--identity", key)
     assert (verified.returncode, verified.stderr) == (3, refused.stderr)
     run_of(
-        oldest_release.unpack(tmp_path / "0.6.1", schema.BRIDGE_COMMIT),
+        oldest_release.unpack(tmp_path / "bridge", schema.BRIDGE_COMMIT),
         state_dir,
         *("restore", file, "--identity", key),
     )

@@ -11,7 +11,7 @@ from sql import schema
 from tests.support import oldest_release, previous_release
 from tests.support.processes import CHECKOUT, short_directory
 from tests.support.users import register, sign_in
-from tests.system.sql.test_upgrades import COMMITS
+from tests.system.sql.test_upgrades import COMMITS, OLDER
 from tests.system.trials.test_backup_command import IDENTITY, key_of, latchkey, restore, run_of, serving
 
 # Each is usable from this release, and may drop what only the release before this one used.
@@ -68,9 +68,9 @@ def test_backup_of_the_database_of_a_newer_release_is_restored_and_serves(newer,
 def test_release_before_backs_up_and_serves_what_this_one_restores(place, tmp_path):
     """As in docs/deployment.md: the command of this release restores, and the release before starts."""
     state_dir, restored = place / "upgraded", place / "restored-upgraded"
-    releases = [oldest_release.unpack(tmp_path / name, COMMITS[name]) for name in ("0.6.1", "0.7.0")]
-    before = releases[-1]
-    with serving(state_dir, directory=releases[0]) as client:
+    first = oldest_release.unpack(tmp_path / "0.6.1", OLDER["0.6.1"])
+    before = oldest_release.unpack(tmp_path / "0.7.0", COMMITS["0.7.0"])
+    with serving(state_dir, directory=first) as client:
         register(client, key_of(state_dir), "alice@example.com")
     for release in (before, CHECKOUT):
         with serving(state_dir, directory=release) as client:
