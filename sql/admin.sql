@@ -29,7 +29,7 @@ WITH created AS (
 SELECT (users).id FROM created;
 
 -- name: select_any_user(id uuid, audience text, with_organizations boolean) -> row?
-SELECT shown.user_object FROM users AS u CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown WHERE u.id = :id;
+SELECT object.user_object FROM users AS u CROSS JOIN user_object_of(u, :audience, :with_organizations) AS object WHERE u.id = :id;
 
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;
@@ -94,10 +94,10 @@ WITH page AS (
        LIMIT :page_size OFFSET :page_offset
     ) AS sorted
 )
-SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
+SELECT (SELECT coalesce(json_agg(object.user_object::json ORDER BY page.place), '[]')::text
           FROM page
           JOIN users AS u ON u.id = page.id
-         CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown) AS users,
+         CROSS JOIN user_object_of(u, :audience, :with_organizations) AS object) AS users,
        (SELECT count(*)
           FROM (SELECT
                   FROM users
@@ -131,8 +131,8 @@ WITH found AS MATERIALIZED (
        LIMIT :page_size OFFSET :page_offset
     ) AS sorted
 )
-SELECT (SELECT coalesce(json_agg(shown.user_object::json ORDER BY page.place), '[]')::text
+SELECT (SELECT coalesce(json_agg(object.user_object::json ORDER BY page.place), '[]')::text
           FROM page
           JOIN users AS u ON u.id = page.id
-         CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown) AS users,
+         CROSS JOIN user_object_of(u, :audience, :with_organizations) AS object) AS users,
        (SELECT count(*) FROM found) AS total;

@@ -28,10 +28,11 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        k.aal AS key_aal, k.expires_at AS key_expires_at,
        k.user_id, k.id AS api_key_id, k.name, k.scopes, k.refreshes, k.counted_until,
        k.last_used_on IS NOT DISTINCT FROM (clock_timestamp() AT TIME ZONE 'UTC')::date AS is_used_today,
-       shown.user_object, clock_timestamp() AS now
+       object.user_object, memberships.member AS memberships, clock_timestamp() AS now
   FROM api_keys AS k
   JOIN users AS u ON u.id = k.user_id
- CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
+ CROSS JOIN user_object_of(u, :audience, false) AS object
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
  CROSS JOIN factors_of(u.id) AS verified
  WHERE k.id = :id AND k.key_mac = ANY (:key_macs);
 
@@ -61,8 +62,9 @@ SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
 -- name: select_user_of_api_key(user_id uuid, api_key_id uuid, audience text, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, key_aal?, key_expires_at?)
 SELECT owner.*, k.aal AS key_aal, k.expires_at AS key_expires_at,
-       shown.user_object
+       object.user_object, memberships.member AS memberships
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id
- CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
+ CROSS JOIN user_object_of(u, :audience, false) AS object
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
   LEFT JOIN api_keys AS k ON k.id = :api_key_id AND k.user_id = :user_id;

@@ -4,11 +4,12 @@
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step,
        s.aal, methods_of(s) AS methods,
-       shown.user_object,
+       object.user_object, memberships.member AS memberships,
        clock_timestamp() AS now
   FROM users AS u
  CROSS JOIN factors_of(u.id) AS own
- CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
+ CROSS JOIN user_object_of(u, :audience, false) AS object
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
   LEFT JOIN sessions AS s ON s.id = :session_id AND s.user_id = u.id
  WHERE u.id = :user_id;
 

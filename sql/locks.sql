@@ -40,13 +40,13 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
        methods_of(s) AS amr,
        u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step,
-       user_object_from(u, linked.objects, linked.providers, held.member || own.member, :audience) AS user_object,
-       clock_timestamp() AS now
+       user_object_from(u, linked.objects, linked.providers, own.member, :audience) AS user_object,
+       memberships.member AS memberships, clock_timestamp() AS now
   FROM sessions AS s
   JOIN users AS u ON u.id = s.user_id
  CROSS JOIN linked_identities(u.id) AS linked
  CROSS JOIN factors_of(u.id) AS own
- CROSS JOIN memberships_of(u.id, :with_organizations) AS held
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
  WHERE s.id = :session_id
    FOR NO KEY UPDATE OF s;
 
@@ -64,7 +64,7 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        c.grant_types, true AS refreshes_tokens,
        c.token_endpoint_auth_method, c.accepts_either_method, c.secret_hash, c.previous_secret_hash,
        c.previous_secret_expires_at, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
-       c.organization_id, s.organization_id AS for_organization_id, held.member AS memberships,
+       c.organization_id, s.organization_id AS for_organization_id, memberships.member AS memberships,
        u.role, u.made_by, u.converted_at, u.banned_until, u.app_metadata::jsonb, u.email_proved, u.phone_proved,
        own.oldest AS oldest_factor_at, own.has_second_step,
        user_object_from(u, linked.objects, linked.providers, own.member, NULL) AS user_object,
@@ -76,7 +76,7 @@ SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
   JOIN users AS u ON u.id = s.user_id
  CROSS JOIN linked_identities(u.id) AS linked
  CROSS JOIN factors_of(u.id) AS own
- CROSS JOIN memberships_of(u.id, :with_organizations) AS held
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
  WHERE s.id = :session_id AND c.id = :client_id
    FOR NO KEY UPDATE OF s;
 

@@ -41,11 +41,11 @@ SELECT r.client_id FROM oauth_requests AS r WHERE r.id = :id AND r.user_code_mac
 -- A device's request, what the user who entered its code has granted its client, and the user's memberships.
 SELECT r.id, r.client_id, r.user_id, r.session_id, r.decision, r.code_expires_at, r.scopes, r.resource,
        host(r.ip) AS ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
-       g.scopes AS grant_scopes, g.granted_at, '{}'::text[] AS opened_scopes, held.member AS memberships,
+       g.scopes AS grant_scopes, g.granted_at, '{}'::text[] AS opened_scopes, memberships.member AS memberships,
        clock_timestamp() AS now
   FROM oauth_requests AS r
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
- CROSS JOIN memberships_of(r.user_id, :with_organizations) AS held
+ CROSS JOIN memberships_of(r.user_id, :with_organizations) AS memberships
  WHERE r.id = :id AND r.user_code_mac IS NOT NULL;
 
 -- name: decide_device_request(id uuid, decision text, organization_id uuid)

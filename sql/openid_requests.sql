@@ -37,11 +37,11 @@ SELECT r.id, r.client_id, r.browser_hash, r.redirect_uri, r.state, r.scopes, r.r
                FROM sessions AS opened
               WHERE opened.grant_id = g.id AND opened.resource = r.resource
                 AND opened.created_at >= c.updated_at) AS opened_scopes,
-       held.member AS memberships, clock_timestamp() AS now
+       memberships.member AS memberships, clock_timestamp() AS now
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   LEFT JOIN oauth_grants AS g ON g.user_id = :user_id AND g.client_id = r.client_id
- CROSS JOIN memberships_of(:user_id, :with_organizations) AS held
+ CROSS JOIN memberships_of(:user_id, :with_organizations) AS memberships
  WHERE r.id_hash = :id_hash;
 
 -- name: bind_oauth_request(id uuid, user_id uuid, session_id uuid)

@@ -11,12 +11,12 @@ SELECT r.user_id FROM oauth_requests AS r WHERE r.code_hash = :code_hash AND r.u
 SELECT r.id, r.redirect_uri, r.resource, r.nonce, r.code_challenge, r.user_id, r.session_id,
        r.opened_session_id, r.decision, r.code_expires_at, r.user_code_mac IS NOT NULL AS is_of_device,
        g.id AS grant_id, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
-       c.organization_id, r.organization_id AS for_organization_id, held.member AS memberships,
+       c.organization_id, r.organization_id AS for_organization_id, memberships.member AS memberships,
        clock_timestamp() AS now
   FROM oauth_requests AS r
   JOIN oauth_clients AS c ON c.id = r.client_id
   LEFT JOIN oauth_grants AS g ON g.user_id = r.user_id AND g.client_id = r.client_id
- CROSS JOIN memberships_of(r.user_id, :with_organizations) AS held
+ CROSS JOIN memberships_of(r.user_id, :with_organizations) AS memberships
  WHERE r.code_hash = :code_hash AND r.client_id = :client_id AND r.user_id IS NOT NULL;
 
 -- name: list_sessions_of_grant(grant_id uuid) -> rows
@@ -47,7 +47,7 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
        coalesce(c.metadata_url, c.id::text) AS client_id, c.token_lifetime, c.id_token_signed_response_alg,
        'refresh_token' = ANY (c.grant_types) AS refreshes_tokens,
        floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
-       shown.user_object, opened.organization_id AS for_organization_id, held.member AS memberships,
+       object.user_object, opened.organization_id AS for_organization_id, memberships.member AS memberships,
        u.email_proved, u.phone_proved,
        record_acts_at(:acted_at, :origin, u.id, u.email, '{signed_in}', '{auth.login}',
                    jsonb_build_object('method', opened.method, 'client_id', c.id, 'client', c.name,
@@ -56,8 +56,8 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
  CROSS JOIN marked
   JOIN oauth_clients AS c ON c.id = marked.client_id
   JOIN users AS u ON u.id = opened.user_id
- CROSS JOIN user_object_of(u, NULL, false) AS shown
- CROSS JOIN memberships_of(u.id, :with_organizations) AS held;
+ CROSS JOIN user_object_of(u, NULL, false) AS object
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships;
 
 -- name: select_client_caller(user_id uuid, session_id uuid, client_id uuid, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?,
@@ -67,12 +67,12 @@ SELECT opened.id AS session_id, opened.user_id, opened.counter, opened.scopes, o
 SELECT owner.*, u.app_metadata::jsonb,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
        s.resource, s.scopes, s.amr, c.allowed_roles, c.resources, c.is_dynamic, refuses_all(c) AS is_blocked,
-       c.organization_id, s.organization_id AS for_organization_id, held.member AS memberships,
-       u.email_proved, u.phone_proved, shown.user_object
+       c.organization_id, s.organization_id AS for_organization_id, memberships.member AS memberships,
+       u.email_proved, u.phone_proved, object.user_object
   FROM user_facts(:user_id) AS owner
   JOIN users AS u ON u.id = :user_id
- CROSS JOIN user_object_of(u, NULL, false) AS shown
- CROSS JOIN memberships_of(u.id, :with_organizations) AS held
+ CROSS JOIN user_object_of(u, NULL, false) AS object
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
   LEFT JOIN (sessions AS s
              JOIN oauth_grants AS g ON g.id = s.grant_id
              JOIN oauth_clients AS c ON c.id = g.client_id)

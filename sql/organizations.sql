@@ -7,19 +7,19 @@ SELECT o.id, o.slug, o.name, organization_object(o)::text AS organization_object
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
 --            ended_at?, first_passkey_at?, id?, slug?, name?, requires?, membership?, organization_object?)
 -- What each route about an organization reads: the caller, and the organization if the caller is a member.
-SELECT caller.*, held.*
+SELECT caller.*, organization.*
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   LEFT JOIN (SELECT o.id, o.slug, o.name, requirement_of(o) AS requires, m.role AS membership,
                     organization_object(o)::text AS organization_object
                FROM organizations AS o
                JOIN memberships AS m ON m.organization_id = o.id AND m.user_id = :caller_id
-              WHERE (o.id = :id OR o.slug = :slug) AND o.ended_at IS NULL) AS held ON true;
+              WHERE (o.id = :id OR o.slug = :slug) AND o.ended_at IS NULL) AS organization ON true;
 
 -- name: select_own_organizations(caller_id uuid, caller_session_id uuid)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
 --            ended_at?, first_passkey_at?)
 -- The caller's memberships, as the user object has them, and the open invitations of the proved address.
-SELECT caller.*, held.member AS memberships,
+SELECT caller.*, memberships.member AS memberships,
        (SELECT coalesce(jsonb_agg(invitation_object(i) || jsonb_build_object(
                           'organization', jsonb_build_object('id', o.id, 'slug', o.slug, 'name', o.name))
                           ORDER BY i.created_at DESC, i.id), '[]')::text
@@ -28,7 +28,7 @@ SELECT caller.*, held.member AS memberships,
          WHERE u.email_proved AND i.email = u.email AND i.expires_at > now()) AS invitations
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   JOIN users AS u ON u.id = :caller_id
- CROSS JOIN memberships_of(:caller_id, true) AS held;
+ CROSS JOIN memberships_of(:caller_id, true) AS memberships;
 
 -- name: list_organizations(search text, page_size integer, page_offset bigint) -> row
 WITH found AS (

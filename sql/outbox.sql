@@ -37,9 +37,9 @@ RETURNING m.id, m.channel, m.kind, m.recipient, m.variables, m.secret, m.attempt
           m.outcome, m.last_error, counted.target, waits;
 
 -- name: select_message_for_hook(id uuid, audience text) -> row? (user_object?)
-SELECT m.variables, shown.user_object
+SELECT m.variables, object.user_object
   FROM outbox AS m
-  LEFT JOIN (users AS u CROSS JOIN user_object_of(u, :audience, false) AS shown) ON u.id = m.user_id
+  LEFT JOIN (users AS u CROSS JOIN user_object_of(u, :audience, false) AS object) ON u.id = m.user_id
  WHERE m.id = :id;
 
 -- name: finish_message(id uuid, outcome text, reason text, response text)

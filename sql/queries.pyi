@@ -152,6 +152,7 @@ class SelectApiKeyToUse(NamedTuple):
     counted_until: datetime
     is_used_today: bool
     user_object: str
+    memberships: str
     now: datetime
 
 def select_api_key_to_use(on: Runner, /, *, id: str | None, key_macs: Sequence[bytes | memoryview | None] | None) -> SelectApiKeyToUse | None: ...
@@ -194,6 +195,7 @@ class SelectUserOfApiKey(NamedTuple):
     key_aal: str | None
     key_expires_at: datetime | None
     user_object: str
+    memberships: str
 
 def select_user_of_api_key(on: Runner, /, *, user_id: str | None, api_key_id: str | None) -> SelectUserOfApiKey | None: ...
 
@@ -832,6 +834,7 @@ class SelectToken(NamedTuple):
     aal: str | None
     methods: Any
     user_object: str
+    memberships: str
     now: datetime
 
 def select_token(on: Runner, /, *, user_id: str | None, session_id: str | None) -> SelectToken | None: ...
@@ -1156,6 +1159,7 @@ class LockSession(NamedTuple):
     oldest_factor_at: datetime | None
     has_second_step: bool
     user_object: str
+    memberships: str
     now: datetime
 
 def lock_session(on: Runner, /, *, session_id: str | None, ip: str | None, user_agent: str | None) -> LockSession | None: ...
@@ -2451,6 +2455,7 @@ def select_administrator(on: Runner, /, *, id: str | None) -> SelectAdministrato
 class InsertSession(NamedTuple):
     counter: int
     user_object: str
+    memberships: str
 
 def insert_session(on: Runner, /, *, session_id: str | None, user_id: str | None, method: str | None, aal: str | None, amr: Any | None, factor_id: str | None, opened_by: str | None, reauthenticated_at: datetime | str | None, factor_proved_at: datetime | str | None, by_key: bool | None, ip: str | None, user_agent: str | None) -> InsertSession: ...
 
@@ -2462,6 +2467,7 @@ class RaiseSession(NamedTuple):
     amr: Any
     issued_at: int
     user_object: str
+    memberships: str
 
 def raise_session(on: Runner, /, *, session_id: str | None, method: str | None, factor_id: str | None, network: str | None) -> RaiseSession: ...
 
@@ -2714,6 +2720,7 @@ class SelectUser(NamedTuple):
     ended_at: datetime | None
     first_passkey_at: datetime | None
     user_object: str
+    memberships: str
 
 def select_user(on: Runner, /, *, caller_id: str | None, caller_session_id: str | None) -> SelectUser | None: ...
 
@@ -2721,6 +2728,7 @@ def mark_password_leaked(on: Runner, /, *, user_id: str | None) -> int: ...
 
 class ChangeUser(NamedTuple):
     user_object: str
+    memberships: str
 
 def change_user(on: Runner, /, *, user_id: str | None, user_metadata: Any | None, new_email: str | None, new_phone: str | None) -> ChangeUser: ...
 

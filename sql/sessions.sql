@@ -71,10 +71,11 @@ INSERT INTO sessions (id, user_id, method, aal, amr, factor_id, opened_by, reaut
 VALUES (:session_id, :user_id, :method, :aal, :amr, :factor_id, :opened_by, :reauthenticated_at,
         :factor_proved_at, :by_key, :ip, :user_agent, :acted_at, :acted_at, :acted_at)
 RETURNING counter,
-          (SELECT shown.user_object
+          (SELECT object.user_object
              FROM users AS u
-            CROSS JOIN user_object_of(u, :audience, :with_organizations) AS shown
-            WHERE u.id = :user_id) AS user_object;
+            CROSS JOIN user_object_of(u, :audience, false) AS object
+            WHERE u.id = :user_id) AS user_object,
+          (SELECT memberships.member FROM memberships_of(:user_id, :with_organizations) AS memberships) AS memberships;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text, with_organizations boolean,
 --                     acted_at timestamptz) -> row
@@ -95,7 +96,8 @@ UPDATE sessions AS s
  WHERE s.id = :session_id AND u.id = s.user_id
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
-          (SELECT shown.user_object FROM user_object_of(u, :audience, :with_organizations) AS shown) AS user_object;
+          (SELECT object.user_object FROM user_object_of(u, :audience, false) AS object) AS user_object,
+          (SELECT memberships.member FROM memberships_of(u.id, :with_organizations) AS memberships) AS memberships;
 
 -- name: record_reauthentication(session_id uuid, is_by_code boolean, is_by_factor boolean,
 --                               acted_at timestamptz)

@@ -71,12 +71,13 @@ SELECT record_refused(:origin, :user_id, 'sign_up_refused', :reason, '{}');
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step, now() AS now,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
-       user_object_from(u, linked.objects, linked.providers, held.member || own.member, :audience) AS user_object
+       user_object_from(u, linked.objects, linked.providers, own.member, :audience) AS user_object,
+       memberships.member AS memberships
   FROM users AS u
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = u.id
  CROSS JOIN factors_of(u.id) AS own
  CROSS JOIN linked_identities(u.id) AS linked
- CROSS JOIN memberships_of(u.id, :with_organizations) AS held
+ CROSS JOIN memberships_of(u.id, :with_organizations) AS memberships
  WHERE u.id = :caller_id;
 
 -- name: mark_password_leaked(user_id uuid)
@@ -92,7 +93,8 @@ UPDATE users AS u
        phone_change_sent_at = CASE WHEN :new_phone IS NULL THEN u.phone_change_sent_at ELSE :acted_at END,
        updated_at = :acted_at
  WHERE u.id = :user_id
-RETURNING (SELECT shown.user_object FROM user_object_of(u, :audience, :with_organizations) AS shown) AS user_object;
+RETURNING (SELECT object.user_object FROM user_object_of(u, :audience, false) AS object) AS user_object,
+          (SELECT memberships.member FROM memberships_of(u.id, :with_organizations) AS memberships) AS memberships;
 
 -- name: delete_user(user_id uuid, because text, origin jsonb, acted_at timestamptz)
 DELETE FROM users

@@ -38,11 +38,11 @@ def get_user() -> Response:
         ids = {"user_id": known.user_id, "api_key_id": known.api_key_id}
         of_key = queries.select_user_of_api_key(latchkey.db, **ids)
         row = callers.admit_key(of_key, known, latchkey.policy)
-        return JsonResponse(organizations.shown(row.user_object, row.key_aal or "aal1"))
+        return JsonResponse(organizations.user_object_for(row, row.key_aal or "aal1"))
     of_session = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
     found = callers.admit_reader(of_session, g.caller, g.level, latchkey.policy)
     return JsonResponse(
-        organizations.shown(found.user_object, callers.aal_of(found, g.caller), g.caller.providers)
+        organizations.user_object_for(found, callers.aal_of(found, g.caller), g.caller.providers)
     )
 
 

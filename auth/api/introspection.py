@@ -61,4 +61,4 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
         return None
     aal = callers.aal_of(row, caller)
     claims = latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": aal}
-    return organizations.still_said(claims, row.user_object, aal, caller.providers)
+    return organizations.still_said(claims, row.memberships, aal, caller.providers)

@@ -25,8 +25,6 @@ from sql.acts import Act
 OrganizationFacts: TypeAlias = "queries.SelectOrganizationFacts"
 
 CLAIM = "organizations"
-# How the user object of a user with memberships begins.
-_FIRST = f'{{"{CLAIM}": '
 _BATCH = 100
 
 
@@ -47,6 +45,15 @@ class SessionFacts(Protocol):
     def amr(self) -> object: ...
 
 
+class UserColumns(Protocol):
+    """A row with a user object, and its memberships: a column of `memberships_of`, which the object lacks."""
+
+    @property
+    def user_object(self) -> str: ...
+    @property
+    def memberships(self) -> str: ...
+
+
 def is_on(settings: Settings) -> bool:
     return settings.organizations != "off"
 
@@ -64,17 +71,16 @@ def named(name: str) -> dict[str, str | None]:
     return {"id": None, "slug": None if "\0" in name else name}
 
 
-def shown(user_object: str, aal: Aal, providers: Collection[str] = ()) -> str:
+def user_object_for(row: UserColumns, aal: Aal, providers: Collection[str] = ()) -> str:
     """Return the user object as a session of this level, which providers may have opened, sees it.
 
     A membership that does not count in it has no role, but says what it requires (rule 47).
     """
-    if not user_object.startswith(_FIRST):
-        return user_object
+    if not row.memberships:
+        return row.user_object
+    memberships = [as_seen(each, aal, providers) for each in listed(row.memberships)]
     # The rest stays as Postgres has written it: parsed, numbers of metadata would lose digits.
-    listed, end = json.JSONDecoder().raw_decode(user_object, len(_FIRST))
-    seen = json.dumps([as_seen(each, aal, providers) for each in listed], ensure_ascii=False)
-    return f"{_FIRST}{seen}{user_object[end:]}"
+    return f'{{"{CLAIM}": {json.dumps(memberships, ensure_ascii=False)}, {row.user_object[1:]}'
 
 
 def as_seen(listed: JsonObject, aal: Aal, providers: Collection[str]) -> JsonObject:
@@ -99,18 +105,20 @@ def counting(member: str, session: SessionFacts | None) -> dict[str, str]:
     return organizations.roles_in_token(map(membership_of, listed(member)), *level_and_providers(session))
 
 
-def claim(user: Mapping[str, Any], aal: Aal, providers: Collection[str] = ()) -> JsonObject:
-    """Return the claim of a session's token, from a parsed user object; none without a role."""
-    roles = organizations.roles_in_token(map(membership_of, user.get(CLAIM, ())), aal, providers)
+def claim(member: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+    """Return the claim of a session's token, from a column of `memberships_of`; none without a role."""
+    if not member:
+        return {}
+    roles = organizations.roles_in_token(map(membership_of, listed(member)), aal, providers)
     return {CLAIM: roles} if roles else {}
 
 
-def still_said(claims: JsonObject, user_object: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
+def still_said(claims: JsonObject, member: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
     """Return the claims of an introspection with the memberships that still count, and present roles."""
     told = claims.get(CLAIM)
     if not isinstance(told, dict):
         return claims
-    roles = claim(json.loads(user_object), aal, providers).get(CLAIM, {})
+    roles = claim(member, aal, providers).get(CLAIM, {})
     return claims | {CLAIM: {id: roles[id] for id in told if id in roles}}
 
 

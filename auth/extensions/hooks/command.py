@@ -97,8 +97,8 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
     """Return the request to a hook about a user, by a made-up sign-in or message."""
     parts = asked.parts
     row = found_user(parts, subject)
-    user_object = found(queries.select_any_user(parts.db, id=row.id), "user_not_found").user_object
-    user = json.loads(user_object)
+    token_row = found(queries.select_token(parts.db, user_id=row.id, session_id=None), "user_not_found")
+    user = json.loads(token_row.user_object)
     email, phone = row.email, row.phone
     if setting == "before_user_created":
         candidate = Candidate(user["id"], email, phone, user["user_metadata"])
@@ -111,7 +111,8 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
             amr=[{"method": "password", "timestamp": now}],
             lacks_step=False,
             issued_at=now,
-            user_object=user_object,
+            user_object=token_row.user_object,
+            memberships=token_row.memberships,
         )
         return access_token.event_of(asked, hook, compose(parts, token), "password")
     address = email if setting == "send_email" else phone

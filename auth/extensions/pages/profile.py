@@ -36,7 +36,7 @@ _SCHEMAS = {"email": form_schemas.EmailForm, "phone": form_schemas.PhoneForm}
 def own_user() -> dict[str, Any]:
     asked = current_asked()
     row = asked.admit_reader(queries.select_user(asked.db, **asked.caller_ids))
-    return json.loads(organizations.shown(row.user_object, asked.caller.aal, asked.caller.providers))
+    return json.loads(organizations.user_object_for(row, asked.caller.aal, asked.caller.providers))
 
 
 @blueprint.get("/account/name")

@@ -67,6 +67,8 @@ class Token:
     lacks_step: bool
     issued_at: int
     user_object: str
+    # A column of `memberships_of`.
+    memberships: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +186,7 @@ def _about_user(
         lacks_step=levels.lacks_step(row, aal, asked.parts.policy),
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
+        memberships=row.memberships,
     )
     asked.noted.note(user_id=issue.user_id)
     answer = hook(asked, compose(asked.parts, token), reason or amr[-1]["method"])
@@ -191,16 +194,16 @@ def _about_user(
 
 
 def about_key(
-    asked: Asked, hook: TokenHook, user_id: str, compose_with: Callable[[str], JsonObject]
+    asked: Asked, hook: TokenHook, user_id: str, compose_with: Callable[["queries.SelectToken"], JsonObject]
 ) -> Issue:
-    """Ask about a token of an API key. `compose_with` returns its claims for a user object."""
+    """Ask about a token of an API key. `compose_with` returns its claims for a user."""
     issue = Issue(user_id=user_id)
     told = _deciding(asked.db, user_id, None)
     row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
     if row is None:
         return issue
     asked.noted.note(user_id=user_id)
-    answer = hook(asked, compose_with(row.user_object), "api_key")
+    answer = hook(asked, compose_with(row), "api_key")
     return replace(issue, decides=told, answer=answer)
 
 
@@ -208,7 +211,7 @@ def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
     user = json.loads(token.user_object)
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
-    said = organizations.claim(user, token.aal, providers_in(token.amr))
+    said = organizations.claim(token.memberships, token.aal, providers_in(token.amr))
     claims = parts.access_tokens.compose(user, token.issued_at, own | said)
     is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

@@ -95,6 +95,7 @@ def _session(asked: Asked, row: "queries.LockSession", counter: int, issue: Issu
         lacks_step=lacks_step(row, row.aal, asked.parts.policy),
         issued_at=int(row.now.timestamp()),
         user_object=row.user_object,
+        memberships=row.memberships,
         issue=issue,
     )
 

@@ -158,6 +158,7 @@ def open_session(
         lacks_step=lacks_step,
         issued_at=int(now.timestamp()),
         user_object=row.user_object,
+        memberships=row.memberships,
         issue=issue,
     )
 
@@ -216,7 +217,7 @@ def raise_session(
 
 def token_response(parts: Latchkey, session: IssuedSession, **members: object) -> str:
     """Return the body of the response, as JSON."""
-    user = organizations.shown(session.user_object, session.aal, providers_in(session.amr))
+    user = organizations.user_object_for(session, session.aal, providers_in(session.amr))
     return json_bodies.encode_with(members | tokens(parts, session), user=user)
 
 

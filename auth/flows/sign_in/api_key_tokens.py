@@ -26,11 +26,9 @@ def exchange(asked: Asked, key: str) -> JsonObject:
     except InvalidApiKey:
         raise ApiError("validation_failed", "api_key: must be a user's key (lk_…), not mistyped") from None
     row = _use(asked, id, key)
-    claims, issue = _compose(asked, row), None
+    claims, issue = _compose(asked, row, row), None
     if hook := asked.parts.token_hook:
-        issue = about_key(
-            asked, hook, row.user_id, lambda user: _compose(asked, row._replace(user_object=user))
-        )
+        issue = about_key(asked, hook, row.user_id, lambda user: _compose(asked, row, user))
         with acts.on(asked.db, row.user_id) as act:
             issue.confirm(act)
             if _live_key(asked, act, id, key) is None:
@@ -86,7 +84,7 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
     return row
 
 
-def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> JsonObject:
+def _compose(asked: Asked, row: "queries.SelectApiKeyToUse", user: organizations.UserColumns) -> JsonObject:
     now = int(row.now.timestamp())
     lifetime = min(constants.API_KEY_TOKEN_LIFETIME, asked.parts.access_tokens.lifetime)
     end = math.inf if row.key_expires_at is None else int(row.key_expires_at.timestamp())
@@ -97,10 +95,8 @@ def _compose(asked: Asked, row: "queries.SelectApiKeyToUse") -> JsonObject:
         "api_key_id": row.api_key_id,
         "scope": " ".join(row.scopes),
     }
-    user = json.loads(row.user_object)
-    return asked.parts.access_tokens.compose(
-        user, now, own | organizations.claim(user, row.key_aal or "aal1")
-    )
+    own |= organizations.claim(user.memberships, row.key_aal or "aal1")
+    return asked.parts.access_tokens.compose(json.loads(user.user_object), now, own)
 
 
 def introspect(asked: Asked, key: str) -> JsonObject | None:
@@ -129,4 +125,4 @@ def introspect_token(asked: Asked, token: str) -> JsonObject | None:
     if row is None or callers.refusal_of_key(row, caller.expires_at, asked.parts.policy):
         return None
     claims = asked.parts.access_tokens.claims_now(token, row.user_object)
-    return organizations.still_said(claims, row.user_object, row.key_aal or "aal1")
+    return organizations.still_said(claims, row.memberships, row.key_aal or "aal1")
