@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from auth.core import files
-from auth.core.keys.rotation import Secret, text_of, values_of
+from auth.core.keys.kinds import BY_FIELD, Secret
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys
 from auth.ops.backups.archive import BackupError, Manifest
@@ -33,10 +33,10 @@ class RestoredSecrets:
         self.environment_file = environment_file(settings) if environment else None
         kept = [field for field in restored if os.environ.get(name_of(field))]
         self.kept_variables = [name_of(field) for field in kept]
-        self._restored = {field: found for field, found in restored.items() if found and field not in kept}
+        self._restored = {field: values for field, values in restored.items() if values and field not in kept}
         for field in kept:
-            known = {_id(value) for value in values_of(field, getattr(settings, field))}
-            lacking = {_id(value) for value in restored[field]} - known
+            own = {_id(value) for value in BY_FIELD[field].values(getattr(settings, field))}
+            lacking = {_id(value) for value in restored[field]} - own
             # All keys of stored rows are needed. Of the others, one that the service knows is enough.
             if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
                 raise BackupError(
@@ -101,7 +101,7 @@ class RestoredSecrets:
     def _current(self) -> dict[str, list[Secret]]:
         paths = {field: self._directory / kept_secrets.FILES[field] for field in self._restored}
         return {
-            field: values_of(field, path.read_text().strip()) if path.exists() else []
+            field: BY_FIELD[field].values(path.read_text().strip()) if path.exists() else []
             for field, path in paths.items()
         }
 
@@ -109,7 +109,7 @@ class RestoredSecrets:
         path = self._directory / kept_secrets.FILES[field]
         if values:
             different = {_id(value): value for value in reversed(values)}
-            files.write(path, text_of(field, list(reversed(different.values()))) + "\n")
+            files.write(path, BY_FIELD[field].text(list(reversed(different.values()))) + "\n")
         else:
             path.unlink()
 

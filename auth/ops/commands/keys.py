@@ -8,8 +8,9 @@ import click
 
 from auth.cli import INPUT_FILE_OR_STDIN, Unusable, json_option, load_settings, open_parts, prints_json, show
 from auth.core.keys import fingerprints, rotation
+from auth.core.keys.kinds import BY_FIELD, KINDS, OPENID, SHARED_SECRET, CannotRotate, KnownKey
 from auth.core.keys.openid_keys import KEPT, public_jwks
-from auth.core.keys.rotation import CannotRotate, KnownKey, StillNeeded
+from auth.core.keys.rotation import StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.settings.values.validators import sentence
 from auth.core.tokens.derived_keys import format_time
@@ -35,9 +36,9 @@ def list_command() -> None:
     Example: latchkey keys list
     """
     settings, db = open_parts().key_ring.settings, open_database()
-    found = rotation.list_keys(db, settings)
-    width = max(len(key.id) for key in found)
-    for key in found:
+    keys = rotation.list_keys(db, settings)
+    width = max(len(key.id) for key in keys)
+    for key in keys:
         needs = rotation.needs_of(db, settings, key)
         status = "in use" if key.is_used else "waiting" if key.waits else "accepted"
         place = _place(settings, key)
@@ -66,7 +67,7 @@ def public(as_set: bool) -> None:
 
 
 @command.command("rotate", short_help="Create a new key, to be used after a day.")
-@click.argument("kind", type=click.Choice(rotation.KINDS))
+@click.argument("kind", type=click.Choice(list(KINDS)))
 @click.option("--now", is_flag=True, help="Use the new key in 30 seconds instead of after AUTH_KEY_OVERLAP.")
 @click.option(
     "--algorithm",
@@ -96,7 +97,7 @@ def rotate(kind: str, now: bool, algorithm: str | None) -> None:
 
 
 @command.command("add", short_help="Accept a key that this service does not use itself.")
-@click.argument("kind", type=click.Choice(list(rotation.FIELDS)))
+@click.argument("kind", type=click.Choice([kind.name for kind in BY_FIELD.values()]))
 @click.argument("file", type=INPUT_FILE_OR_STDIN)
 @json_option
 def add(kind: str, file: Path) -> None:
@@ -112,7 +113,7 @@ def add(kind: str, file: Path) -> None:
     with _failures(settings), click.open_file(str(file)) as opened:
         text = opened.read().strip()
         if file != Path("-"):
-            kept_secrets.check(rotation.FIELDS[kind], text, file)
+            kept_secrets.check(KINDS[kind].field, text, file)
         key, value = rotation.add(parts.db, settings, kind, text)
     _report(key, value, f"{key.id} is accepted.")
 
@@ -163,11 +164,11 @@ def accept(make_missing: bool) -> None:
 
 
 def _place(settings: Settings, key: KnownKey) -> str:
-    if key.kind == rotation.OPENID:
+    if key.kind == OPENID:
         return "database"
-    if key.id == rotation.SHARED_SECRET:
+    if key.id == SHARED_SECRET:
         return key.id
-    field = rotation.FIELDS[key.kind]
+    field = KINDS[key.kind].field
     return str(settings.key_files.get(field) or name_of(field))
 
 
@@ -192,9 +193,9 @@ def _report(key: KnownKey, value: str, text: str, deadline: str = "") -> None:
     line = f"{name}={shlex.quote(text_of_value)}" if value else None
     if line and not prints_json():
         click.echo(f"Set this on all nodes, and restart them one at a time{deadline}:", err=True)
-    soon = f"{KEPT:.0f}" if key.kind == rotation.OPENID else "two"
-    found = {"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}
-    show(found, line or f"{text} Running services pick it up within {soon} seconds.")
+    soon = f"{KEPT:.0f}" if key.kind == OPENID else "two"
+    outcome = {"kind": key.kind, "id": key.id, "active_from": _time(key), "set": line}
+    show(outcome, line or f"{text} Running services pick it up within {soon} seconds.")
 
 
 def _time(key: KnownKey) -> str | None:

@@ -7,7 +7,7 @@ import tempfile
 
 from auth.core.checks import Context, Failure, NotChecked, Note, check
 from auth.core.files import exposure, is_shared
-from auth.core.keys import fingerprints, resealing, rotation
+from auth.core.keys import fingerprints, kinds, resealing
 from auth.core.keys.fingerprints import OtherKeys
 from auth.core.settings import name_of, running
 from auth.core.tokens.derived_keys import format_time
@@ -20,7 +20,7 @@ _KINDS = {
     "AUTH_JWT_KEYS": "signing",
     "AUTH_SECRET_KEY": "secret",
     "AUTH_SERVICE_ROLE_KEY": "service-role",
-    "the OpenID provider": rotation.OPENID,
+    "the OpenID provider": kinds.OPENID,
 }
 
 
@@ -55,7 +55,7 @@ def _ages(context: Context) -> Failure | None:
     kind = _KINDS[old[0].setting]
     remedy = f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
     # A rotation puts the new key first.
-    newest, *others = rotation.known_keys(context.db, context.settings, kind)
+    newest, *others = kinds.KINDS[kind].keys(context.db, context.settings)
     if others:
         moment = f"after {format_time(newest.active_from)}" if newest.waits else "now"
         remedy = f"Run {moment}: latchkey keys remove {others[-1].id}"
