@@ -4,7 +4,7 @@ ARGS ?=
 CLIENTS = $(addsuffix /node_modules/.package-lock.json,tests/system/clients examples/express)
 
 .DEFAULT_GOAL := help
-.PHONY: help targets run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults test-trials bench bench-large lint lint-openapi queries format lock audit release
+.PHONY: help targets run test test-all test-source test-system wheels test-browser test-clients test-interop test-faults test-trials bench bench-large lint lint-openapi queries budgets format lock audit release
 
 help:
 	@echo 'make run      start the service on http://localhost:8000, with an embedded Postgres unless DATABASE_URL is set'
@@ -31,6 +31,7 @@ targets:
 	@echo 'make bench         measure the performance, in 15 minutes; bench-large: with a million users, which it creates first'
 	@echo 'make lint-openapi  check openapi.yaml with Redocly CLI, which needs Node.js'
 	@echo 'make queries       write sql/queries.pyi, the types of the statements'
+	@echo 'make budgets       write tests/system/reached.json, what the requests of the walkthrough may run'
 	@echo 'make wheels        ask the package index for wheels of all packages, for each machine and Python that is promised'
 	@echo 'make lock          write requirements.lock, the hashes of the packages that a release installs, with constraints.txt'
 	@echo 'make audit         ask for advisories about them'
@@ -100,6 +101,11 @@ lint:
 queries:
 	@$(PYTHON) make_venv.py test
 	@exec .venv/bin/python -m tests.support.query_stubs
+
+# After a change that lets a request of the walkthrough run more. Not on two cores: both tests write the file.
+budgets:
+	@$(PYTHON) make_venv.py test
+	@exec env WRITE_BUDGETS=1 .venv/bin/pytest -q -n 0 tests/system/test_walkthrough.py tests/system/test_python_calls.py
 
 # Before a release. For each machine and Python, it takes pip a minute.
 wheels:

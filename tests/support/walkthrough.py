@@ -5,11 +5,13 @@ import functools
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 import sql
 from sql import Database, schema
@@ -26,7 +28,7 @@ _WRITTEN = r"\b(?:INSERT INTO|UPDATE|DELETE FROM) {}\b"
 
 @dataclass(frozen=True)
 class Function:
-    """A `def`, with the numbers of its lines that are neither blank nor a comment."""
+    """A `def`, with the numbers of its lines that are neither blank, nor a comment, nor of a `def` in it."""
 
     path: str
     name: str
@@ -47,15 +49,14 @@ class Reach:
         return Reach(self.functions & other.functions, self.statements & other.statements)
 
     @property
-    def figures(self) -> dict[str, int]:
-        files = {function.path for function in self.functions}
-        lines = {(function.path, line) for function in self.functions for line in function.lines}
+    def measured(self) -> dict[str, Any]:
+        """Return the functions and the SQL, each with the number of its lines."""
+        functions: Counter[str] = Counter()
+        for each in self.functions:
+            functions[f"{each.path}:{each.name}"] += len(each.lines)
         return {
-            "functions": len(self.functions),
-            "lines": len(lines),
-            "files": len(files),
-            "statements": len(self.statements),
-            "lines of SQL": len(sql_of(self.statements)),
+            "functions": functions,
+            "SQL": Counter(line.rpartition(":")[0] for line in sql_of(self.statements)),
         }
 
 
@@ -109,13 +110,19 @@ def _functions_of(filename: str) -> dict[tuple[int, str], Function]:
     text = Path(filename).read_text()
     filled = {number for number, line in enumerate(text.splitlines(), 1) if line.split("#")[0].strip()}
     path = str(Path(filename).relative_to(ROOT))
-    found = {}
+    functions = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             lines = filled & set(range(first, (node.end_lineno or first) + 1))
-            found[first, node.name] = Function(path, node.name, frozenset(lines))
-    return found
+            inner = {
+                line
+                for each in ast.walk(node)
+                if isinstance(each, ast.FunctionDef) and each is not node
+                for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)
+            }
+            functions[first, node.name] = Function(path, node.name, frozenset(lines - inner))
+    return functions
 
 
 def sql_of(statements: set[str]) -> set[str]:

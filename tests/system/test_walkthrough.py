@@ -1,21 +1,19 @@
 """The walkthrough of the specification: the code that its requests run, and the reading budget for it.
 
-`pytest -s tests/system/test_walkthrough.py` prints the figures of each request and of all, and writes what they reach to
-build/reached.json.
+`pytest -s tests/system/test_walkthrough.py` prints the figures of each request and of all.
 """
 
 import functools
-import json
 import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support import budgets
 from tests.support.deliverers import deliver_due
 from tests.support.environment import SERVICE_ROLE_KEY
 from tests.support.fake_provider import FakeProvider
@@ -31,21 +29,6 @@ METER = Meter()
 # The results of the first test in this process, for the others.
 REACHED: dict[str, Reach] = {}
 pytest_plugins = ["tests.support.oauth_fixtures"]
-
-# The code that each of these reached when reached.json, next to this file, was written. Change both together.
-# The aims are 290 functions, 3,100 lines in 68 files and 1,000 lines of SQL for all; 60 functions in 22 files
-# for POST /token, and 80 functions for PUT /user. Decisions in auth/rules and short statements reach more
-# functions, and fewer lines of SQL, than the SQL functions that decided until 0.5.2.
-LIMITS = {
-    "all": {"functions": 531, "lines": 5_179, "files": 119, "statements": 63, "lines of SQL": 934},
-    "POST /token password": {"functions": 129, "files": 42},
-    "GET /user": {"functions": 54},
-    "POST /token refresh_token": {"functions": 89},
-    "PUT /user": {"functions": 178},
-}
-# The tolerance: five percent more.
-TOLERANCE = 1.05
-RECORD = Path(__file__).with_name("reached.json")
 
 
 class Story:
@@ -209,42 +192,11 @@ def reached(make_service: Callable[..., Service], acme: FakeProvider, database: 
     return REACHED
 
 
-def test_story_of_the_specification_reaches_no_further_than_its_limits(reached):
-    figures = {name: reach.figures for name, reach in reached.items()}
-    for name, each in figures.items():
-        print(f"{name:28}", "  ".join(f"{number:5} {what}" for what, number in each.items()))
-    functions = {name: functions_of(reached[name]) for name in LIMITS}
-    written = ROOT / "build" / RECORD.name
-    written.parent.mkdir(exist_ok=True)
-    written.write_text(json.dumps(functions, indent=1, sort_keys=True) + "\n")
-    before = json.loads(RECORD.read_text())
-    beyond = [
-        "\n  ".join(
-            [
-                f"{name}: {figures[name][what]} {what}, of {most} and five percent. It grew in",
-                *growth(before[name], functions[name]),
-            ]
-        )
-        for name, limits in LIMITS.items()
-        for what, most in limits.items()
-        if figures[name][what] > most * TOLERANCE
-    ]
-    assert beyond == [], "\n".join(beyond)
-
-
-def functions_of(reach: Reach) -> dict[str, int]:
-    """Return the functions with the numbers of their lines."""
-    return {f"{function.path}:{function.name}": len(function.lines) for function in reach.functions}
-
-
-def growth(before: dict[str, int], now: dict[str, int]) -> list[str]:
-    """Return the functions that are new or longer, those with the most lines first."""
-    more = {name: lines - before.get(name, 0) for name, lines in now.items()}
-    return [
-        f"{name} (+{more[name]} lines)"
-        for name in sorted(more, key=lambda name: -more[name])
-        if more[name] > 0
-    ]
+def test_story_of_the_specification_reaches_no_further_than_its_budgets(reached):
+    for name, reach in reached.items():
+        figures = budgets.figures(reach.measured).items()
+        print(f"{name:28}", "  ".join(f"{number:5} {what}" for what, number in figures if number))
+    budgets.check({name: reached[name].measured for name in budgets.read()})
 
 
 def test_architecture_page_follows_a_log_in_through_what_it_runs(reached):
