@@ -44,7 +44,7 @@ def _take_settings() -> None:
     except (OSError, ValueError):
         return  # which `load` reports
     state_dir = state.directory_of(own)
-    given = running.given(state_dir)
+    given = running.environment(state_dir)
     for name, value in given.items():
         if name not in own:
             os.environ[name] = value

@@ -81,9 +81,11 @@ def canonical_phone(number: str) -> str:
     parsed = _parsed(digits)
     if not parsed:
         return digits
-    country, known = f"+{parsed.country_code}", phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
+    country = f"+{parsed.country_code}"
+    without_zero = phonenumbers.format_number(parsed, PhoneNumberFormat.E164)
     # Drop each of several zeros, so that a canonical number stays the same.
-    return canonical_phone(known) if digits == f"{country}0{known.removeprefix(country)}" else digits
+    has_zero = digits == f"{country}0{without_zero.removeprefix(country)}"
+    return canonical_phone(without_zero) if has_zero else digits
 
 
 def is_possible_phone(number: str) -> bool:

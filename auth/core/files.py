@@ -52,26 +52,26 @@ def write_once(path: Path, text: str) -> None:
 
 def exposure(path: Path) -> str | None:
     """Return what is wrong if group or others have access to a file of secrets. Raises `OSError`."""
-    found = path.stat()
-    mode = stat.S_IMODE(found.st_mode)
-    if not stat.S_ISREG(found.st_mode) or not mode & _NOT_OWNER:
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode) or not mode & _NOT_OWNER:
         return None
     # Docker and Kubernetes mount secrets as files of root that everyone can read, and chmod fails. A
     # container has no other users.
-    is_mounted = found.st_uid == 0 and os.statvfs(path).f_flag & os.ST_RDONLY
-    if is_mounted or path.resolve().is_relative_to(_MOUNTED_SECRETS) or is_shared(found):
+    is_mounted = status.st_uid == 0 and os.statvfs(path).f_flag & os.ST_RDONLY
+    if is_mounted or path.resolve().is_relative_to(_MOUNTED_SECRETS) or is_shared(status):
         return None
     return f"group or others have access to it (mode {mode:o}): chmod 600 {path}"
 
 
-def is_shared(found: os.stat_result) -> bool:
+def is_shared(status: os.stat_result) -> bool:
     """Whether, besides its owner, only a supplementary group of this process has access to a file.
 
     Kubernetes gives the files of a volume to the group `fsGroup` when a pod starts. Other users may have the
     primary group.
     """
-    is_of_group = stat.S_IMODE(found.st_mode) in (0o640, 0o660)
-    return is_of_group and found.st_gid in set(os.getgroups()) - {os.getegid()}
+    is_of_group = stat.S_IMODE(status.st_mode) in (0o640, 0o660)
+    return is_of_group and status.st_gid in set(os.getgroups()) - {os.getegid()}
 
 
 def _remove_abandoned(directory: Path, oldest: float) -> None:

@@ -55,7 +55,7 @@ class LogWriter:
         """Have no lines. In a fork, they are its parent's to write."""
         self._lines: queue.SimpleQueue[Line | None] = _make_queue()  # None ends the thread
         self._running = _make_lock()  # held while there is a thread
-        self.lost = self._told = 0
+        self.lost = self._reported = 0
 
     def start(self) -> None:
         """Replace the standard streams, for all that gunicorn and Python print."""
@@ -97,16 +97,16 @@ class LogWriter:
     def _run(self) -> None:
         gathers_until, ends = 0.0, False
         while not ends:
-            taken = [self._lines.get()]
+            batch = [self._lines.get()]
             if time.monotonic() < gathers_until:
                 _sleep(_PAUSE)
-            taken += [self._lines.get() for _ in range(self._lines.qsize())]
-            ends = None in taken
-            lines = [line for line in taken if line]
-            if missing := self.lost - self._told:
-                self._told += missing
-                said = f"The log was not read: {missing} lines of this process are lost."
-                lines.append((sys.stderr.fileno(), f"{self.as_line(said)}\n".encode()))
+            batch += [self._lines.get() for _ in range(self._lines.qsize())]
+            ends = None in batch
+            lines = [line for line in batch if line]
+            if missing := self.lost - self._reported:
+                self._reported += missing
+                warning = f"The log was not read: {missing} lines of this process are lost."
+                lines.append((sys.stderr.fileno(), f"{self.as_line(warning)}\n".encode()))
             for descriptor, data in _joined(lines):
                 _write(descriptor, data)
             gathers_until = time.monotonic() + _PAUSE

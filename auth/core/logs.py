@@ -123,11 +123,11 @@ def _printable(_logger: object, _method: str, event: structlog.types.EventDict) 
 
 def _brief(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
     """Leave out unknown values, and begin the line of a request with `POST /token 200 336 ms`."""
-    known = {name: value for name, value in event.items() if value is not None}
-    if known["event"] != "request":
-        return known
-    if known["status"] < 400 and known.get("route", "").startswith("/static/"):
+    members = {name: value for name, value in event.items() if value is not None}
+    if members["event"] != "request":
+        return members
+    if members["status"] < 400 and members.get("route", "").startswith("/static/"):
         raise structlog.DropEvent  # a page has several, which push messages off the terminal
-    method, status, took = (known.pop(name) for name in ("method", "status", "milliseconds"))
+    method, status, milliseconds = (members.pop(name) for name in ("method", "status", "milliseconds"))
     # A path without a route may contain a secret.
-    return known | {"event": f"{method} {known.pop('route', '-')} {status} {took:.0f} ms"}
+    return members | {"event": f"{method} {members.pop('route', '-')} {status} {milliseconds:.0f} ms"}

@@ -12,10 +12,10 @@ _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 
 def trimmed(text: str) -> str:
     """Return a text without spaces and invisible characters around it."""
-    shown = [
+    visible = [
         place for place, char in enumerate(text) if not char.isspace() and unicodedata.category(char) != "Cf"
     ]
-    return text[shown[0] : shown[-1] + 1] if shown else ""
+    return text[visible[0] : visible[-1] + 1] if visible else ""
 
 
 def number(text: str) -> str:
@@ -31,11 +31,14 @@ def code(text: str) -> str:
 
 
 def name(text: object, most: int) -> str | None:
-    """Return a name with plain spaces, and none around it. None for what is no name of at most `most`
-    characters: other types, blank texts, and characters that hide or reorder others."""
+    """Return a name with plain spaces, and none around it.
+
+    None for other types, blank texts, texts of more than `most` characters, and those with characters that
+    are invisible or change the direction of writing.
+    """
     if not isinstance(text, str) or len(text) > most:
         return None
-    spaced = _with_plain_spaces(text).strip()
+    spaced = "".join(" " if unicodedata.category(char) == "Zs" else char for char in text).strip()
     is_blank = not spaced.strip(f"{_JOINERS}{_FILLERS} ")
     return spaced if not is_blank and all(map(_may_be_in_a_name, spaced)) else None
 
@@ -47,10 +50,6 @@ def in_one_line(text: str) -> str:
 
 def _may_be_in_a_name(char: str) -> bool:
     return char.isprintable() or char in _JOINERS
-
-
-def _with_plain_spaces(text: str) -> str:
-    return "".join(" " if unicodedata.category(char) == "Zs" else char for char in text)
 
 
 def _in_ascii(text: str) -> str:

@@ -23,7 +23,7 @@ class RenderedMessage:
     html: str | None = None
     link: str | None = None
     code: str | None = None
-    # For the development inbox: the target of the request, which is not allowed.
+    # The target of the request, which is not allowed, for the development inbox.
     refused_target: str | None = None
 
     @property

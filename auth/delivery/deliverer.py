@@ -56,7 +56,7 @@ class _Channel:
 
 @dataclass(eq=False, repr=False)
 class _Lane:
-    """The threads for a channel's slow targets (mail hosts, webhooks), or for all others."""
+    """The threads for a channel's slow targets (mail hosts, webhooks), or for its quick ones."""
 
     channel: _Channel
     is_slow: bool
@@ -114,7 +114,7 @@ class Deliverer:
     def deliver_due(self) -> int:
         """Send all due messages in this thread and return their number. Raises `psycopg2.Error`."""
         count, before = 0, -1
-        # Until no lane has any: the failure of a webhook may write an email.
+        # The failure of a webhook may write an email, for a lane that was empty.
         while count > before:
             before = count
             for lane in self._lanes:
@@ -200,7 +200,7 @@ class Deliverer:
                 due_at = time.monotonic() + HOUSEKEEPING_INTERVAL
             if time.monotonic() >= count_at:
                 self._do(lambda: janitor.count(self._db))
-                # GET /user lists them.
+                # GET /user lists unverified factors.
                 self._do(lambda: janitor.clean(self._db, [queries.delete_unverified_factors]))
                 if self._settings.log_audit:
                     self._do(lambda: janitor.log_entries(self._db))

@@ -11,20 +11,20 @@ KEPT = 500
 
 def keep(db: Database, sealer: Sealer, message: RenderedMessage) -> None:
     """Keep a message instead of its earlier attempts. Raises `psycopg2.Error`."""
-    kept = ("subject", "text", "html", "link", "code", "refused_target")
-    content = {name: getattr(message, name) for name in kept}
+    names = ("subject", "text", "html", "link", "code", "refused_target")
+    content = {name: getattr(message, name) for name in names}
     sealed = sealer.seal_json(content, _bound_to(message.id))
     queries.keep_in_dev_inbox(db, id=message.id, sealed=sealed, keep=KEPT)
 
 
 def messages(db: Database, sealer: Sealer, recipient: str | None = None) -> list[dict[str, Any]]:
-    found = []
+    contents = []
     for row in queries.select_dev_inbox(db, recipient=recipient):
         if content := _open(sealer, row):
             message = row._asdict() | {"refused_target": None} | content
             del message["sealed"], message["html"]
-            found.append(message)
-    return found
+            contents.append(message)
+    return contents
 
 
 def html_of(db: Database, sealer: Sealer, id: str) -> str | None:
@@ -39,9 +39,9 @@ def _open(
     try:
         return sealer.open_json(row.sealed, _bound_to(row.id))
     except CannotOpen:
-        return None  # Its key is no longer in AUTH_SECRET_KEY.
+        return None  # the key of the message is no longer in AUTH_SECRET_KEY
 
 
 def _bound_to(id: str) -> str:
-    # Differs from the binding of secrets in the outbox, so that they cannot be exchanged.
+    # Secrets in the outbox are bound to another text, so that they cannot be exchanged with these.
     return f"dev inbox {id}"

@@ -19,7 +19,7 @@ from sql import Database, acts, queries
 
 log = structlog.get_logger()
 
-_LOOKUPS = 50  # of domains in an hour, three seconds each at most
+_LOOKUPS = 50  # lookups of domains in an hour, three seconds each at most
 BATCH = 500  # rows per transaction: requests must not wait long for its locks
 
 REMOVALS: tuple[Callable[..., int], ...] = (
@@ -167,19 +167,19 @@ def log_entries(db: Database) -> None:
     is_complete = False
     while not is_complete:
         with db.transaction() as tx:
-            taken = queries.take_minute_of_audit(tx) if queries.try_lock_janitor(tx).is_ours else None
-            is_complete = taken is None
-            for entry in json.loads(taken.entries) if taken else []:
+            minute = queries.take_minute_of_audit(tx) if queries.try_lock_janitor(tx).is_ours else None
+            is_complete = minute is None
+            for entry in json.loads(minute.entries) if minute else []:
                 log.info("auth_audit_event", **entry)
 
 
 def clean(db: Database, removals: Iterable[Callable[..., int]] = REMOVALS) -> int:
     """Remove expired rows in batches, in one process of all nodes at a time. Raises `psycopg2.Error`."""
-    removed = 0
+    total = 0
     for remove in removals:
         count = BATCH
         while count == BATCH:
             with db.transaction() as tx:
                 count = remove(tx, batch=BATCH) if queries.try_lock_janitor(tx).is_ours else 0
-            removed += count
-    return removed
+            total += count
+    return total

@@ -36,11 +36,11 @@ def start(settings: Settings, db: Database) -> Callable[[str, str], None]:
         "latchkey_deliveries", "Attempts to deliver a message or event.", ["channel", "outcome"]
     )
     registry = CollectorRegistry()
-    # First: it counts lost lines, which `Files` then reads.
+    # Before `Files`, which reads the lost lines that this counts.
     registry.register(_Measured(settings, db))
     registry.register(metrics.Files())
-    served = settings.metrics_bind or "", registry
-    threading.Thread(target=_serve, args=served, name="metrics", daemon=True).start()
+    bind = settings.metrics_bind or ""
+    threading.Thread(target=_serve, args=(bind, registry), name="metrics", daemon=True).start()
     return lambda channel, outcome: attempts.labels(channel, outcome).inc()
 
 
@@ -106,11 +106,11 @@ class _Measured(Collector):
         if workers is not None:
             yield GaugeMetricFamily("latchkey_workers_wanted", "Workers that should run.", workers)
         try:
-            measured = [*self._outbox(), *self._upkeep()]
+            of_database = [*self._outbox(), *self._upkeep()]
         except psycopg2.Error:
-            measured = []
-        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", bool(measured))
-        yield from measured
+            of_database = []
+        yield GaugeMetricFamily("latchkey_database_up", "Whether the database responds.", bool(of_database))
+        yield from of_database
 
     def _outbox(self) -> Iterator[Metric]:
         rows = {row.channel: row for row in queries.measure_outbox(self._db, most=_MOST_COUNTED)}
@@ -125,15 +125,15 @@ class _Measured(Collector):
             yield family
 
     def _upkeep(self) -> Iterator[Metric]:
-        used = GaugeMetricFamily(
+        totals = GaugeMetricFamily(
             "latchkey_message_total_used",
             "Messages of a window per AUTH_RATE_LIMIT_…_TOTAL.",
             labels=["total"],
         )
         seconds = [limit.get_expiry() for limit in self._totals.values()]
         for total in queries.measure_totals(self._db, names=[*self._totals], seconds=seconds):
-            used.add_metric([total.name], total.count / self._totals[total.name].amount)
-        yield used
+            totals.add_metric([total.name], total.count / self._totals[total.name].amount)
+        yield totals
         row = queries.measure_upkeep(self._db)
         waits = "Statements on users or sessions that have waited for a lock for a second."
         yield GaugeMetricFamily("latchkey_lock_waits", waits, queries.count_lock_waits(self._db).total)

@@ -112,8 +112,8 @@ class Templates:
             "site_host": site.hostname,
             "site_url": settings.site_url,
         }
-        served = (_PAGES if settings.pages else {}) | (_CONSOLE_PAGES if settings.console else {})
-        self._pages = {kind: f"{settings.base_url}/{path}" for kind, path in served.items()}
+        paths = (_PAGES if settings.pages else {}) | (_CONSOLE_PAGES if settings.console else {})
+        self._pages = {kind: f"{settings.base_url}/{path}" for kind, path in paths.items()}
         folder = settings.mail_templates
         strings = catalogues.with_own(folder) if folder else catalogues.built_in("messages")
         self.languages = sorted(strings)
@@ -139,14 +139,15 @@ class Templates:
         language = languages.choose(self.languages, variables.get("locale"), variables.get("languages"))
         token, link = secrets.get("token"), None
         if token:
-            named = {"type": _LINK_TYPES.get(row.kind, row.kind), "redirect_to": variables.get("redirect_to")}
-            query = {"token": token} | {name: value for name, value in named.items() if value}
+            query = {"token": token, "type": _LINK_TYPES.get(row.kind, row.kind)}
+            if target := variables.get("redirect_to"):
+                query["redirect_to"] = target
             link = f"{self._settings.base_url}/verify?{urlencode(query)}"
         context = self._context(row, language) | {"link": link, "code": code, "token_hash": token}
         context["page"] = self._page_of(row) if not link else None
-        known = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
+        same = {name: getattr(row, name) for name in ("channel", "kind", "recipient", "created_at")}
         context["others"] = [
-            self._context(SimpleNamespace(**known, expires_at=None, variables=other), language)
+            self._context(SimpleNamespace(**same, expires_at=None, variables=other), language)
             for other in variables.get("others", ())
         ]
         # The built-in HTML would contradict the operator's text.
@@ -189,8 +190,9 @@ class Templates:
         Raises `CannotRender`.
         """
         row = _sample(channel, kind, recipient, _SAMPLE | {"locale": language})
-        carried = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
-        return self.render(row, {name: _SECRETS[name] for name in carried if kind in carried[name]})
+        kinds_with = {"token": _WITH_A_LINK[channel], "code": _WITH_A_CODE}
+        secrets = {name: _SECRETS[name] for name, kinds in kinds_with.items() if kind in kinds}
+        return self.render(row, secrets)
 
     def _page_of(self, row: Row) -> str | None:
         page, slug = self._pages.get(row.kind), row.variables.get("slug")
@@ -234,11 +236,11 @@ class Templates:
     def _text(self, row: Row, language: str, context: Mapping[str, object], suffix: str) -> str:
         environment = self._environments[suffix]
         places = tuple(f"{language}/{row.channel}.{kind}." for kind in (row.kind, "common"))
-        known = {string.rpartition(".")[2] for string in self._strings if string.startswith(places)}
+        names = {string.rpartition(".")[2] for string in self._strings if string.startswith(places)}
 
-        def say(name: str, **others: object) -> str:
+        def say(name: str, **variables: object) -> str:
             strings = [f"{place}{name}" for place in places]
-            text = environment.select_template(strings).render(context, **others, say=say)
+            text = environment.select_template(strings).render(context, **variables, say=say)
             return Markup(text) if suffix == "html" else text  # noqa: S704 (escaped by rendering)
 
         if row.channel == "sms":
@@ -246,7 +248,7 @@ class Templates:
         else:
             own, layout = row.kind, f"layout.{suffix}"
         template = environment.select_template([f"{language}/{own}.{suffix}", layout])
-        return languages.spaced(template.render(context, say=say, has=known.__contains__), language)
+        return languages.spaced(template.render(context, say=say, has=names.__contains__), language)
 
 
 def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, object]) -> SimpleNamespace:
@@ -254,9 +256,15 @@ def _sample(channel: str, kind: str, recipient: str, variables: Mapping[str, obj
     seconds = constants.UNDO_LIFETIME if kind in _OF_A_WEEK else constants.LINK_LIFETIME
     if kind not in _WITH_A_LINK[channel]:
         seconds = constants.PAGE_CODE_LIFETIME if channel == "sms" else constants.MAIL_CODE_LIFETIME
-    moments = {"created_at": now, "expires_at": now + timedelta(seconds=seconds)}
-    named = {"channel": channel, "kind": kind, "recipient": recipient, "variables": variables}
-    return SimpleNamespace(id=str(uuid4()), **named, **moments)
+    return SimpleNamespace(
+        id=str(uuid4()),
+        channel=channel,
+        kind=kind,
+        recipient=recipient,
+        variables=variables,
+        created_at=now,
+        expires_at=now + timedelta(seconds=seconds),
+    )
 
 
 def load_templates(settings: Settings) -> Templates:

@@ -8,7 +8,7 @@ from auth.core.settings import Settings, SettingsError, kept_secrets, name_of
 from auth.core.tokens import derived_keys, signing_keys
 from sql import Database, Transaction, queries
 
-# Of the keys of each setting.
+# The fingerprints of the keys of each setting.
 Fingerprints = dict[str, list[str]]
 # Returns the settings with the keys to keep, from the fingerprints in the database and the settings.
 Admit = Callable[[Fingerprints, Settings], Settings]
@@ -27,11 +27,11 @@ def check(db: Database, settings: Settings) -> None:
 
     Raises `OtherKeys`, `SettingsError` and `psycopg2.Error`.
     """
-    if known := _known(db):
-        common(known, _with_files(settings))
+    if of_database := _stored(db):
+        common(of_database, _with_files(settings))
 
 
-def common(known: Fingerprints, settings: Settings) -> Settings:
+def common(of_database: Fingerprints, settings: Settings) -> Settings:
     """Admit keys that have one in common with each setting of the database. Raises `OtherKeys`."""
     lines, absent = {}, missing(settings)
     for field, fingerprints in _fingerprints(settings).items():
@@ -40,7 +40,7 @@ def common(known: Fingerprints, settings: Settings) -> Settings:
                 f"{name_of(field)}: {absent[field]} is missing. Restore it from a backup, or copy it from"
                 " another node. If no node and no backup has it, run: latchkey keys accept --new"
             )
-        elif name_of(field) in known and not set(fingerprints) & set(known[name_of(field)]):
+        elif name_of(field) in of_database and not set(fingerprints) & set(of_database[name_of(field)]):
             path = settings.key_files.get(field)
             place = f"it is in {path}"
             if path is None:
@@ -56,15 +56,15 @@ def common(known: Fingerprints, settings: Settings) -> Settings:
     return settings
 
 
-def common_or_new(known: Fingerprints, settings: Settings) -> Settings:
+def common_or_new(of_database: Fingerprints, settings: Settings) -> Settings:
     """Admit the same, or make the missing keys of a database without fingerprints. Raises `OSError` too.
 
     The caller has locked the state directory.
     """
-    return common(known, settings) if known else any_or_new(known, settings)
+    return common(of_database, settings) if of_database else any_or_new(of_database, settings)
 
 
-def any_or_new(_known: Fingerprints, settings: Settings) -> Settings:
+def any_or_new(_of_database: Fingerprints, settings: Settings) -> Settings:
     """Admit all keys, and make those whose files are missing. Raises `OSError`."""
     kept_secrets.make(missing(settings))
     return _with_files(settings)
@@ -77,13 +77,13 @@ def keep(db: Database, settings: Settings, admit: Admit = common) -> Settings:
     """
     with db.transaction() as tx:
         queries.lock_key_fingerprints(tx)
-        settings = admit(_known(tx), _with_files(settings))
+        settings = admit(_stored(tx), _with_files(settings))
         for field, fingerprints in _fingerprints(settings).items():
             queries.replace_key_fingerprints(tx, setting=name_of(field), fingerprints=fingerprints)
     return settings
 
 
-def _known(db: Database | Transaction) -> Fingerprints:
+def _stored(db: Database | Transaction) -> Fingerprints:
     return {row.setting: row.fingerprints for row in queries.list_key_fingerprints(db)}
 
 
@@ -95,10 +95,10 @@ def missing(settings: Settings) -> dict[str, Path]:
 def _with_files(settings: Settings) -> Settings:
     """Read the missing files again: another node may have made them since."""
     files = {field: path for field, path in missing(settings).items() if path.exists()}
-    found, problems = kept_secrets.read(files, settings.jwt_secret)
+    secrets, problems = kept_secrets.read(files, settings.jwt_secret)
     if problems:
         raise SettingsError("\n".join(problems))
-    return dataclasses.replace(settings, **found)
+    return dataclasses.replace(settings, **secrets)
 
 
 def _fingerprints(settings: Settings) -> Fingerprints:

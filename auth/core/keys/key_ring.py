@@ -74,14 +74,14 @@ def reread(settings: Settings) -> tuple[Settings, list[str]]:
 
     Unusable files, and files with keys of another deployment, change nothing.
     """
-    found, problems = kept_secrets.read(settings.key_files, settings.jwt_secret)
+    secrets, problems = kept_secrets.read(settings.key_files, settings.jwt_secret)
     problems = problems or [
         f"{settings.key_files[name]}: Has none of the keys in use. Restore it from a backup, or copy it from"
         " another node."
-        for name, value in found.items()
+        for name, value in secrets.items()
         if not _ids(value) & _ids(getattr(settings, name))
     ]
-    return settings if problems else dataclasses.replace(settings, **found), problems
+    return settings if problems else dataclasses.replace(settings, **secrets), problems
 
 
 def _ids(value: str | Sequence[str]) -> set[str | None]:

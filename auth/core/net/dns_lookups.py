@@ -11,7 +11,7 @@ import dns.resolver
 
 from auth.core.net.sockets import Deadline
 
-# Of a name. An answer can have 4,000 records, and the parser reads the name again for each.
+# The most labels of a name. An answer can have 4,000 records, and the parser reads the name again for each.
 MOST_LABELS = 16
 
 

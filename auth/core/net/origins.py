@@ -21,19 +21,19 @@ class Origins:
             urls += [settings.site_url, *settings.redirect_allow_list, settings.oauth_consent_url]
             urls += settings.webauthn_origins
         # Applications on Android have an identifier instead of an origin.
-        named = [urlsplit(url) for url in urls if "://" in url]
-        self._patterns = [parse_pattern(f"{url.scheme}://{url.netloc}/**") for url in named]
+        websites = [urlsplit(url) for url in urls if "://" in url]
+        self._patterns = [parse_pattern(f"{url.scheme}://{url.netloc}/**") for url in websites]
 
-    def lists(self, sent: str) -> bool:
+    def lists(self, origin: str) -> bool:
         """Whether the operator lists exactly this origin."""
-        return sent in (self._listed or ())
+        return origin in (self._listed or ())
 
-    def __contains__(self, sent: str) -> bool:
-        if self.lists(sent) or self.lists("*"):
+    def __contains__(self, origin: str) -> bool:
+        if self.lists(origin) or self.lists("*"):
             return True
         try:
-            parts = parse_origin(sent)
+            parts = parse_origin(origin)
         except InvalidUrl:
             return False
-        is_of_machine = self._is_local and is_web(sent) and is_loopback(parts.hostname or "")
+        is_of_machine = self._is_local and is_web(origin) and is_loopback(parts.hostname or "")
         return is_of_machine or any(pattern.allows(parts) for pattern in self._patterns)

@@ -86,8 +86,8 @@ class AllowList:
         if any(redirect.allows(as_routed) for redirect in self._own_redirects):
             return None
         # supabase-js adds an id of its flow, and expects it in the URL that it gets back.
-        sent = [pair for pair in parts.query.split("&") if not pair.startswith("sb_flow_id=")]
-        parts = parts._replace(query="&".join(sent))
+        pairs = [pair for pair in parts.query.split("&") if not pair.startswith("sb_flow_id=")]
+        parts = parts._replace(query="&".join(pairs))
         return url if any(pattern.allows(parts) for pattern in self._patterns) else None
 
     def is_own_page(self, url: str) -> bool:
@@ -145,8 +145,8 @@ def with_answer(url: str, members: Mapping[str, str]) -> str:
     rest, sign, fragment = url.partition("#")
     path, _, query = rest.partition("?")
     replaced = _ANSWER | members.keys()
-    kept = [pair for pair in query.split("&") if unquote_plus(pair.partition("=")[0]) not in replaced]
-    return with_query(f"{path}?{'&'.join(kept)}{sign}{fragment}", members)
+    pairs = [pair for pair in query.split("&") if unquote_plus(pair.partition("=")[0]) not in replaced]
+    return with_query(f"{path}?{'&'.join(pairs)}{sign}{fragment}", members)
 
 
 def is_web(url: str) -> bool:
@@ -169,7 +169,7 @@ def _port(parts: SplitResult) -> int | None:
 
 
 def _encoded(url: str) -> str:
-    return _UNENCODED.sub(lambda found: quote(found[0]), url)
+    return _UNENCODED.sub(lambda match: quote(match[0]), url)
 
 
 def _split_target(url: str) -> SplitResult:
@@ -185,7 +185,7 @@ def _split(url: str) -> SplitResult:
 
     The case of the scheme, host and escapes does not change the result, except `netloc`.
     """
-    url = _ESCAPE.sub(lambda found: found[0].upper(), _encoded(url))
+    url = _ESCAPE.sub(lambda match: match[0].upper(), _encoded(url))
     if len(url) > _MAX_LENGTH or not _CHARACTERS.fullmatch(url) or _FORBIDDEN.search(url):
         raise InvalidUrl("has a fragment, or a character that a URL may not have")
     try:

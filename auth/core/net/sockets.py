@@ -92,7 +92,7 @@ class Deadline:
     seconds: float
     # Whether an address may be connected to.
     allows: Callable[[str], bool] | None = None
-    # The semaphore for lookups: that of names chosen by others, or by the operator.
+    # The semaphore for lookups of names that the operator has chosen, or customers have.
     lookups: contextlib.AbstractContextManager[object] = OPERATORS
     has_passed: bool = field(default=False, init=False)
     _bytes_left: int = field(default=MOST_BYTES, init=False)
@@ -112,22 +112,22 @@ class Deadline:
         self._timer.cancel()
         # Otherwise the timer could shut down a descriptor that was closed and reused.
         self._timer.join()
-        for watched in self._watched:
-            watched.close()
+        for connection in self._watched:
+            connection.close()
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connect to the first address that answers, `timeout` seconds for each. Raises `OSError`."""
         failure: OSError = TimeoutError()
         for family, kind, protocol, _, address in self.resolve(host, port)[:_MOST_ADDRESSES]:
-            left = self._ends_at - time.monotonic()
-            if left <= 0:
+            seconds = self._ends_at - time.monotonic()
+            if seconds <= 0:
                 break
             connection = _BoundedSocket(family, kind, protocol)
             try:
                 # Check the address that is actually used: DNS answers may change (DNS rebinding).
                 if self.allows and not self.allows(str(address[0])):
                     raise AddressRefused
-                connection.settimeout(min(timeout, left))
+                connection.settimeout(min(timeout, seconds))
                 connection.connect(address)
             except OSError as error:
                 connection.close()
@@ -142,19 +142,19 @@ class Deadline:
     def resolve(self, host: str, port: int) -> list[Any]:
         """Return the addresses of a host, as `socket.getaddrinfo` does. Raises `OSError`."""
         # The resolver's timeouts are longer, and it cannot be interrupted. A lookup counts until it ends.
-        found: Future[list[Any]] = Future()
+        addresses: Future[list[Any]] = Future()
 
         def look_up() -> None:
             try:
                 with self.lookups:
                     kind = socket.SOCK_STREAM
-                    found.set_result([] if self.has_passed else socket.getaddrinfo(host, port, 0, kind))
+                    addresses.set_result([] if self.has_passed else socket.getaddrinfo(host, port, 0, kind))
             except Exception as error:
-                found.set_exception(error)
+                addresses.set_exception(error)
 
         threading.Thread(target=look_up, daemon=True).start()
         try:
-            return found.result(self._ends_at - time.monotonic())
+            return addresses.result(self._ends_at - time.monotonic())
         except TimeoutError:
             self._end()
             raise
@@ -170,7 +170,7 @@ class Deadline:
         """Let a server send `MOST_BYTES` from now on."""
         self._bytes_left = MOST_BYTES
 
-    def count(self, received: int) -> None:
+    def count(self, size: int) -> None:
         """Count bytes of an answer. Raises `TimeoutError` or `AnswerTooLarge`."""
         # While bytes keep coming, gevent's recv never waits, and no other greenlet would run.
         time.sleep(0)
@@ -178,29 +178,29 @@ class Deadline:
             self._end()
         if self.has_passed:
             raise TimeoutError
-        self._bytes_left -= max(received, _LEAST_AT_ONCE)
+        self._bytes_left -= max(size, _LEAST_AT_ONCE)
         if self._bytes_left < 0:
             raise AnswerTooLarge
 
     def _end(self) -> None:
         self.has_passed = True
-        for watched in list(self._watched):
+        for connection in list(self._watched):
             with contextlib.suppress(OSError):
-                watched.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _BoundedSocket(socket.socket):
     """A socket that asks the current deadline at each read of http.client, smtplib or TLS."""
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
-        received = super().recv(min(bufsize, _MOST_AT_ONCE), flags)
-        Deadline.current.get().count(len(received))
-        return received
+        data = super().recv(min(bufsize, _MOST_AT_ONCE), flags)
+        Deadline.current.get().count(len(data))
+        return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        received = super().recv_into(buffer, min(nbytes or len(buffer), _MOST_AT_ONCE), flags)
-        Deadline.current.get().count(received)
-        return received
+        size = super().recv_into(buffer, min(nbytes or len(buffer), _MOST_AT_ONCE), flags)
+        Deadline.current.get().count(size)
+        return size
 
 
 class _BoundedTls(ssl.SSLContext):

@@ -38,12 +38,12 @@ def check_url(url: str, private_networks: bool) -> None:
         raise InvalidWebhookUrl("must not have a user, zone or fragment")
     try:
         with Deadline(_LOOKUP_SECONDS, lookups=CUSTOMERS) as deadline:
-            found = deadline.resolve(host, port or (443 if parts.scheme == "https" else 80))
+            addresses = deadline.resolve(host, port or (443 if parts.scheme == "https" else 80))
     except (OSError, UnicodeError):
-        found = []
-    if not found:
+        addresses = []
+    if not addresses:
         raise InvalidWebhookUrl("must have a host that can be resolved")
-    reaches = {reach(str(address[0])) for *_, address in found}
+    reaches = {reach(str(address[0])) for *_, address in addresses}
     if "forbidden" in reaches:
         raise InvalidWebhookUrl("must not be in a private network")
     if "private" in reaches and not private_networks:

@@ -69,7 +69,7 @@ _WORDS = {
 _MOST_LEET = 4
 # The extended core may itself begin and end with digits, as `123456789a`, if it could be a password.
 _LEAST_PASSWORD = 8
-# With more around it, a short word no longer dominates the password.
+# With more characters around it, a short word no longer dominates the password.
 _MOST_ADDED = 7
 _MOST_UNIT = 32
 # One to four letters or digits, repeated, as in `aa` and `19851985`.
@@ -114,7 +114,7 @@ def _cores(password: str) -> Iterator[str]:
     """Yield the possible cores of a password, without digits and symbols at its ends."""
     letters = [index for index, character in enumerate(password) if character.isalpha()]
     first, last = (letters[0], letters[-1] + 1) if letters else (_MOST_LEET, len(password) - _MOST_LEET)
-    # Near the letters, where digits and symbols may stand for letters, and near the ends.
+    # The core ends near the letters, where digits and symbols may stand for letters, and near the ends.
     starts = {*range(max(first - _MOST_LEET, 0), first + 1), *range(min(first, _MOST_LEET) + 1)}
     ends = {len(password) - length for length in range(min(len(password) - last, _MOST_LEET) + 1)}
     ends |= {*range(max(last, 1), min(last + _MOST_LEET, len(password)) + 1)}

@@ -134,11 +134,11 @@ class Passwords:
     def stored_form(self, notation: str) -> str:
         """Return a hash of another service in its stored form. Raises `UnusableHash`."""
         try:
-            stored = legacy.stored_form(notation)
+            password_hash = legacy.stored_form(notation)
         except ValueError as error:
             raise UnusableHash(f"password_hash is malformed: {error}") from None
-        self.check_cost(stored)
-        return stored
+        self.check_cost(password_hash)
+        return password_hash
 
     def check_cost(self, password_hash: str) -> None:
         """Raise `UnusableHash` if a hash of another service cannot be checked, or not cheaply enough."""
@@ -166,11 +166,11 @@ class Passwords:
                 matches = legacy.read(password_hash).matches(password)
             _fill(rounds, time.thread_time() - began)
             return matches
-        inputs, stored = _inputs(password, match[1]), match[2].encode()
-        found = [hmac.compare_digest(bcrypt_hash.hashpw(each, stored), stored) for each in inputs]
+        inputs, bcrypt = _inputs(password, match[1]), match[2].encode()
+        matching = [hmac.compare_digest(bcrypt_hash.hashpw(each, bcrypt), bcrypt) for each in inputs]
         if missing := max(0, rounds - (len(inputs) << int(match[3]))):
             _fill(missing)
-        return any(found)
+        return any(matching)
 
 
 def _fill(rounds: int, foreign: float = 0.0) -> None:

@@ -63,9 +63,9 @@ class LeakedFile:
         self._path, self._hashes = path, memoryview(mapped)[_HEADER.size :].cast("Q")
 
     def contains(self, password: str) -> bool:
-        wanted = number_of(hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest())
-        index = bisect_left(self._hashes, wanted)
-        return index < len(self._hashes) and self._hashes[index] == wanted
+        number = number_of(hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest())
+        index = bisect_left(self._hashes, number)
+        return index < len(self._hashes) and self._hashes[index] == number
 
     def check(self) -> None:
         """Read the whole file. Raises `SettingsError` if it is damaged or unsorted."""
@@ -104,8 +104,8 @@ def write(path: Path, numbers: Iterable[int]) -> int:
         count, digest = 0, hashlib.sha256()
         for part, rest in zip(parts, pending, strict=True):
             part.seek(0)
-            found = array("Q", part.read()) + rest
-            body = array("Q", (number for number, _ in groupby(sorted(found)))).tobytes()
+            of_part = array("Q", part.read()) + rest
+            body = array("Q", (number for number, _ in groupby(sorted(of_part)))).tobytes()
             count += len(body) // _SIZE
             digest.update(body)
             draft.write(body)

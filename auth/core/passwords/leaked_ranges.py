@@ -45,8 +45,8 @@ class RangeApi:
     """The API, or the mirror in AUTH_PASSWORD_LEAKED."""
 
     def __init__(self, settings: Settings) -> None:
-        chosen = settings.password_leaked
-        self._url = f"{chosen.rstrip('/')}/" if chosen.startswith("http") else _RANGES
+        mirror = settings.password_leaked
+        self._url = f"{mirror.rstrip('/')}/" if mirror.startswith("http") else _RANGES
         self._allows = webhook_urls.allowed_for_operator(self._url, settings.webhook_private_networks)
         self.failures = 0
 
@@ -58,14 +58,14 @@ class RangeApi:
                 raise _NoList("too many wait for its answer")
             try:
                 with Deadline(_TIMEOUT, self._allows), BoundedSession() as session:
-                    found = self._range(session, sha1[:_DIGITS])
+                    counts = self._range(session, sha1[:_DIGITS])
             finally:
                 _semaphore.release()
         except (requests.RequestException, OSError, _NoList) as error:
             self.failures += 1
             _failed.count(reason=_reason(error))
             return False
-        return any(suffix == sha1[_DIGITS:] for suffix, _ in found)
+        return any(suffix == sha1[_DIGITS:] for suffix, _ in counts)
 
     def fetch(self, prefixes: range, least: int) -> Iterator[int]:
         """Yield the numbers of all hashes with these prefixes that were found `least` times.
@@ -81,21 +81,21 @@ class RangeApi:
                 pool.shutdown(cancel_futures=True)
 
     def _fetch(self, batch: range, least: int) -> "array[int]":
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             numbers, prefix = array("Q"), ""
             try:
                 with Deadline(_PATIENCE, self._allows), BoundedSession() as session:
                     for number in batch:
                         prefix = f"{number:0{_DIGITS}X}"
-                        found = self._range(session, prefix)
+                        counts = self._range(session, prefix)
                         numbers.extend(
-                            number_of(prefix + suffix) for suffix, times in found if times >= least
+                            number_of(prefix + suffix) for suffix, times in counts if times >= least
                         )
                 return numbers
             except (requests.RequestException, OSError, _NoList) as error:
                 problem = _reason(error)
-                if left:
-                    time.sleep(2.0 ** (_TRIES - left))
+                if tries_left:
+                    time.sleep(2.0 ** (_TRIES - tries_left))
         raise Unfetched(f"{self._url}{prefix}: {problem}")
 
     def _range(self, session: BoundedSession, prefix: str) -> list[tuple[str, int]]:

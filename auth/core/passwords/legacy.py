@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 from argon2 import low_level as argon2
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-# For the limits of imports, work that takes as long as a round of the bcrypt package, of which cost 10 has
-# 1024. Measured on x86-64 with SHA extensions, which OpenSSL uses; another machine differed by half.
+# The limits of imports count work in rounds of the bcrypt package, of which cost 10 has 1024. These take as
+# long, measured on x86-64 with SHA extensions, which OpenSSL uses; another machine differed by half.
 _PBKDF2_PER_ROUND = {"sha1": 160, "sha256": 160, "sha512": 75}
 _ARGON2_PER_ROUND = 65  # KiB times passes, plus what lanes add (`_argon2`)
 _SCRYPT_PER_ROUND = 200  # (N + 4) * r * p: hashing before and after takes as long as N = 4
-_MD5_PER_ROUND = 32  # of the longest password; of a usual one 140
+_MD5_PER_ROUND = 32  # for the longest password; 140 for a usual one
 
 _ARGON2 = {"d": argon2.Type.D, "i": argon2.Type.I, "id": argon2.Type.ID}
 _ARGON2_MOST_LANES = (1 << 24) - 1

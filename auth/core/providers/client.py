@@ -51,7 +51,7 @@ class ExternalIdentity:
     provider: str
     row: dict[str, Any]
     told_email: str | None
-    # The same if the provider says that it is verified. From a trusted provider, this is a proof.
+    # The same email if the provider says that it is verified. From a trusted provider, this is a proof.
     email: str | None
     is_proved: bool
     # The metadata of a user who is created for the identity.
@@ -247,7 +247,8 @@ class Provider:
     def _identity(self, info: Any) -> ExternalIdentity:
         preset, email = self._preset, _find(info, self._preset.email)
         # Numbers as GitHub has them; only text that Postgres can store (OpenID Connect Core, section 2).
-        subject = str(found) if type(found := _find(info, preset.subject)) in (int, str) else ""
+        value = _find(info, preset.subject)
+        subject = str(value) if type(value) in (int, str) else ""
         if not (0 < len(subject) <= 255 and subject.isprintable()):
             raise ProviderError("it has no valid subject")
         try:
@@ -255,7 +256,7 @@ class Provider:
         except InvalidAddress:
             canonical = None
         verified = _find(info, preset.email_verified)
-        # By type too: 1 is no True.
+        # Compare the types, too: 1 is not True.
         says_yes = (type(verified), verified) in [(type(yes), yes) for yes in preset.verified_as]
         is_verified = canonical is not None and (preset.gives_verified_only or says_yes)
         is_verified = is_verified and (not preset.email_valid or _find(info, preset.email_valid) is True)

@@ -73,7 +73,7 @@ class CustomerProvider(Provider):
 
     @property
     def has_id_tokens(self) -> bool:
-        # An owner may name a client whose ID tokens others keep, of their own visitors.
+        # An owner may name the client of another website, which has the ID tokens of its visitors.
         return super().has_id_tokens and not self._is_owners
 
     def _deadline(self, seconds: float) -> Deadline:
@@ -99,10 +99,10 @@ class CustomerProvider(Provider):
             if (value := normalize.name(info.get(claim), _LONGEST_ATTRIBUTE))
             and size_in_json(value) <= _LONGEST_ATTRIBUTE
         }
-        kept = {name: info[name] for name in self._claims_kept if name in info}
+        claims = {name: info[name] for name in self._claims_kept if name in info}
         metadata = identity.metadata | mapped
-        if kept and _may_be_kept(kept, metadata):
-            mapped["custom_claims"] = metadata["custom_claims"] = kept
+        if claims and _may_be_kept(claims, metadata):
+            mapped["custom_claims"] = metadata["custom_claims"] = claims
         return replace(
             identity,
             row=identity.row | {"identity_data": data | mapped},

@@ -31,7 +31,7 @@ _FAILED_FOR = 5
 _ROTATION_PAUSE = 30
 _LEEWAY = 60
 _TENANT = "{tenantid}"
-# What a public key consists of (RFC 7517, RFC 7518). Of a private one, the import would look for its primes.
+# The members of a public key (RFC 7517, RFC 7518). The import of a private one would look for its primes.
 _PUBLIC_MEMBERS = ("kty", "use", "key_ops", "alg", "kid", "crv", "x", "y", "n", "e")
 _MOST_KEYS = 30
 _LONGEST_MEMBER = 1400  # characters: an RSA modulus of 8,192 bits
@@ -60,7 +60,7 @@ class IdTokens:
         self._other_issuers = other_issuers
         self._client_ids = client_ids
         self._lock = threading.Lock()
-        # By URL: the document or the error of its fetch, and the expiry.
+        # The document or the error of its fetch, and the expiry, by URL.
         self._cache: dict[str, tuple[Any, float]] = {}
         self._keys_asked_at = float("-inf")
 

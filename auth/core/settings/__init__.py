@@ -211,8 +211,8 @@ class Settings:
     @functools.cached_property
     def logos(self) -> dict[str, str]:
         """The logos of the brand and the providers, by the names of their settings."""
-        chosen = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}
-        return {name: logo for name, logo in {"AUTH_BRAND_LOGO": self.brand_logo, **chosen}.items() if logo}
+        logos = {f"{PROVIDER_PREFIX}{name.upper()}_LOGO": each.logo for name, each in self.providers.items()}
+        return {name: logo for name, logo in {"AUTH_BRAND_LOGO": self.brand_logo, **logos}.items() if logo}
 
     @functools.cached_property
     def links(self) -> dict[str, str]:
@@ -287,11 +287,11 @@ def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") ->
     values = {name: read(env, name_of(name)) for name, read in readers.items()}
     values["providers"] = read_providers(env, environment)
     values["warnings"] = mistakes.unknown(environment, names())
-    known = {name_of(field) for field in readers}
+    own = {name_of(field) for field in readers}
     values["origins"] = {
         name: str(Path(dotenv).resolve()) if file.get(name) == value else "environment"
         for name, value in environment.items()
-        if name in known or name.startswith(PROVIDER_PREFIX)
+        if name in own or name.startswith(PROVIDER_PREFIX)
     }
     full = {name_of(field.name) for field in fields if not field.metadata["may_be_empty"]}
     empty = [

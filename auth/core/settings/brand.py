@@ -52,7 +52,7 @@ def check_page(value: str, problem: str = _PAGE) -> None:
 
 def check_support(value: str) -> None:
     if value.startswith("mailto:"):
-        # Not `%`, `?` or a comma, which could add recipients.
+        # `%`, `?` and commas could add recipients.
         matching(r"(?a)mailto:[\w.+-]+@[\w-]+(\.[\w-]+)*", _SUPPORT)(value)
     else:
         check_page(value, _SUPPORT)

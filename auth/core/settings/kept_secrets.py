@@ -9,8 +9,7 @@ from auth.core.settings import state
 from auth.core.settings.values import Values, validators
 from auth.core.tokens import signing_keys
 
-# The service ignores missing files until it knows the database. Commands that need no secrets ignore them
-# too.
+# The service ignores missing files until it knows the database. Commands that need no secrets ignore them.
 Missing = Literal["refuse", "ignore"]
 _RESTORE = "Restore it from a backup, or copy it from another node."
 FILES = {"secret_key": "secret_key", "service_role_key": "service_role_key", "jwt_keys": "jwt_keys.json"}
@@ -39,8 +38,8 @@ def add(values: Values, missing: Missing) -> list[str]:
             " or run this in the directory where the service was started."
         ]
     present = {name: path for name, path in values["key_files"].items() if name not in absent}
-    found, problems = read(present, values["jwt_secret"])
-    values |= found
+    secrets, problems = read(present, values["jwt_secret"])
+    values |= secrets
     return problems
 
 
@@ -56,7 +55,7 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
     Without a `jwt_secret`, a key must be able to sign.
     """
     jwk_set = validators.jwk_set if jwt_secret else validators.signing_jwk_set
-    found: Values = {}
+    secrets: Values = {}
     problems = []
     for name, path in files.items():
         text = ""
@@ -73,13 +72,12 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
         except ValueError as error:
             problem = validators.sentence(error)
             problems.append(f"{path}: {problem}" + (f" {_RESTORE}" if problem.endswith(".") else ""))
-        found[name] = text if name == "jwt_keys" else tuple(text.split(","))
-    return found, problems
+        secrets[name] = text if name == "jwt_keys" else tuple(text.split(","))
+    return secrets, problems
 
 
 def check(name: str, text: str, path: Path, jwk_set: validators.Check = validators.jwk_set) -> None:
-    """Raise `ValueError` if the text of a field's file is unusable, or other users have access to the
-    file."""
+    """Raise `ValueError` if the text of a field's file is unusable, or other users can read the file."""
     if name == "jwt_keys":
         jwk_set(text)
     else:

@@ -31,12 +31,12 @@ def listed(settings: Settings) -> Iterator[Listed]:
             if field.name == "database_url" and state.is_embedded(settings.state_dir, settings.database_url):
                 origin = "embedded"
             yield _listed(name, field, getattr(settings, field.name), origin)
-    for provider, chosen in settings.providers.items():
-        for field in dataclasses.fields(chosen):
+    for provider, values in settings.providers.items():
+        for field in dataclasses.fields(values):
             # The field of AUTH_PROVIDER_<NAME>_CLIENT_ID is a tuple of several.
             name = f"{PROVIDER_PREFIX}{provider}_{field.name}".upper().replace("_CLIENT_IDS", "_CLIENT_ID")
             if name in settings.origins:
-                yield _listed(name, field, getattr(chosen, field.name), settings.origins[name])
+                yield _listed(name, field, getattr(values, field.name), settings.origins[name])
 
 
 def _listed(name: str, field: dataclasses.Field, value: object, origin: str) -> Listed:

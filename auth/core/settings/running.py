@@ -20,10 +20,10 @@ from auth.core.settings.providers import PROVIDER_PREFIX
 
 _RECORD, _ERROR = "service.json", "start_error"
 _ENVIRONMENT = "environment"
-# A command has its own.
+# Settings of which a command has its own.
 _OF_COMMANDS = ("state_dir", "metrics_bind", "log_format", "log_level")
 _OF_PROCESSES = ("database_owner_url", "bind", "workers", "deliver")
-# No command reads them.
+# Settings that no command reads.
 OF_REQUESTS = (
     "anonymous_enabled",
     "cors_origins",
@@ -89,24 +89,24 @@ def is_serving(state_dir: Path) -> bool:
     return _record(state_dir) is not None
 
 
-def given(state_dir: Path) -> dict[str, str]:
-    """Return the settings of the running service: those of its file, and others but secrets.
+def environment(state_dir: Path) -> dict[str, str]:
+    """Return the variables of the running service: those of its file, and the others but secrets.
 
     Raises `OtherUserError`.
     """
     record = _record(state_dir)
     if record is None:
         return {}
-    found: dict[str, str | None] = {}
+    variables: dict[str, str | None] = {}
     with suppress(OSError, ValueError):
-        found |= dotenv_values(record["dotenv"])
+        variables |= dotenv_values(record["dotenv"])
     # The service may have started before its file was changed.
-    found |= record["given"]
-    known = set(names()) - set(map(name_of, _OF_COMMANDS))
+    variables |= record["given"]
+    of_service = set(names()) - set(map(name_of, _OF_COMMANDS))
     return {
         name: value
-        for name, value in found.items()
-        if value is not None and (name in known or name.startswith(PROVIDER_PREFIX))
+        for name, value in variables.items()
+        if value is not None and (name in of_service or name.startswith(PROVIDER_PREFIX))
     }
 
 
@@ -127,17 +127,17 @@ def difference(settings: Settings) -> str | None:
     if record is None:
         return None
     theirs, own, plain = record["settings"], _compared(settings), record["given"]
-    changed = sorted(name for name in theirs.keys() | own if theirs.get(name) != own.get(name))
-    if not changed:
+    differing = sorted(name for name in theirs.keys() | own if theirs.get(name) != own.get(name))
+    if not differing:
         return None
-    problem = f"The running service has other settings than this command: {', '.join(changed)}."
-    files_of = {settings.origins.get(name, _ENVIRONMENT) for name in changed} - {_ENVIRONMENT}
+    problem = f"The running service has other settings than this command: {', '.join(differing)}."
+    files_of = {settings.origins.get(name, _ENVIRONMENT) for name in differing} - {_ENVIRONMENT}
     if files_of:
         return f"{problem} Restart the service if it reads {min(files_of)}; else remove them there."
     exports = [
-        f"{name}={shlex.quote(plain[name]) if name in plain else '…'}" for name in changed if name in theirs
+        f"{name}={shlex.quote(plain[name]) if name in plain else '…'}" for name in differing if name in theirs
     ]
-    unsets = [name for name in changed if name not in theirs]
+    unsets = [name for name in differing if name not in theirs]
     lines = (f"export {' '.join(exports)}" if exports else "", f"unset {' '.join(unsets)}" if unsets else "")
     return f"{problem} To act with the service's, run: {'; '.join(filter(None, lines))}"
 

@@ -34,8 +34,8 @@ def label(table: str, name: str, /, **values: str) -> str:
 
 
 def names(*tables: str) -> set[str]:
-    known = (key.partition(".") for key in built_in("console")[DEFAULT])
-    return {name for table, _, name in known if table in tables}
+    keys = (key.partition(".") for key in built_in("console")[DEFAULT])
+    return {name for table, _, name in keys if table in tables}
 
 
 def _has_label(table: str, name: str) -> bool:
@@ -56,17 +56,17 @@ def values_of(details: Mapping[str, object]) -> dict[str, str]:
     return {name: _value(name, value) for name, value in details.items()}
 
 
-def details(members: Mapping[str, object], told: str = "") -> str:
-    """Return details such as `session ID: 1f0c…, method: a link or code`, without those that were `told`."""
+def details(members: Mapping[str, object], line: str = "") -> str:
+    """Return details such as `session ID: 1f0c…, method: a link or code`, without those in their `line`."""
     values = values_of({name: value for name, value in members.items() if value is not None})
     if {"tries", "of"} <= values.keys():
         values["attempt"] = label("details", "attempt", tries=values.pop("tries"), of=values.pop("of"))
-    untold = {
-        _TITLES.get(name) or _INITIALS.sub(lambda found: found[0].upper(), spaced(name)): value
+    by_title = {
+        _TITLES.get(name) or _INITIALS.sub(lambda match: match[0].upper(), spaced(name)): value
         for name, value in values.items()
-        if value not in told
+        if value not in line
     }
-    return string("console", DEFAULT, "details.named").render(values=untold)
+    return string("console", DEFAULT, "details.named").render(values=by_title)
 
 
 def quoted(text: str) -> str:
@@ -82,11 +82,11 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, list):
         # The additions that were undone: `phone +4917012345`, `authenticator app`.
         parts = [item.partition(" ") for item in value]
-        removed = [label("factors", kind) + (f" {quoted(name)}" if name else "") for kind, _, name in parts]
-        return string("console", DEFAULT, "details.listed").render(values=removed)
+        names = [label("factors", kind) + (f" {quoted(name)}" if name else "") for kind, _, name in parts]
+        return string("console", DEFAULT, "details.listed").render(values=names)
     if isinstance(value, bool):
         return label("details", "yes" if value else "no")
-    # Of an organization, the log has the id, too.
+    # The log has the id and the slug of an organization.
     text = str(value["slug"] if isinstance(value, dict) and "slug" in value else value)
     if name == "banned_until":
         return until(text)

@@ -47,8 +47,8 @@ def date_and_time(moment: datetime, language: str) -> str:
 
 
 def time_of_day(moment: datetime, language: str) -> str:
-    known = language if language in built_in("pages") else DEFAULT
-    return string("pages", known, "time.of_day").render(time=moment.astimezone(UTC).strftime("%H:%M"))
+    translated = language if language in built_in("pages") else DEFAULT
+    return string("pages", translated, "time.of_day").render(time=moment.astimezone(UTC).strftime("%H:%M"))
 
 
 def date_alone(day: date, language: str) -> str:

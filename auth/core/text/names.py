@@ -30,8 +30,8 @@ def provider(name: object, providers: Mapping[str, ProviderSettings]) -> str | N
         return "SSO"
     if not isinstance(name, str) or not _PROVIDER_NAME.fullmatch(name):
         return None
-    chosen = providers.get(name)
-    return (chosen and chosen.title) or _PROVIDERS.get(name, name)
+    settings = providers.get(name)
+    return (settings and settings.title) or _PROVIDERS.get(name, name)
 
 
 def of_user(metadata: Mapping[str, object]) -> str | None:
@@ -41,8 +41,8 @@ def of_user(metadata: Mapping[str, object]) -> str | None:
 
 
 def _text(metadata: Mapping[str, object], name: str) -> str:
-    found = metadata.get(name)
-    return found if isinstance(found, str) else ""
+    value = metadata.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def person(name: object) -> str | None:

@@ -25,7 +25,8 @@ from auth.core.tokens.jws import InvalidAccessToken
 from auth.core.tokens.signing_keys import SECOND_STEP, Key, all_keys, second_step_key, signing_key
 
 TYPE = "JWT"
-_NOT_OF_SESSIONS = {"client_id", "nonce"}  # of the tokens of OAuth clients (RFC 9068), and of ID tokens
+# Claims of the tokens of OAuth clients (RFC 9068), and of ID tokens.
+_NOT_OF_SESSIONS = {"client_id", "nonce"}
 # Claims of the token and its sign-in, not of the user.
 _OF_TOKENS = {"iss", "sub", "aud", "exp", "iat", "jti"}
 _NOT_OF_USERS = _OF_TOKENS | {"session_id", "aal", "next_aal", "amr", "api_key_id", "scope", "organizations"}
@@ -91,14 +92,14 @@ class AccessTokens:
         step_keys = derive(settings.secret_key, "second step")
         source = (settings.jwt_keys, settings.jwt_secret, step_keys)
         if source != self._source:
-            # Those of the JWK Set, and the shared secret.
+            # The keys of the JWK Set, and the shared secret.
             self.keys = all_keys(settings.jwt_keys, settings.jwt_secret)
             self._step_key, *older = map(second_step_key, step_keys)
             self._step_keys = {key.kid: key for key in (self._step_key, *older)}
             self._keys = {key.kid: key for key in self.keys}
             # Without this cache, GET /user takes 50 % longer. Exceptions are not cached.
             self.verify = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
-            # Last: keys that cannot be read are tried again, and no other thread goes on with the old ones.
+            # At the end, so that keys that cannot be read are tried again, and no thread keeps the old ones.
             self._source = source
         self._signing_key = signing_key(self.keys)
 
@@ -106,11 +107,11 @@ class AccessTokens:
         self, user: Mapping[str, object], issued_at: int, own: Mapping[str, object]
     ) -> dict[str, Any]:
         """Return a token's claims. `issued_at` is in Unix seconds; `own` are the claims about the sign-in."""
-        added = evaluate(self._added, user, own) if self._added else {}
-        if added is None:
+        extra = evaluate(self._added, user, own) if self._added else {}
+        if extra is None:
             log.warning("token_claims_too_large", user_id=user["id"], most=MAX_BYTES)
         return {
-            **(added or {}),
+            **(extra or {}),
             "iss": self._issuer,
             "sub": user["id"],
             "aud": self._audience,

@@ -108,24 +108,24 @@ def evaluate(paths: Paths, user: Mapping[str, object], session: Mapping[str, Any
     """
     if not paths:
         return {}
-    known = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")}
+    source = {name: user[name] for name in (*_OF_USER, "app_metadata", "user_metadata")}
     providers = (method.get("provider") for method in session.get("amr", ()))
-    known["session"] = {"provider": next(filter(None, providers), None), **session}
-    values = {name: _value(known, path) for name, path in paths.items()}
-    found = {name: value for name, value in values.items() if value is not None}
+    source["session"] = {"provider": next(filter(None, providers), None), **session}
+    values = {name: _value(source, path) for name, path in paths.items()}
+    claims = {name: value for name, value in values.items() if value is not None}
     # Users must not be able to push out the other claims, which may restrict them.
-    bounded = {name: value for name, value in found.items() if root(paths[name]) != _WRITTEN_BY_USERS}
+    bounded = {name: value for name, value in claims.items() if root(paths[name]) != _WRITTEN_BY_USERS}
     size = len(json.dumps(bounded, ensure_ascii=False, separators=(",", ":")).encode())
-    return found if size <= MAX_BYTES else None
+    return claims if size <= MAX_BYTES else None
 
 
 def root(path: str) -> str:
     return path.partition(".")[0]
 
 
-def _value(known: object, path: str) -> object:
+def _value(value: object, path: str) -> object:
     for name in path.split("."):
-        known = known.get(name) if isinstance(known, Mapping) else None
-    if root(path) == _WRITTEN_BY_USERS and not (isinstance(known, str) and 0 < len(known) <= _LONGEST_TEXT):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if root(path) == _WRITTEN_BY_USERS and not (isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT):
         return None
-    return known
+    return value

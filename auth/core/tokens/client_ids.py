@@ -22,13 +22,13 @@ def row_id(client_id: str) -> str:
     """
     if is_url(client_id):
         return str(uuid.uuid5(uuid.NAMESPACE_URL, client_id))
-    known = uuid.UUID(client_id)
-    if known.version == 5 or str(known) != client_id.lower():
+    id = uuid.UUID(client_id)
+    if id.version == 5 or str(id) != client_id.lower():
         raise ValueError("not the id of a client")
-    return str(known)
+    return str(id)
 
 
-def known(client_id: str, hosts: Collection[str]) -> str | None:
+def admitted_row_id(client_id: str, hosts: Collection[str]) -> str | None:
     """Return `row_id`, or None for an invalid id or a URL at another host; `*` is any host."""
     if is_url(client_id):
         host = host_of(client_id)

@@ -57,7 +57,7 @@ class ClientTokens:
         self._verified = functools.lru_cache(maxsize=REMEMBERED)(self._verify)
 
     def issue(self, claims: Mapping[str, object], *, issued_at: int, lifetime: int) -> str:
-        """Return an access token. `claims` has `sub`, `aud`, `client_id` and `scope`, and perhaps others."""
+        """Return an access token. `claims` has at least `sub`, `aud`, `client_id` and `scope`."""
         times = {"iat": issued_at, "exp": issued_at + lifetime, "jti": str(uuid.uuid4())}
         return jws.sign({"iss": self._issuer, **claims, **times}, self._key_of(None), TYPE)
 
@@ -78,8 +78,8 @@ class ClientTokens:
             "exp": issued_at + constants.LOGOUT_TOKEN_LIFETIME,
             "jti": str(uuid.uuid4()),
         }
-        named = {"iss": self._issuer, **claims, **times, "events": {LOGOUT_EVENT: {}}}
-        return jws.sign(named, self._key_of(algorithm), "logout+jwt")
+        all_claims = {"iss": self._issuer, **claims, **times, "events": {LOGOUT_EVENT: {}}}
+        return jws.sign(all_claims, self._key_of(algorithm), "logout+jwt")
 
     def id_token_algorithms(self) -> list[str]:
         """Return the algorithms that can sign ID tokens."""
@@ -111,7 +111,7 @@ class ClientTokens:
 
     def _verify(self, token: str) -> tuple[ClientCaller, Key]:
         claims = self.claims(token)
-        client_id = client_ids.known(claims["client_id"], self._document_hosts)
+        client_id = client_ids.admitted_row_id(claims["client_id"], self._document_hosts)
         if client_id is None:
             raise InvalidAccessToken(
                 "not of a client, or of one whose host AUTH_OAUTH_CLIENT_DOCUMENTS lacks"

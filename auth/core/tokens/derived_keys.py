@@ -48,8 +48,8 @@ def split_time(secret_key: str) -> tuple[str, float]:
 def in_use(times: Sequence[float]) -> int:
     """Return the position of the key to use now: the latest active one, else the earliest."""
     now = time.time()
-    come = [moment for moment in times if moment <= now]
-    return times.index(max(come) if come else min(times))
+    past = [moment for moment in times if moment <= now]
+    return times.index(max(past) if past else min(times))
 
 
 def next_change(secret_keys: Sequence[str]) -> float:

@@ -15,6 +15,6 @@ class ServiceRoleKeys:
         """Whether one of the credentials is a key. An empty one never is."""
         # Compare all pairs, so that the time does not reveal the matching one.
         matches = [
-            hmac.compare_digest(key, sent.encode()) for key in self._keys for sent in credentials if sent
+            hmac.compare_digest(key, each.encode()) for key in self._keys for each in credentials if each
         ]
         return any(matches)

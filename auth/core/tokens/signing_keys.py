@@ -50,13 +50,13 @@ def new_jwk_set() -> str:
 
 
 def new_jwk(algorithm: str) -> Jwk:
-    made = generate_key(*_KINDS[algorithm])
+    key = generate_key(*_KINDS[algorithm])
     # With the thumbprint of a secret, holders of tokens could guess secrets (RFC 7638, section 7).
-    kid = str(uuid.uuid4()) if algorithm == "HS256" else made.thumbprint()
-    # Commands would parse it as an option.
+    kid = str(uuid.uuid4()) if algorithm == "HS256" else key.thumbprint()
+    # Commands would parse such a key id as an option.
     if kid.startswith("-"):
         return new_jwk(algorithm)
-    return made.as_dict(private=True) | {"kid": kid, "alg": algorithm, "use": "sig"}
+    return key.as_dict(private=True) | {"kid": kid, "alg": algorithm, "use": "sig"}
 
 
 def read_jwks(text: str) -> list[Jwk]:
@@ -112,8 +112,7 @@ def all_keys(jwk_set: str, secret: str | None) -> list[Key]:
 
 
 def signing_key(keys: Sequence[Key]) -> Key:
-    """Return the key with the latest `active_from` that has passed, else the preferred one, else the
-    first."""
+    """Return the key with the latest past `active_from`, else the preferred one, else the first."""
     usable = [key for key in keys if key.signing_key]
     times = [key.active_from for key in usable]
     newest = times[in_use(times)]
@@ -127,10 +126,10 @@ def second_step_key(key: bytes) -> Key:
 
 def fingerprints(jwk_set: str) -> list[str]:
     """Return a digest of each public key or secret, by the `kid` that other nodes look it up with."""
-    known: list[Mapping[str, Any]] = [
+    jwks: list[Mapping[str, Any]] = [
         key.public_jwk or {"kid": key.kid, "k": key.verifying_key.hex()} for key in all_keys(jwk_set, None)
     ]
-    return [hashlib.sha256(json.dumps(jwk, sort_keys=True).encode()).hexdigest() for jwk in known]
+    return [hashlib.sha256(json.dumps(jwk, sort_keys=True).encode()).hexdigest() for jwk in jwks]
 
 
 class _JwkError(ValueError):

@@ -1,4 +1,4 @@
-"""The senders that the settings choose, with the one that needs no server."""
+"""The senders that the settings choose, and the one that needs no server."""
 
 from collections.abc import Callable
 from email.headerregistry import Address
@@ -30,30 +30,30 @@ def senders(
     settings: Settings, db: Database | None = None, sealer: Sealer | None = None
 ) -> dict[str, Sender]:
     """Return the senders by channel. Messages of a channel without a sender wait, and expire."""
-    found: dict[str, Sender] = {}
+    by_channel: dict[str, Sender] = {}
     services: list[tuple[str, str | None, Callable[[Settings], Sender]]] = [
         ("email", settings.smtp_url, mail_server),
         ("sms", settings.sms_provider, TwilioSender),
     ]
     for channel, service, sender_of in services:
         if service == urls.CONSOLE or (service is None and settings.is_local):
-            found[channel] = ConsoleSender()
+            by_channel[channel] = ConsoleSender()
         elif service not in (None, "none"):
-            found[channel] = sender_of(settings)
+            by_channel[channel] = sender_of(settings)
     for extension in registry.on(settings):
-        found |= extension.senders(db, sealer)
-    return found
+        by_channel |= extension.senders(db, sealer)
+    return by_channel
 
 
 def notices(settings: Settings) -> list[str]:
     """Return what the start prints about channels without a sender."""
-    lines, found = [], senders(settings)
-    if "email" not in found:
+    lines, by_channel = [], senders(settings)
+    if "email" not in by_channel:
         lines.append(
             "AUTH_SMTP_URL is not set, and AUTH_BASE_URL is not this machine: emails wait until they expire."
             " Set it to a mail server."
         )
-    if settings.phone_enabled and settings.sms_provider is None and "sms" not in found:
+    if settings.phone_enabled and settings.sms_provider is None and "sms" not in by_channel:
         lines.append(
             "AUTH_SMS_PROVIDER is not set, and AUTH_BASE_URL is not this machine: phone sign-ins are refused."
             " Set it to a provider, or to none."

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from auth.core.net.bounded_http import BoundedSession
 
-MOST_BYTES = 200 * 1024  # of a hook's request and answer
-_MOST_READ = 16_384  # of another response
+MOST_BYTES = 200 * 1024  # a hook's request, and its answer
+_MOST_READ = 16_384  # bytes of any other response
 _HEADERS = {"User-Agent": "latchkey"}
 
 

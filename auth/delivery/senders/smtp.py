@@ -28,7 +28,7 @@ MESSAGE_TIMEOUT = 30
 IDLE_TIMEOUT = 20
 # Many servers close a connection after 100 messages, and some penalize the sender for it.
 _MESSAGES_PER_CONNECTION = 50
-# Not every server accepts 8-bit text.
+# Some servers refuse 8-bit text.
 _POLICY = email.policy.SMTP.clone(cte_type="7bit")
 _INTERNATIONAL_POLICY = _POLICY.clone(utf8=True)
 # Replies to RCPT that require authentication or TLS.
@@ -121,7 +121,7 @@ class _MailConnection(smtplib.SMTP):
 
     def __init__(self, server: SmtpServer, hostname: str, timeout: float, token: str = "") -> None:
         self._server = server
-        self.step = ""  # of the email in progress
+        self.step = ""  # the command of the email in progress
         self.sent = 0
         self.idle_since = 0.0
         super().__init__(server.host, server.port, local_hostname=hostname, timeout=timeout)
@@ -215,17 +215,17 @@ class _MailConnection(smtplib.SMTP):
                 "starttls",
                 is_down=True,
             )
-        shown = f"user={server.user}\1auth=Bearer {token}\1\1"
+        credentials = f"user={server.user}\1auth=Bearer {token}\1\1"
         try:
             if not token:
                 self.login(server.user, server.password)
             elif "XOAUTH2" in self.esmtp_features.get("auth", "").split():
                 # The server may first explain a failure, and refuses after an empty line.
-                self.auth("XOAUTH2", lambda challenge=None: shown if challenge is None else "")
+                self.auth("XOAUTH2", lambda challenge=None: credentials if challenge is None else "")
             else:
                 raise TryLater("the mail server offers no XOAUTH2", "login", is_down=True)
         except smtplib.SMTPAuthenticationError as error:
-            secrets = token or server.password, base64.b64encode(shown.encode()).decode()
+            secrets = token or server.password, base64.b64encode(credentials.encode()).decode()
             reply = one_line(_said("", error.smtp_code, error.smtp_error), *secrets)
             kind = _TokenRefused if token and error.smtp_code == 535 else TryLater
             raise kind(f"can't sign in to the mail server: {reply}", "login", is_down=True) from None

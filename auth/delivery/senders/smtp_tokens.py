@@ -22,7 +22,7 @@ _MARGIN = 60  # seconds; a token is not used this shortly before its end
 _ASSERTION_LIFETIME = 240
 _ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-# In base64, it fits into a line of AUTH (RFC 4954, section 4).
+# In base64, a token of this length fits into a line of AUTH (RFC 4954, section 4).
 _TOKEN = re.compile(r"[!-~]{1,8192}")
 
 

@@ -103,7 +103,7 @@ def _entry(row: "queries.SearchAudit", *, is_whole: bool) -> dict[str, Any]:
     is_of_year = moment.year == datetime.now(UTC).year
     return row._asdict() | {
         "text": text,
-        "details": details(shown, told=f"{text} {row.actor_address}"),
+        "details": details(shown, line=f"{text} {row.actor_address}"),
         "key": key,
         "time": f"{moment:%b %-d, %H:%M:%S}" if is_of_year else f"{moment:%Y-%m-%d %H:%M:%S}",
     }

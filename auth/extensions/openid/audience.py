@@ -24,7 +24,7 @@ def check(parts: Latchkey, resource: str) -> None:
     """
     settings = parts.settings
     hosts = settings.oauth_client_documents
-    id = client_ids.known(resource, hosts) if hosts and client_ids.is_url(resource) else None
+    id = client_ids.admitted_row_id(resource, hosts) if hosts and client_ids.is_url(resource) else None
     if id and queries.select_client(parts.db, id=id):
         raise uris.InvalidUri("it must not be a client's id")
     is_of_service = parse_pattern(f"{settings.base_url}/**").allows(uris.split(resource))

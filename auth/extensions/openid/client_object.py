@@ -50,7 +50,7 @@ def as_object(row: "queries.SelectClient | queries.ListClients", secret: str | N
 
 def row_id(settings: Settings, client_id: str) -> str | None:
     """Return the id of a client's row, or None for an invalid id."""
-    return client_ids.known(client_id, settings.oauth_client_documents)
+    return client_ids.admitted_row_id(client_id, settings.oauth_client_documents)
 
 
 def select_client(asked: Asked, client_id: str) -> "queries.SelectClient | None":

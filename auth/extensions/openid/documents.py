@@ -32,7 +32,7 @@ class _UnusableDocument(Exception):
 
 def id_of(asked: Asked, url: str) -> str:
     """Return the id of the client whose document has a URL. Raises `RequestRefused`."""
-    id = client_ids.known(url, asked.settings.oauth_client_documents)
+    id = client_ids.admitted_row_id(url, asked.settings.oauth_client_documents)
     if id is None:
         problem = "its URL is not one of a document, or its host is not in AUTH_OAUTH_CLIENT_DOCUMENTS"
         raise refusal(url, problem)

@@ -75,9 +75,9 @@ def _modes(context: Context) -> Failure | None:
                 f"Run: chmod {right:o} {path}",
             )
     for path in context.settings.key_files.values():
-        if path.exists() and is_shared(found := path.stat()):
+        if path.exists() and is_shared(status := path.stat()):
             return Note(
-                f"The members of the group {found.st_gid} can read {path}.",
+                f"The members of the group {status.st_gid} can read {path}.",
                 f"Unless that is the fsGroup of a pod, run: chmod 600 {path}",
             )
     return None

@@ -32,8 +32,8 @@ def complete(values: Values, *, has_timebox: bool) -> None:
     if values["console"] is None:
         values["console"] = values["pages"]
     values["brand_name"] = values["brand_name"] or urlsplit(values["site_url"]).netloc
-    chosen = values["password_requirements"]
-    values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in chosen)
+    required = values["password_requirements"]
+    values["password_requirements"] = tuple(name for name in PASSWORD_CLASSES if name in required)
     leaked = values["password_leaked_file"] or values["state_dir"] / "leaked-passwords"
     values["password_leaked_file"] = leaked
     values["password_leaked"] = values["password_leaked"] or ("file" if leaked.exists() else "off")
@@ -77,9 +77,9 @@ def contradictions(values: Values) -> Iterator[str]:
             "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
         )
     for field in ("token_claims", "id_claims"):
-        named = sorted(name for name in values[field] if name.lower() in _OF_ORGANIZATIONS)
-        if named and values["organizations"] != "off":
-            yield f"AUTH_{field.upper()}: AUTH_ORGANIZATIONS has the claim {named[0]}. Use another name."
+        names = sorted(name for name in values[field] if name.lower() in _OF_ORGANIZATIONS)
+        if names and values["organizations"] != "off":
+            yield f"AUTH_{field.upper()}: AUTH_ORGANIZATIONS has the claim {names[0]}. Use another name."
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:
         yield "AUTH_MFA_REQUIRED: Must be none when AUTH_MFA_ENABLED is false."
     if values["console"] and not values["pages"]:

@@ -23,17 +23,16 @@ def remote_hosts(url: str) -> list[str]:
 
 def encrypted(url: str) -> str:
     """Return the URL of a Postgres with the `sslmode` of other machines, and the authorities to trust."""
-    mode, added = _option(url, "sslmode"), {}
+    mode, options = _option(url, "sslmode"), {}
     if not mode and remote_hosts(url):
-        mode = added["sslmode"] = _VERIFY_FULL
+        mode = options["sslmode"] = _VERIFY_FULL
     has_roots = _option(url, "sslrootcert") or os.path.exists(os.path.expanduser(_ROOTS_OF_LIBPQ))
     if mode == _VERIFY_FULL and not has_roots:
-        # Not `system`: libpq before 16 lacks it, and psycopg2's wheel searches the paths of its build
-        # machine.
-        added["sslrootcert"] = root_certificates()
+        # libpq before 16 lacks `system`, with which psycopg2's wheel searches the paths of its build machine.
+        options["sslrootcert"] = root_certificates()
     # make_dsn does not return a URL.
     bare = url.rstrip("?&")
-    return f"{bare}{'&' if '?' in bare else '?'}{urlencode(added)}" if added else url
+    return f"{bare}{'&' if '?' in bare else '?'}{urlencode(options)}" if options else url
 
 
 def notices(databases: Mapping[str, str], smtp_url: str | None) -> Iterator[str]:

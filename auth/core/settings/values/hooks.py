@@ -42,10 +42,10 @@ def url_or_function(value: str) -> None:
 
 def secrets(value: str) -> tuple[str, ...]:
     """Parse secrets in our form, `whsec_…,whsec_…`, or in GoTrue's, `v1,whsec_…|v1,whsec_…`."""
-    found = tuple(part.strip() for part in re.split("[,|]", value) if part.strip() not in ("", "v1"))
+    values = tuple(part.strip() for part in re.split("[,|]", value) if part.strip() not in ("", "v1"))
     try:
-        for secret in found:
+        for secret in values:
             urls.webhook_secret(secret)
     except ValueError as error:
         raise ValueError(f"{error}. Make one with latchkey hooks secret") from None
-    return found
+    return values

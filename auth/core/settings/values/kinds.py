@@ -39,8 +39,8 @@ def setting(read: Callable[[Env, str], T], *, may_be_empty: bool = False) -> T:
 
 
 def shown_as(shows: Callable[[Any], str], declared: T, **metadata: object) -> T:
-    known = cast("dataclasses.Field", declared).metadata
-    hidden: T = dataclasses.field(metadata={**known, "shows": shows, **metadata})
+    own = cast("dataclasses.Field", declared).metadata
+    hidden: T = dataclasses.field(metadata={**own, "shows": shows, **metadata})
     return hidden
 
 
@@ -79,8 +79,8 @@ def database_url() -> str:
     check = validator(validators.postgres_url)
 
     def read(env: Env, name: str) -> str:
-        given = env.str(name, "", validate=check)
-        return encryption.encrypted(given) if given else ""
+        url = env.str(name, "", validate=check)
+        return encryption.encrypted(url) if url else ""
 
     return shown_as(database, setting(read), is_secret=True)
 
@@ -105,8 +105,8 @@ def path(default: str) -> Path: ...
 def path(default: None) -> Path | None: ...
 def path(default: str | None) -> Path | None:
     def read(env: Env, name: str) -> Path | None:
-        given = env.str(name, default) or default
-        return Path(given).resolve() if given else None
+        place = env.str(name, default) or default
+        return Path(place).resolve() if place else None
 
     return setting(read)
 
@@ -127,23 +127,23 @@ def parsed(parse: Callable[[str], T], default: str = "") -> T:
 def number_or_none(default: int, least: int, most: int, unit: str) -> int | None:
     """Declare a number that `none`, or 0, turns off."""
 
-    def parse(given: str) -> int | None:
-        if given in _NONE:
+    def parse(text: str) -> int | None:
+        if text in _NONE:
             return None
-        if not (given.isdecimal() and least <= int(given) <= most):
+        if not (text.isdecimal() and least <= int(text) <= most):
             raise ValueError(f"must be a whole number{unit} from {least} to {most}, or none")
-        return int(given)
+        return int(text)
 
     return shown_as(lambda value: "none" if value is None else str(value), parsed(parse, str(default)))
 
 
 def flag(default: bool | None) -> bool:
-    """Declare a setting of true or false. `combined` replaces None by a default that depends on others."""
+    """Declare a setting of true or false. `combined` replaces None by a default that depends on settings."""
     return setting(lambda env, name: cast(bool, validators.flag(env, name, default)))
 
 
 def choice(default: str | None, *choices: str) -> str:
-    """Declare one of some words. `combined` replaces None by a default that depends on others."""
+    """Declare one of some words. `combined` replaces None by a default that depends on settings."""
     *first, last = filter(None, choices)
     check = validator(OneOf(choices, error=f"Must be {', '.join(first)} or {last}."))
     return setting(lambda env, name: cast(str, env.str(name, default, validate=check)))
@@ -163,8 +163,8 @@ def list_of(
     options: dict[str, Any] = {"subcast": each, "validate": validator(check_all)}
 
     def read(env: Env, name: str) -> tuple[str, ...]:
-        given = env.list(name, default and list(default), **options)
-        return cast("tuple[str, ...]", default) if given is None else tuple(given)
+        values = env.list(name, default and list(default), **options)
+        return cast("tuple[str, ...]", default) if values is None else tuple(values)
 
     return setting(read, may_be_empty=may_be_empty)
 
@@ -177,8 +177,8 @@ def some_of(choices: tuple[str, ...], default: tuple[str, ...] | None = None) ->
 def domains() -> frozenset[str]:
     """Declare domains of addresses: a list, or the path of a file with a line each."""
 
-    def shows(chosen: frozenset[str]) -> str:
-        return ", ".join(sorted(chosen)) if len(chosen) <= _MOST_SHOWN else f"{len(chosen):,} domains"
+    def shows(domains: frozenset[str]) -> str:
+        return ", ".join(sorted(domains)) if len(domains) <= _MOST_SHOWN else f"{len(domains):,} domains"
 
     return shown_as(shows, parsed(validators.domains))
 
@@ -190,7 +190,7 @@ def document_hosts() -> tuple[str, ...]:
 def claims_of(rules: claim_rules.Rules) -> claim_rules.Paths:
     """Declare claims that are added to tokens, as a JSON object of their paths."""
     return shown_as(
-        lambda chosen: json.dumps(chosen) if chosen else "", parsed(partial(claim_rules.read, rules=rules))
+        lambda paths: json.dumps(paths) if paths else "", parsed(partial(claim_rules.read, rules=rules))
     )
 
 
@@ -202,9 +202,9 @@ def age(default: str) -> int | None:
     """Declare a number of seconds, `always` (0) or `never` (None)."""
     words = {"always": 0, "never": None}
 
-    def parse(given: str) -> int | None:
-        if given not in words and not re.fullmatch("[0-9]{1,9}", given):
+    def parse(text: str) -> int | None:
+        if text not in words and not re.fullmatch("[0-9]{1,9}", text):
             raise ValueError("must be a whole number of seconds, always or never")
-        return words[given] if given in words else int(given)
+        return words[text] if text in words else int(text)
 
     return shown_as(lambda age: {0: "always", None: "never"}.get(age, str(age)), parsed(parse, default))

@@ -50,13 +50,13 @@ def problems_of(env: Env) -> dict[str, str]:
 
 def unknown(environment: Mapping[str, str | None], names: Sequence[str]) -> tuple[str, ...]:
     """Return a line for each unknown variable that looks like a setting."""
-    # Compared without the prefix, which all of them share.
-    known, lines = {name.removeprefix("AUTH_"): name for name in names}, []
-    for name in sorted(set(environment) - set(known.values())):
+    # Names are compared without the prefix, which all of them share.
+    settings, lines = {name.removeprefix("AUTH_"): name for name in names}, []
+    for name in sorted(set(environment) - set(names)):
         if not name.startswith("AUTH_") or name.startswith(PROVIDER_PREFIX):
             continue
         if not _INJECTED_BY_PLATFORMS.fullmatch(f"{name}={environment[name]}"):
-            nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), known, 1, _CLOSE)
-            hint = f"Did you mean {known[nearest[0]]}?" if nearest else "Correct its name, or remove it."
+            nearest = difflib.get_close_matches(name.removeprefix("AUTH_"), settings, 1, _CLOSE)
+            hint = f"Did you mean {settings[nearest[0]]}?" if nearest else "Correct its name, or remove it."
             lines.append(f"{name} is not a setting. {hint}")
     return tuple(lines)

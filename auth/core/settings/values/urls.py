@@ -79,7 +79,7 @@ def webhook_secret(text: str) -> str:
     encoded = text.removeprefix("whsec_")
     try:
         length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
-    except ValueError:  # of text that is not ASCII, too
+    except ValueError:  # also raised for text that is not ASCII
         length = 0
     if not 24 <= length <= 64:
         raise ValueError("must be whsec_ and 24 to 64 random bytes in base64")

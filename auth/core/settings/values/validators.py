@@ -260,21 +260,21 @@ def leaked_passwords(value: str) -> None:
 
 def domains(value: str) -> frozenset[str]:
     """Return the domains of a list, or of the file at a path, in their canonical form."""
-    given = value.split(",")
+    lines = value.split(",")
     if "/" in value:
         try:
-            given = Path(value).read_text().splitlines()
+            lines = Path(value).read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             raise ValueError(f"{reason}. {_capital(_DOMAINS)}") from None
-    named = [text for line in given if (text := line.partition("#")[0].strip())]
+    names = [name for line in lines if (name := line.partition("#")[0].strip())]
     try:
-        found = frozenset(addresses.canonical_domain(domain) for domain in named)
+        canonical = frozenset(addresses.canonical_domain(name) for name in names)
     except addresses.InvalidAddress:
         raise ValueError(_DOMAINS) from None
-    if value.strip() and not found:
+    if value.strip() and not canonical:
         raise ValueError(_DOMAINS)
-    return found
+    return canonical
 
 
 def rate_limit_storage(value: str) -> None:
@@ -288,9 +288,9 @@ def rate_limits(
     value: str, problem: str = "must be rate limits such as 1 per minute; 5 per hour"
 ) -> tuple[RateLimitItem, ...]:
     with suppress(ValueError):
-        parsed = tuple(limits.parse_many(value))
-        if all(limit.amount > 0 for limit in parsed):
-            return parsed
+        items = tuple(limits.parse_many(value))
+        if all(limit.amount > 0 for limit in items):
+            return items
     raise ValueError(problem)
 
 

@@ -123,7 +123,7 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
     with path.open("rb") as service:
         fcntl.flock(service, fcntl.LOCK_EX)
         taken = {"AUTH_BRAND_NAME": "Acme", "AUTH_TWILIO_AUTH_TOKEN": "s3cret", "PORT": "8001"}
-        assert running.given(tmp_path) == taken
+        assert running.environment(tmp_path) == taken
 
 
 def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_what_a_command_asks_for(
@@ -143,7 +143,7 @@ def test_secret_in_the_environment_of_the_service_is_in_no_file_and_its_name_is_
         running.announce(load(missing_secrets="ignore"))
     text = (tmp_path / "service.json").read_text()
     assert [value for value in (*secrets.values(), "pa55word") if value in text] == []
-    assert running.given(tmp_path) == google | {"AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
+    assert running.environment(tmp_path) == google | {"AUTH_CAPTCHA": "off", "AUTH_BRAND_NAME": "Acme"}
     said = "The running service has this secret in its environment. Give it to the command too: export"
     lines = [f"{name}: {said} {name}=…" for name in secrets]
     backup, fetch = ["backup", str(tmp_path / "backup")], ["passwords", "fetch"]
