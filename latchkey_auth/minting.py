@@ -64,6 +64,6 @@ def mint(claims: Mapping[str, Any] | None = None, *, issuer: str = "http://local
         "amr": [{"method": "password", "timestamp": now}],
     }
     header = {"alg": "ES256", "kid": _KEY_ID, "typ": "JWT"}
-    chosen = {name: value for name, value in (default | dict(claims or {})).items() if value is not None}
-    signed = ".".join(_encoded(json.dumps(part).encode()) for part in (header, chosen))
+    payload = {name: value for name, value in (default | dict(claims or {})).items() if value is not None}
+    signed = ".".join(_encoded(json.dumps(part).encode()) for part in (header, payload))
     return f"{signed}.{_es256(signed)}"

@@ -17,7 +17,7 @@ import pytest
 
 from latchkey_auth.testing import Control, Latchkey, LatchkeyError, launch
 
-_INPUT = "latchkey"  # of xdist's workers
+_INPUT = "latchkey"  # the name of the directory in the input of xdist's workers
 _PREFIX = "latchkey-pytest-"
 
 
@@ -25,7 +25,7 @@ class _Run:
     """A run of pytest with its test server, which the first test with the fixture starts."""
 
     def __init__(self, directory: str | None) -> None:
-        self._given = directory
+        self._directory = directory
         self._made: Path | None = None
         # Keeps the test server alive. A forked process must not, nor the next program.
         self._lifeline: int | None = None
@@ -33,8 +33,8 @@ class _Run:
 
     @property
     def directory(self) -> Path:
-        if self._given:
-            return Path(self._given)
+        if self._directory:
+            return Path(self._directory)
         if self._made is None:
             _remove_abandoned()
             self._made = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -48,15 +48,15 @@ class _Run:
         """Start a service, and the test server unless another worker has."""
         import fcntl
 
-        known = self.directory / "server.json"
+        file = self.directory / "server.json"
         with (self.directory / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not known.exists():
+            if not file.exists():
                 with (self.directory / "lifeline").open("rb") as lifeline:
                     command = os.environ.get("LATCHKEY_COMMAND")
                     self._process, server = launch(command, lifeline, self.directory / "log")
-                known.write_text(json.dumps(server))
-        server = json.loads(known.read_text())
+                file.write_text(json.dumps(server))
+        server = json.loads(file.read_text())
         return Control(server["control"], server["key"]).start(settings)
 
     def end(self) -> None:
@@ -107,7 +107,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def latchkey_settings() -> dict[str, str]:
-    """The settings of the service. Override it to choose others."""
+    """The settings of the service. Override this fixture to choose other settings."""
     return {}
 
 

@@ -54,7 +54,7 @@ def launch(
     command: str | None, lifeline: IO[bytes] | int, log: Path
 ) -> tuple[subprocess.Popen[str], dict[str, str]]:
     """Start a test server that ends with its standard input, and return its process, URL and key."""
-    chosen = shlex.split(command or "") or [
+    program = shlex.split(command or "") or [
         sys.executable,
         "-P",
         str(Path(__file__).with_name("__main__.py")),
@@ -63,7 +63,7 @@ def launch(
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603
-            [*chosen, "test-server", "--json"],
+            [*program, "test-server", "--json"],
             env=environment,
             stdin=lifeline,
             stdout=subprocess.PIPE,
@@ -104,12 +104,12 @@ class Latchkey:
         user_metadata: dict[str, Any] | None = None,
     ) -> "User":
         """Create a user, by default with a new confirmed email. `factors` may be `["totp"]`."""
-        chosen = {name: value for name, value in locals().items() if name != "self"}
-        return User(self, **self._control.call("user", **chosen))
+        parameters = {name: value for name, value in locals().items() if name != "self"}
+        return User(self, **self._control.call("user", **parameters))
 
     def users(self, count: int) -> "list[User]":
-        """Create many users, who share a password."""
-        return [User(self, **made) for made in self._control.call("users", count=count)]
+        """Create many users with one password."""
+        return [User(self, **user) for user in self._control.call("users", count=count)]
 
     @property
     def webhooks(self) -> list[Any]:
@@ -195,8 +195,8 @@ class User:
         A user with a factor is at `aal2`; `aal="aal1"` leaves the second step out. `expires_in` is in
         seconds, negative for an expired access token. `claims` are added to it, or removed if None.
         """
-        chosen = {"aal": aal, "expires_in": expires_in, "claims": claims and dict(claims)}
-        return dict(self._latchkey.act("token", user_id=self.id, **chosen))
+        options = {"aal": aal, "expires_in": expires_in, "claims": claims and dict(claims)}
+        return dict(self._latchkey.act("token", user_id=self.id, **options))
 
     def token(self, **options: Any) -> str:
         """Return an access token. Takes what `session` takes."""

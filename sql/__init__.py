@@ -120,9 +120,9 @@ def _parse(text: str, where: str) -> Iterator[Statement]:
             parameter.strip().split(" ", 1) for parameter in declared.split(",") if parameter.strip()
         )
         body = text[header.end() : following.start() if following else None].strip().rstrip(";")
-        used = {match[1] for match in _TOKENS.finditer(body) if match[1]}
-        if used != set(parameters):
-            raise InvalidStatement(f"{where}: {name} declares {sorted(parameters)} and uses {sorted(used)}")
+        names = {match[1] for match in _TOKENS.finditer(body) if match[1]}
+        if names != set(parameters):
+            raise InvalidStatement(f"{where}: {name} declares {sorted(parameters)} and uses {sorted(names)}")
         columns = frozenset(column.strip().removesuffix("?") for column in nullable.split(",") if column)
         yield Statement(name, parameters, body, returns, columns)
 
@@ -192,12 +192,12 @@ class Transaction(Runner):
         self._held, self._begin = [], ""
         return self._db._execute(connection, *calls, before=before, after=after)
 
-    def later(self, effect: Callable[Concatenate[Runner, P], int], *args: P.args, **given: P.kwargs) -> None:
+    def later(self, effect: Callable[Concatenate[Runner, P], int], *args: P.args, **kwargs: P.kwargs) -> None:
         """Run an effect whose number of rows nobody needs, without waiting for it."""
-        effect(_Later(self), *args, **given)
+        effect(_Later(self), *args, **kwargs)
 
     def commit(self) -> None:
-        """Run what is held, commit, and notify of messages that are committed. The end of the block does."""
+        """Run the held statements, commit, and notify of committed messages, as the end of the block does."""
         if self._begin and not self._held:
             return
         with self._execute(self._connection, after="COMMIT") as cursor:
@@ -290,7 +290,7 @@ class Database(Runner):
             for name, statement in self._statements.items()
         }
         self.pool = Pool(url, size, has_timeouts, gives_up_at)
-        # For statements that a crash of Postgres may lose, unless a later commit has waited for the disk.
+        # A crash of Postgres may lose these statements, unless a later commit has waited for the disk.
         self.asynchronous: Runner = _Asynchronous(self)
 
     def transaction(self) -> AbstractContextManager[Transaction]:
@@ -359,7 +359,7 @@ class Database(Runner):
             if not self._prepares:
                 parameters = {**parameters, **self._constants[name]}
             elif name not in connection.prepared:
-                # On first use: preparing all statements takes 10 MB of Postgres per connection.
+                # A statement is prepared on its first use: all of them take 10 MB of Postgres per connection.
                 constants = self._constants[name]
                 with connection.cursor() as other:
                     other.execute(self._statements[name].prepare(constants), constants)

@@ -61,7 +61,7 @@ _COUNTS, _PROVIDERS, _CLIENTS, _USERS, _ADMINISTRATORS, _ORGANIZATIONS, _REST = 
 
 
 class _Moved(psycopg2.DatabaseError):
-    """What was looked up belongs to others now."""
+    """The row that was looked up belongs to another user now."""
 
 
 _running: ContextVar[bool] = ContextVar("_running", default=False)
@@ -81,9 +81,9 @@ class Act(Transaction):
             self._acted_at = queries.read_time(self).now
         return self._acted_at
 
-    def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **given: "P.kwargs") -> F:
+    def read(self, query: "Callable[Concatenate[Runner, P], F]", *args: "P.args", **kwargs: "P.kwargs") -> F:
         """Run a statement that reads facts after the locks, with their `now`, and return its row."""
-        row = query(self, *args, **given)
+        row = query(self, *args, **kwargs)
         if row is not None and self._acted_at is None:
             self._acted_at = row.now
         return row
@@ -144,7 +144,7 @@ class Act(Transaction):
         self.later(queries.lock_users, ids=sorted({id for id in ids if id is not None}))
 
     def lock_administrators(self) -> None:
-        """Keep others from making or unmaking administrators. The user is locked before."""
+        """Keep other acts from making or unmaking administrators. The user is locked before."""
         self._follow(_ADMINISTRATORS)
         queries.lock_administrators(self)
 
@@ -158,10 +158,10 @@ class Act(Transaction):
         self._follow(_REST)
         queries.lock_request(self, id=id)
 
-    def lock(self, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs) -> F:
+    def lock(self, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **kwargs: P.kwargs) -> F:
         """Lock a row of a locked user, or the session of a refresh, and return it with its facts."""
         self._follow(_REST)
-        return self.read(lock, *args, **given)
+        return self.read(lock, *args, **kwargs)
 
     def _follow(self, place: int) -> None:
         if place < self._last or (place == self._last and place in (_USERS, _ORGANIZATIONS)):
@@ -195,7 +195,7 @@ def begin(db: Database, settings: str = "") -> Iterator[Act]:
 
 @contextmanager
 def refresh(
-    db: Database, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **given: P.kwargs
+    db: Database, lock: Callable[Concatenate[Runner, P], F], *args: P.args, **kwargs: P.kwargs
 ) -> Iterator[tuple[Act, F]]:
     """Run the block's statements as the act of a refresh, in which `lock` locks the session and reads the
     facts. Yield its row, too. The session is held before, in the same round trip: after a wait, the statement
@@ -204,8 +204,8 @@ def refresh(
     If a crash loses what it has committed, the client's token is ahead of the session. This is accepted.
     """
     with begin(db, f"; {ASYNCHRONOUS}") as act:
-        act.later(queries.hold_session, session_id=str(given["session_id"]))
-        yield act, act.lock(lock, *args, **given)
+        act.later(queries.hold_session, session_id=str(kwargs["session_id"]))
+        yield act, act.lock(lock, *args, **kwargs)
 
 
 @contextmanager

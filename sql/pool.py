@@ -42,7 +42,7 @@ LEAST_VERSION = 14
 # that Postgres can still report the lock. It matters when Postgres is frozen or the network silent.
 DEADLINE = 2.4
 CHECKOUT_DEADLINE = 2.0
-# Without a deadline, seconds for each of several hosts.
+# Seconds for each of several hosts, without a deadline.
 _PATIENCE = 10.0
 # These override the role's settings. PgBouncer passes both on.
 _PARAMETERS: dict[str, Any] = {"application_name": "latchkey", "client_encoding": "UTF8"}
@@ -60,7 +60,7 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL latchkey.notifies_after
 ASYNCHRONOUS = "SET LOCAL synchronous_commit = off"
 # The end of the INFO that `notify_of_message` sends such a transaction.
 MESSAGE_WRITTEN = "a message was written\n"
-# For a single statement in the same string, which makes both one transaction.
+# Before a single statement in the same string, which makes both one transaction.
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Adapters for the types that statements return. Other libraries in the process may register theirs for all
 # connections, as Django does for uuid.

@@ -167,7 +167,7 @@ def _run(cursor: Cursor, step: str, requests_url: str | None) -> None:
         cursor.execute(SCHEMA.read_text())
         _record(cursor, NEWEST)
     elif step == FUNCTIONS.name:
-        # Without checks, because they call each other in any order. A test checks them.
+        # Postgres does not check the bodies, because functions call each other in any order. A test does.
         cursor.execute("SET LOCAL check_function_bodies = off;" + _functions())
         roles.grant(cursor, requests_url, _definitions())
         cursor.execute(

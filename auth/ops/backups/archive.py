@@ -78,8 +78,8 @@ class Manifest:
 
     def summary(self) -> dict[str, Any]:
         """Return the parts without secrets."""
-        shown = ("release", "created_at", "postgres", "schema_version", "tables")
-        return {name: getattr(self, name) for name in shown}
+        names = ("release", "created_at", "postgres", "schema_version", "tables")
+        return {name: getattr(self, name) for name in names}
 
 
 def dated(path: Path, manifest: Manifest) -> Path:

@@ -54,19 +54,19 @@ def _newest(name: str, least: int, sslmode: str | None) -> str:
     if sslmode not in _WITH_TLS:
         with suppress(EmbeddedPostgresError):
             candidates.insert(0, shutil.which(embedded_postgres.find_programs() / name))
-    found: dict[int, str] = {}
+    paths: dict[int, str] = {}
     for path in map(str, filter(None, candidates)):
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
-        if match := re.search(r"(\d+)[.\d]*", done.stdout):
-            found.setdefault(int(match[1]), path)
-    newest = max(found, default=0)
+        process = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        if match := re.search(r"(\d+)[.\d]*", process.stdout):
+            paths.setdefault(int(match[1]), path)
+    newest = max(paths, default=0)
     if newest < least:
         problem = f"{name} is version {newest}" if newest else f"there is no {name}"
         raise BackupError(
             f"The database is Postgres {least}, but {problem}."
             f" Install the client programs of Postgres {least} or newer."
         )
-    return found[newest]
+    return paths[newest]
 
 
 def _connection(url: str) -> tuple[str, dict[str, str]]:

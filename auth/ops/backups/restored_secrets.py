@@ -31,13 +31,15 @@ class RestoredSecrets:
         self._environment = environment
         self._former = former_secrets(settings)
         self.environment_file = environment_file(settings) if environment else None
-        kept = [field for field in restored if os.environ.get(name_of(field))]
-        self.kept_variables = [name_of(field) for field in kept]
-        self._restored = {field: values for field, values in restored.items() if values and field not in kept}
-        for field in kept:
+        fields = [field for field in restored if os.environ.get(name_of(field))]
+        self.kept_variables = [name_of(field) for field in fields]
+        self._restored = {
+            field: values for field, values in restored.items() if values and field not in fields
+        }
+        for field in fields:
             own = {_id(value) for value in BY_FIELD[field].values(getattr(settings, field))}
             lacking = {_id(value) for value in restored[field]} - own
-            # All keys of stored rows are needed. Of the others, one that the service knows is enough.
+            # The rows need all secret keys. For tokens, one key that the service knows is enough.
             if lacking and (field == "secret_key" or len(lacking) == len(restored[field])):
                 raise BackupError(
                     f"{name_of(field)} is set, but lacks a key from the backup. Unset it: the restore puts"

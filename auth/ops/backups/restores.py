@@ -73,17 +73,17 @@ def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, opt
     """
     manifest, pieces = archive.parse(plaintext)
     with _locked_target(url) as (target, connection):
-        known = _access(connection)
+        before = _access(connection)
         if not target.is_replaceable:
             with restored.replacing(connection):
                 fill(url, manifest, pieces, options)
-            return Restored(None, *_returned(url, known))
+            return Restored(None, *_returned(url, before))
         draft = _draft(target.name)
         execute(connection, _DROP, draft)
         execute(connection, "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", draft)
         try:
             fill(make_dsn(url, dbname=draft), manifest, pieces, options)
-            returned = [*_returned(make_dsn(url, dbname=draft), known)]
+            returned = [*_returned(make_dsn(url, dbname=draft), before)]
         except BaseException:
             execute(connection, _DROP, draft)
             raise
@@ -100,28 +100,33 @@ def _access(connection: Connection) -> tuple[dict[str, str], dict[str, str]]:
     return keys, memberships
 
 
-def _returned(url: str, known: tuple[Mapping[str, str], ...]) -> Iterator[list[str]]:
+def _returned(url: str, before: tuple[Mapping[str, str], ...]) -> Iterator[list[str]]:
     """Yield the names of the administrative keys and memberships that only the restored database has."""
     with closing(connect(url)) as connection:
-        found = _access(connection)
-    for now, before in zip(found, known, strict=True):
-        yield [name for id, name in now.items() if id not in before]
+        after = _access(connection)
+    for names, names_before in zip(after, before, strict=True):
+        yield [name for id, name in names.items() if id not in names_before]
 
 
 def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options) -> None:
     """Load a backup into an empty database in two transactions: the first loads, the second ends access."""
     _load(url, manifest.schema, pieces)
     with closing(connect(url)) as connection, connection, connection.cursor() as cursor:
-        _check_schema(connection, manifest.schema)
+        on = Unprepared(connection)
+        place = queries.select_place(on, expected=manifest.schema)
+        if place.schema != manifest.schema:
+            raise BackupError(
+                f"The tables of the backup are in the schema {manifest.schema}, where this role does not"
+                f" look. Run: ALTER ROLE {place.role} SET search_path = {place.expected}"
+            )
         cursor.execute(_UNLOCK_SCHEMA)
-        found, expected = writing.count_rows(connection), manifest.tables
-        differing = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+        counts, expected = writing.count_rows(connection), manifest.tables
+        differing = sorted(name for name in {*counts, *expected} if counts.get(name) != expected.get(name))
         if differing:
             raise BackupError(
                 f"Row counts differ from the backup: {', '.join(differing)}. Restore another backup."
             )
         schema.apply_in_transaction(connection, options.requests_url)
-        on = Unprepared(connection)
         # The secrets of the backup must open its rows.
         if problem := resealing.unopened(queries.list_sealed_secrets(on), manifest.secret_key):
             raise BackupError(". ".join(problem))
@@ -130,15 +135,6 @@ def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options
         queries.void_restored(on, resend=options.resend)
         # Dumps have no statistics, and autovacuum takes up to a minute to run.
         cursor.execute("ANALYZE")
-
-
-def _check_schema(connection: Connection, expected: str) -> None:
-    place = queries.select_place(Unprepared(connection), expected=expected)
-    if place.schema != expected:
-        raise BackupError(
-            f"The tables of the backup are in the schema {expected}, where this role does not look."
-            f" Run: ALTER ROLE {place.role} SET search_path = {place.expected}"
-        )
 
 
 @contextmanager
@@ -151,21 +147,17 @@ def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Co
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
         target = queries.select_restore_target(Unprepared(connection))
-        _check_target(target)
+        if target.clients:
+            raise BackupError(
+                f"The database {target.name} has other connections ({target.clients}). Stop the service on"
+                " all nodes, and connect to Postgres directly, not through a pooler."
+            )
+        if target.has_tables and not target.is_replaceable:
+            raise BackupError(
+                f"The database {target.name} is not empty, and this role cannot replace it."
+                " Let the role own it and create databases, or name an empty database in DATABASE_URL."
+            )
         yield target, connection
-
-
-def _check_target(target: "queries.SelectRestoreTarget") -> None:
-    if target.clients:
-        raise BackupError(
-            f"The database {target.name} has other connections ({target.clients}). Stop the service on"
-            " all nodes, and connect to Postgres directly, not through a pooler."
-        )
-    if target.has_tables and not target.is_replaceable:
-        raise BackupError(
-            f"The database {target.name} is not empty, and this role cannot replace it."
-            " Let the role own it and create databases, or name an empty database in DATABASE_URL."
-        )
 
 
 def _load(url: str, schema_name: str, pieces: Iterator[bytes]) -> None:
@@ -185,17 +177,17 @@ def _load(url: str, schema_name: str, pieces: Iterator[bytes]) -> None:
 def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Remove the setting that older versions of Postgres refuse, and the commands that a restricted psql
     refuses."""
-    held = b""
+    text = b""
     for piece in pieces:
-        held += piece
-        if len(held) > _LONGEST_PREAMBLE:
+        text += piece
+        if len(text) > _LONGEST_PREAMBLE:
             break
-    held = _RESTRICT.sub(b"", held.replace(_TRANSACTION_TIMEOUT, b"", 1), 1)
+    text = _RESTRICT.sub(b"", text.replace(_TRANSACTION_TIMEOUT, b"", 1), 1)
     for piece in pieces:
-        held += piece
-        yield held[:-_LONGEST_END]
-        held = held[-_LONGEST_END:]
-    yield _UNRESTRICT.sub(b"", held)
+        text += piece
+        yield text[:-_LONGEST_END]
+        text = text[-_LONGEST_END:]
+    yield _UNRESTRICT.sub(b"", text)
 
 
 def _replace(

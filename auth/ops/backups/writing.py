@@ -79,7 +79,7 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
     with closing(connect(url)) as connection:
         connection.set_session(isolation_level=ISOLATION_LEVEL_REPEATABLE_READ, readonly=True)
         row = queries.export_snapshot(Unprepared(connection))
-        kept = set(names()) - _NOT_KEPT | _OF_UNITS
+        variables = set(names()) - _NOT_KEPT | _OF_UNITS
         manifest = Manifest(
             latchkey_backup=archive.FORMAT,
             release=auth.__version__,
@@ -93,7 +93,7 @@ def _snapshot(settings: Settings, url: str) -> Iterator[tuple[Manifest, str]]:
             environment={
                 name: value
                 for name, value in sorted(os.environ.items())
-                if name in kept or name.startswith(PROVIDER_PREFIX)
+                if name in variables or name.startswith(PROVIDER_PREFIX)
             },
             schema=row.schema,
         )

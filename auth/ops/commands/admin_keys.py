@@ -42,10 +42,10 @@ def create(name: str, scopes: tuple[str, ...], days: int | None) -> None:
     Example: latchkey keys create billing --scope users:read --days 90
     """
     with as_operator() as asked:
-        named: str = check(_NewKey, {"name": name.strip()})["name"]
-        chosen = [scope for scope in SCOPES if scope in scopes]
-        id, key = admin_keys.create(asked, named, chosen, days * constants.DAY if days else None)
-    show({"id": id, "name": named, "scopes": chosen, "key": key}, key)
+        name = check(_NewKey, {"name": name.strip()})["name"]
+        in_order = [scope for scope in SCOPES if scope in scopes]
+        id, key = admin_keys.create(asked, name, in_order, days * constants.DAY if days else None)
+    show({"id": id, "name": name, "scopes": in_order, "key": key}, key)
 
 
 @click.command("end", short_help="End an administrative key.")
@@ -58,13 +58,13 @@ def end(name: str) -> None:
     Example: latchkey keys end billing
     """
     with as_operator() as asked:
-        known = next((key for key in admin_keys.listed(asked) if name in (key.name, key.id)), None)
-        if known is None:
+        key = next((key for key in admin_keys.listed(asked) if name in (key.name, key.id)), None)
+        if key is None:
             raise Unusable(
                 f"No administrative key is called {printable(name)}. Find it by: latchkey keys list"
             )
-        admin_keys.end(asked, known.id)
-    show({"id": known.id, "name": known.name}, printable(f"{known.name} is ended."))
+        admin_keys.end(asked, key.id)
+    show({"id": key.id, "name": key.name}, printable(f"{key.name} is ended."))
 
 
 def show_all() -> None:
@@ -78,14 +78,13 @@ def _show(key: "queries.ListAdminKeys") -> None:
     state = "expired" if is_expired(key) else "in use"
     until = key.expires_at.date().isoformat() if key.expires_at else None
     ends = f", until {until}" if until else ""
-    used = f"last used {key.last_used_on}" if key.last_used_on else "never used"
-    # The members of every key, then its own.
-    known: dict[str, object] = {"kind": "admin", "id": key.id, "state": state, "active_from": None}
-    known |= {"needed_by": [], "place": "database", "name": key.name, "scopes": key.scopes}
-    known |= {"expires_at": until, "last_used_on": key.last_used_on}
-    show(
-        known, printable(f"{'admin':<13}{key.name}  {state}{ends}, {' '.join(key.scopes)}, {used} (database)")
-    )
+    last_use = f"last used {key.last_used_on}" if key.last_used_on else "never used"
+    # The members of keys of any kind, then those of administrative keys.
+    members: dict[str, object] = {"kind": "admin", "id": key.id, "state": state, "active_from": None}
+    members |= {"needed_by": [], "place": "database", "name": key.name, "scopes": key.scopes}
+    members |= {"expires_at": until, "last_used_on": key.last_used_on}
+    line = f"{'admin':<13}{key.name}  {state}{ends}, {' '.join(key.scopes)}, {last_use} (database)"
+    show(members, printable(line))
 
 
 COMMANDS = (create, end)

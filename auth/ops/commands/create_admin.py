@@ -69,9 +69,9 @@ def _hash(latchkey: Latchkey, email: str) -> str:
 
 def _password() -> str:
     """Return a password that is not an argument: other users see arguments, and systemd and sudo log them."""
-    given = os.environ.get("LATCHKEY_ADMIN_PASSWORD")
+    password = os.environ.get("LATCHKEY_ADMIN_PASSWORD", "")
     try:
-        password = given or (_ask() if sys.stdin.isatty() else _read())
+        password = password or (_ask() if sys.stdin.isatty() else _read())
         password.encode()
     except UnicodeError:
         raise click.ClickException("The password is not UTF-8. Choose another.") from None

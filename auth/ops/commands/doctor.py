@@ -47,9 +47,9 @@ def command(skip: tuple[str, ...]) -> None:
 
 
 def _results(skip: tuple[str, ...]) -> list[Result]:
-    named: list[Result] = []
+    results: list[Result] = []
     settings: Settings | None = None
-    # First with the keys and secrets. If they are lost, without them, so that the other checks work.
+    # If the keys and secrets are lost, the other checks work without them.
     for load_any in (load_settings, partial(load, missing_secrets="ignore")):
         try:
             settings = load_any()
@@ -57,14 +57,14 @@ def _results(skip: tuple[str, ...]) -> list[Result]:
             check_files(settings)
             break
         except SettingsError as error:
-            named = named or [_of_setting(line) for line in str(error).splitlines()]
+            results = results or [_of_setting(line) for line in str(error).splitlines()]
     if settings is None:
-        return named
-    named = named or [_of_setting(line) for line in settings.warnings]
+        return results
+    results = results or [_of_setting(line) for line in settings.warnings]
     if problem := running.difference(settings):
-        named.append(Result("settings", "failed", problem))
-    named = named or [Result("settings", "ok", "All settings are valid")]
-    return named + examine(settings, skip, started=float(os.environ.get(_STARTED) or time.monotonic()))
+        results.append(Result("settings", "failed", problem))
+    results = results or [Result("settings", "ok", "All settings are valid")]
+    return results + examine(settings, skip, started=float(os.environ.get(_STARTED) or time.monotonic()))
 
 
 def _of_setting(line: str) -> Result:

@@ -43,12 +43,12 @@ def command(subject: str, most: int) -> None:
     \b
     Example: latchkey explain alice@example.com
     """
-    found = _found(open_parts(), normalize.trimmed(subject), most)
-    show(found, *_LINES[found["kind"]](found))
+    report = _report(open_parts(), normalize.trimmed(subject), most)
+    show(report, *_LINES[report["kind"]](report))
 
 
-def _found(latchkey: Latchkey, subject: str, most: int) -> dict[str, Any]:
-    """Return what is known about a subject, in the format of --json, with events from the newest on."""
+def _report(latchkey: Latchkey, subject: str, most: int) -> dict[str, Any]:
+    """Return the facts about a subject in the format of --json, with the newest events first."""
     if user := known_user(latchkey, subject):
         return _about_user(latchkey, user) | _story(latchkey.db, user.id, most)
     if address := address_of(subject):
@@ -110,59 +110,59 @@ def _events(rows: Rows) -> list[dict[str, Any]]:
     return [row._asdict() | {"text": timeline.sentence(row)} for row in rows]
 
 
-def _lines_of_user(found: dict[str, Any]) -> Iterator[str]:
-    user = found["user"]
+def _lines_of_user(report: dict[str, Any]) -> Iterator[str]:
+    user = report["user"]
     name = user["email"] or user["phone"] or user["id"]
-    yield f"{name}: " + ("can sign in." if found["can_sign_in"] else "sign-in may fail:")
-    for obstacle in found["obstacles"]:
+    yield f"{name}: " + ("can sign in." if report["can_sign_in"] else "sign-in may fail:")
+    for obstacle in report["obstacles"]:
         yield f"  - {obstacle}"
     yield ""
     yield from lines_of_summary(user)
-    if claims := found["claims_problem"] or found["claims"]:
+    if claims := report["claims_problem"] or report["claims"]:
         text = claims if isinstance(claims, str) else json.dumps(claims, ensure_ascii=False)
         yield printable(f"{'claims':<14}{text}")
-    for count in found["limits"]:
-        if count["text"] not in found["obstacles"]:
+    for count in report["limits"]:
+        if count["text"] not in report["obstacles"]:
             yield f"{'limit':<14}{count['text']}"
     yield ""
-    yield from _lines_of_story(found)
-    if found["remedies"]:
+    yield from _lines_of_story(report)
+    if report["remedies"]:
         yield ""
         yield "What to do:"
-        yield from (f"  {remedy}" for remedy in found["remedies"])
+        yield from (f"  {remedy}" for remedy in report["remedies"])
 
 
-def _lines_of_story(found: dict[str, Any]) -> Iterator[str]:
-    events = found["events"]
+def _lines_of_story(report: dict[str, Any]) -> Iterator[str]:
+    events = report["events"]
     refusals = [event for event in events if event["kind"] == "refusal"][:3]
     if refusals:
         yield "Last refusals:"
         yield from (_line(event) for event in refusals)
         yield ""
     yield "Timeline:" if events else "No recorded events."
-    if found["has_more"]:
+    if report["has_more"]:
         yield "  … earlier entries left out; use --most to show more"
     yield from (_line(event) for event in reversed(events))
 
 
-def _lines_of_request(found: dict[str, Any]) -> Iterator[str]:
-    yield f"Request {found['id']}:"
-    for event in reversed(found["events"]):
+def _lines_of_request(report: dict[str, Any]) -> Iterator[str]:
+    yield f"Request {report['id']}:"
+    for event in reversed(report["events"]):
         address = event["address"] or "deleted"
         yield _line(event) + (f" ({address}, user {event['user_id']})" if event["user_id"] else "")
-    if addresses := {event["address"] for event in found["events"]} - {None}:
+    if addresses := {event["address"] for event in report["events"]} - {None}:
         yield ""
         yield "What to do:"
         yield from (f"  latchkey explain {shlex.quote(address)}" for address in sorted(addresses))
 
 
-def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
-    yield f"{found['address']}: no user has this address."
-    for user in found["pending_users"]:
+def _lines_of_address(report: dict[str, Any]) -> Iterator[str]:
+    yield f"{report['address']}: no user has this address."
+    for user in report["pending_users"]:
         name = user["email"] or user["phone"] or "a user without an address"
         yield f"  - {name} ({user['id']}) requested it, but has not confirmed it"
-    yield from (f"  - {count['text']}" for count in found["limits"])
-    messages = found["events"]
+    yield from (f"  - {count['text']}" for count in report["limits"])
+    messages = report["events"]
     yield ""
     yield "Messages to it:" if messages else "No messages to it in the last 30 days."
     for message in reversed(messages):
@@ -171,7 +171,7 @@ def _lines_of_address(found: dict[str, Any]) -> Iterator[str]:
 
 _LINES: Mapping[str, Callable[[dict[str, Any]], Iterable[str]]] = {
     "user": _lines_of_user,
-    "deleted_user": lambda found: [f"User {found['id']} no longer exists.", *_lines_of_story(found)],
+    "deleted_user": lambda report: [f"User {report['id']} no longer exists.", *_lines_of_story(report)],
     "request": _lines_of_request,
     "address": _lines_of_address,
 }
@@ -187,7 +187,7 @@ def summary_of(settings: Settings, db: Database, user: "queries.SelectSummary") 
 def _remedy(obstacle: SignInObstacle, user: "queries.SelectSummary") -> str:
     """Return the command that removes an obstacle, or what to do in the console or elsewhere.
 
-    Quoted for the shell that the operator pastes it into: a stranger may register `` `reboot`@example.com ``.
+    The address is quoted for the operator's shell: a stranger may register `` `reboot`@example.com ``.
     """
     if act := ACTIONS.get(obstacle.act or ""):
         return f"latchkey users {act.command.name} {shlex.quote(name_of(user))}"

@@ -61,18 +61,18 @@ def fetch(least: int) -> None:
 
 
 def _numbers(lines: Iterable[str], least: int) -> Iterator[int]:
-    for number, line in enumerate(lines, start=1):
+    for position, line in enumerate(lines, start=1):
         sha1, _, count = line.rstrip().partition(":")
         try:
             if len(sha1) != 40 or not count.isdecimal():
                 raise ValueError
-            found = leaked_file.number_of(sha1)
+            number = leaked_file.number_of(sha1)
         except ValueError:
             raise Unreadable(
-                f"LIST: Line {number} must be SHA1:COUNT. Name a list of SHA-1 hashes."
+                f"LIST: Line {position} must be SHA1:COUNT. Name a list of SHA-1 hashes."
             ) from None
         if int(count) >= least:
-            yield found
+            yield number
 
 
 def _write(numbers: Iterable[int]) -> None:

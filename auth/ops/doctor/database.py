@@ -47,27 +47,27 @@ def _answers(context: Context) -> Failure | None:
 def _locks(context: Context) -> Failure | None:
     """Take the locks of requests, and if that takes long, find who holds them."""
     with ThreadPoolExecutor(1) as thread:
-        touched = thread.submit(queries.touch_users_and_sessions, context.db)
-        wait([touched], _LOCK_SECONDS)
+        touching = thread.submit(queries.touch_users_and_sessions, context.db)
+        wait([touching], _LOCK_SECONDS)
         # Postgres shows the activity of other roles only to superusers and members, such as the owner.
         with closing(
             Database(context.settings.find_owner(), size=1, prepare=False, gives_up_at=context.gives_up_at)
         ) as db:
             # On a busy machine, the statement starts to wait late.
-            while not (blockers := queries.list_blockers(db)) and not touched.done():
-                wait([touched], _LOCK_SECONDS)
+            while not (blockers := queries.list_blockers(db)) and not touching.done():
+                wait([touching], _LOCK_SECONDS)
         if not blockers:
             with suppress(ReadOnlySqlTransaction):  # another check reports it
-                touched.result()
+                touching.result()
             return None
     first = blockers[0]
     since = f", in a transaction for {span(first.seconds)}" if first.seconds is not None else ""
     who = f"{first.application or 'a program'} as {first.role}{since}"
-    held = f": {first.query}" if first.query else ""
+    last_query = f": {first.query}" if first.query else ""
     statements = "1 statement" if first.waiting == 1 else f"{first.waiting} statements"
     waits = f"blocks {statements}, one for {span(first.longest)}: {first.waiting_query}"
     return Failure(
-        printable(f"Session {first.pid} ({who}{held}) {waits}. Requests that need this lock fail."),
+        printable(f"Session {first.pid} ({who}{last_query}) {waits}. Requests that need this lock fail."),
         f"As {first.role} or a superuser, run in psql: {first.remedy}",
     )
 
@@ -210,11 +210,11 @@ def _time_of_site(context: Context, url: str) -> float | None:
 
 @check("encryption", "Connections to other machines are encrypted")
 def _encryption(context: Context) -> Failure | None:
-    found = context.settings.open_connections
-    if not found:
+    lines = context.settings.open_connections
+    if not lines:
         return None
     remedy = "Set the named parameter. If only you use that network, run: latchkey doctor --skip encryption"
-    return Failure(" ".join(found), remedy)
+    return Failure(" ".join(lines), remedy)
 
 
 @check("redis", "The rate limit storage responds")

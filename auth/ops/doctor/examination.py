@@ -66,12 +66,12 @@ def examine(
     gives_up_at = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
     try:
         url = settings.find_database()
-        db: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, gives_up_at=gives_up_at))
+        opening: Any = closing(Database(url, size=_CONNECTIONS, prepare=False, gives_up_at=gives_up_at))
     except NotRunningError as error:
-        db = nullcontext(_NoDatabase(error))
-    with db as opened:
+        opening = nullcontext(_NoDatabase(error))
+    with opening as db:
         checks = [check for check in CHECKS if check.name not in skip]
-        outcomes = _run(checks, Context(settings, opened, resolver or _resolver(gives_up_at), gives_up_at))
+        outcomes = _run(checks, Context(settings, db, resolver or _resolver(gives_up_at), gives_up_at))
     broken = (Failure, TimeoutError, psycopg2.Error)
     cause = next((name for name in _FIRST if isinstance(outcomes.get(name), broken)), None)
     return [_result(check, outcomes[check.name], cause) for check in checks]

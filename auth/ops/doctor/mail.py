@@ -31,10 +31,10 @@ def _server(context: Context) -> Failure | None:
     try:
         sender.check()
     except TryLater as error:
-        said, remedy = str(error), mail_steps.remedy(error, settings.smtp_token_url)
-        timed_out = any(sign in said for sign in (NO_ANSWER, "not done within"))
+        reason, remedy = str(error), mail_steps.remedy(error, settings.smtp_token_url)
+        timed_out = any(sign in reason for sign in (NO_ANSWER, "not done within"))
         return Failure(
-            f"The mail server cannot be used, so emails wait: {said.rstrip('.')}.", remedy, timed_out
+            f"The mail server cannot be used, so emails wait: {reason.rstrip('.')}.", remedy, timed_out
         )
     return None
 

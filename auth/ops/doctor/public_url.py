@@ -117,14 +117,14 @@ def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | N
     hops = len(forwarded) - (forwarded.index(probes.FORGED_ADDRESS) + 1 if is_kept else 0)
     trusted, is_https = settings.trusted_proxies, settings.base_url.startswith("https:")
     if hops != trusted:
-        seen = {0: "no proxy sends", 1: "one proxy sends"}.get(hops, f"{hops} proxies send")
+        senders = {0: "no proxy sends", 1: "one proxy sends"}.get(hops, f"{hops} proxies send")
         effect = (
             "clients can forge the address that limits count"
             if trusted > hops
             else "all clients share one limit"
         )
         return Failure(
-            f"Behind {settings.base_url}, {seen} X-Forwarded-For, but the service trusts {trusted}:"
+            f"Behind {settings.base_url}, {senders} X-Forwarded-For, but the service trusts {trusted}:"
             f" {effect}.",
             f"Set AUTH_TRUSTED_PROXIES={hops}.",
         )
@@ -207,10 +207,10 @@ def _test_settings(context: Context) -> Failure | None:
 
 def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> requests.Response:
     """Raises `requests.RequestException`."""
-    sent = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)} | (headers or {})
+    own = {"User-Agent": "latchkey doctor", "X-Request-Id": secrets.token_hex(16)}
     with Deadline(context.seconds_left) as deadline, BoundedSession() as session:
         try:
-            return session.request("GET", url, headers=sent)
+            return session.request("GET", url, headers=own | (headers or {}))
         except requests.RequestException:
             if deadline.has_passed:  # the deadline closes the connection
                 raise requests.Timeout from TimeoutError()

@@ -78,7 +78,7 @@ class EmbeddedPostgres:
         self.state_dir = state_dir.resolve()
         self.opened: list[Path] = []
         self._options = {**_OPTIONS, **(options or {})}
-        # Not our environment: it has secrets, and libpq variables that would change these programs.
+        # Our environment has secrets, and libpq variables that would change these programs.
         self._environment = {"PATH": os.defpath, "LC_ALL": "C", **(environment or {})}
         self._data = self.state_dir / "postgres"
         self._log = self.state_dir / "postgres.log"
@@ -150,8 +150,8 @@ class EmbeddedPostgres:
 
     def _initialise(self, programs: Path) -> None:
         # Use another name, so that a crash cannot leave an incomplete database.
-        for left in self.state_dir.glob("postgres.new-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for abandoned in self.state_dir.glob("postgres.new-*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
         draft = self._make_private_directory(prefix="postgres.new-", parent=self.state_dir)
         options = "--username=postgres --auth=trust --no-instructions --encoding=UTF8"
         # The built-in locale sorts the same on every machine.
@@ -159,7 +159,7 @@ class EmbeddedPostgres:
         if self._options.get("fsync") == "off":
             options += " --no-sync"
         command = [str(programs / "initdb"), "-D", str(draft), *options.split()]
-        done = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             command,
             check=False,
             text=True,
@@ -167,9 +167,9 @@ class EmbeddedPostgres:
             stderr=subprocess.STDOUT,
             **self._as_account(),
         )
-        if done.returncode != 0:
+        if process.returncode != 0:
             shutil.rmtree(draft, ignore_errors=True)
-            reasons = _INITDB_REASON.findall(done.stdout) or [done.stdout.strip()]
+            reasons = _INITDB_REASON.findall(process.stdout) or [process.stdout.strip()]
             raise EmbeddedPostgresError(
                 f"Postgres can't create a database in {self._data}: {'; '.join(reasons)}. Fix that, or set"
                 " DATABASE_URL."

@@ -37,11 +37,11 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     request_id = str(uuid.uuid4())
     error = ApiError(key, request_id=request_id)
     text = _TEXTS.get(type(exception)) if _HTML.search(head) else None
-    said = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
+    members = {"code": error.status, "msg": error.msg, "error_code": error.error_code}
     version = _VERSION.search(head)
     is_dated = not text and version is not None and dialect.is_dated(version[1].decode("latin-1"))
-    said = dialect.dated(said) if is_dated else said
-    body = (_page(text, head) if text else json.dumps(said)).encode()
+    members = dialect.dated(members) if is_dated else members
+    body = (_page(text, head) if text else json.dumps(members)).encode()
     headers = dict((*SECURITY, NO_PAGE)) | {
         "Connection": "close",
         "Content-Type": "text/html; charset=utf-8" if text else "application/json",
@@ -52,7 +52,7 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
     headers |= {dialect.VERSION_HEADER: dialect.VERSION} if is_dated else {}
     status_line = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
     lines = [status_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-    # Not the request itself, which may contain secrets.
+    # The request itself may contain secrets.
     facts = {"status": error.status, "error": type(exception).__name__, "request_id": request_id}
     structlog.get_logger().warning("invalid_request", ip=ip, **facts)
     return "\r\n".join(lines).encode() + body

@@ -23,8 +23,8 @@ class ClientSocket(gevent.socket.socket):
     """A client's connection. A request begins with its first byte; between requests, `begun_at` is 0."""
 
     accepted_at, begun_at, is_reading, is_silent = 0.0, 0.0, False, True
-    first, received = b"", b""  # of a request, and last
-    head: bytes | None = None  # of a response, held back to be sent in one segment with its body
+    first, received = b"", b""  # the first data of a request, and the last
+    head: bytes | None = None  # of a response, which waits to be sent in one segment with its body
 
     def recv(self, *args: Any) -> bytes:
         self.is_reading = True
@@ -133,8 +133,8 @@ class Worker(GeventWorker):
         """Return data with the headers that identify the client, if received: those after a request line that
         is too long, or the first ones."""
         name = "first" if isinstance(exc, LimitRequestHeaders) else "received"
-        received: bytes = getattr(client, name, b"")
-        if isinstance(exc, LimitRequestLine) and b"\r\n\r\n" not in received:
+        data: bytes = getattr(client, name, b"")
+        if isinstance(exc, LimitRequestLine) and b"\r\n\r\n" not in data:
             with gevent.Timeout(SILENCE, False):
-                received += client.recv(DRAINED)
-        return received
+                data += client.recv(DRAINED)
+        return data

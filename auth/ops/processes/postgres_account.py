@@ -25,7 +25,7 @@ def choose_account(data: Path) -> pwd.struct_passwd:
 
 def open_parents(path: Path, account: pwd.struct_passwd) -> list[Path]:
     """Let the account pass through the directories above a path (o+x), and return the changed ones."""
-    opened = []
+    passable = []
     for directory in reversed(path.parents):
         status = directory.stat()
         if status.st_uid == account.pw_uid or status.st_mode & stat.S_IXOTH:
@@ -35,5 +35,5 @@ def open_parents(path: Path, account: pwd.struct_passwd) -> list[Path]:
         except OSError as error:
             reason = f"Postgres runs as {account.pw_name} and can't pass through {directory}"
             raise OSError(error.errno, f"{reason} ({error.strerror})") from None
-        opened.append(directory)
-    return opened
+        passable.append(directory)
+    return passable

@@ -28,28 +28,28 @@ _NO_ADDRESS = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_NODATA, socket
 _OTHER_CONNECTIONS = 20  # for operators and their tools
 
 
-def start(server: Master, chosen: Settings) -> None:
+def start(server: Master, settings: Settings) -> None:
     """Raises `EmbeddedPostgresError`, `OtherKeys`, `SettingsError`, `OSError` and `psycopg2.Error`."""
-    if not chosen.database_url:
-        _start_embedded_postgres(server, chosen)
-    database_url = chosen.find_database()
-    _refuse_taken_address(chosen)
+    if not settings.database_url:
+        _start_embedded_postgres(server, settings)
+    database_url = settings.find_database()
+    _refuse_taken_address(settings)
     try:
-        _migrate(server, chosen, chosen.find_owner())
+        _migrate(server, settings, settings.find_owner())
     except psycopg2.Error as error:
-        raise SettingsError(unusable(chosen.owner_setting, error)) from None
+        raise SettingsError(unusable(settings.owner_setting, error)) from None
     with single(database_url) as db:
-        kept = fingerprints.keep(db, chosen, fingerprints.common_or_new)
-    if chosen.metrics_bind:
-        state.begin_metrics(chosen.state_dir, str(chosen.port))
-    if chosen.db_prepare and (problem := start_checks.pooler_problem(database_url)):
+        admitted = fingerprints.keep(db, settings, fingerprints.common_or_new)
+    if settings.metrics_bind:
+        state.begin_metrics(settings.state_dir, str(settings.port))
+    if settings.db_prepare and (problem := start_checks.pooler_problem(database_url)):
         raise SettingsError(problem)
-    if chosen.db_prepare:
+    if settings.db_prepare:
         with single(database_url) as db:
-            lacking = start_checks.connections_problem(chosen, db)
+            lacking = start_checks.connections_problem(settings, db)
         if lacking:
-            logs.say(chosen, f"DATABASE_URL: {' '.join(lacking)}", "warning")
-    hook = chosen.hook("custom_access_token")
+            logs.say(settings, f"DATABASE_URL: {' '.join(lacking)}", "warning")
+    hook = settings.hook("custom_access_token")
     if hook and hook.function:
         from auth.extensions.hooks.checks import problem_of
 
@@ -57,25 +57,25 @@ def start(server: Master, chosen: Settings) -> None:
             problem = problem_of(hook, db)
         # This need not stop the service: sessions and access tokens stay valid.
         if problem:
-            said = (
+            warning = (
                 f"AUTH_HOOK_CUSTOM_ACCESS_TOKEN: All sign-ins fail: {problem}. Fix the function as"
                 " docs/hooks.md shows."
             )
-            logs.say(chosen, said, "warning")
-    make_application(replace(kept, database_url=database_url))
+            logs.say(settings, warning, "warning")
+    make_application(replace(admitted, database_url=database_url))
 
 
-def _migrate(server: Master, chosen: Settings, owner_url: str) -> None:
+def _migrate(server: Master, settings: Settings, owner_url: str) -> None:
     # Check this before a migration: the database may belong to another deployment.
     no_tables = (psycopg2.errors.UndefinedTable, psycopg2.errors.InsufficientPrivilege)
     with suppress(*no_tables), single(owner_url) as db:
-        fingerprints.check(db, chosen)
-    if chosen.database_url:
-        _share_state_directory(server, chosen)
-    notice = partial(logs.say, chosen, level="warning")
-    for step in schema.apply(owner_url, notice=notice, requests_url=chosen.find_requests()):
+        fingerprints.check(db, settings)
+    if settings.database_url:
+        _share_state_directory(server, settings)
+    notice = partial(logs.say, settings, level="warning")
+    for step in schema.apply(owner_url, notice=notice, requests_url=settings.find_requests()):
         if step not in schema.UNVERSIONED:
-            logs.say(chosen, f"Migrated the database: {step}.")
+            logs.say(settings, f"Migrated the database: {step}.")
 
 
 def make_application(settings: Settings) -> None:
@@ -91,29 +91,29 @@ def make_application(settings: Settings) -> None:
     gc.freeze()  # otherwise the collector writes to this memory, which copies it for each worker
 
 
-def _start_embedded_postgres(server: Master, chosen: Settings) -> None:
-    connections = max(100, chosen.workers * SIZE + _OTHER_CONNECTIONS)
+def _start_embedded_postgres(server: Master, settings: Settings) -> None:
+    connections = max(100, settings.workers * SIZE + _OTHER_CONNECTIONS)
     server.embedded_postgres = postgres = EmbeddedPostgres(
-        chosen.state_dir, {"max_connections": str(connections)}
+        settings.state_dir, {"max_connections": str(connections)}
     )
     # gunicorn does not call on_exit if the port is taken or the schema cannot be applied.
     atexit.register(postgres.stop)
     url = postgres.start()
     for directory in postgres.opened:
-        logs.say(chosen, f"Made {directory} passable (o+x): Postgres does not run as root.")
+        logs.say(settings, f"Made {directory} passable (o+x): Postgres does not run as root.")
     os.environ["DATABASE_URL"] = state.of_requests(url)  # for the delivery process, and reloads
 
 
-def _share_state_directory(server: Master, chosen: Settings) -> None:
+def _share_state_directory(server: Master, settings: Settings) -> None:
     """Lock the state directory: no embedded Postgres can start in it, and missing keys can be created.
 
     If no key is missing, the directory may be read-only or absent.
     """
-    missing = fingerprints.missing(chosen)
+    missing = fingerprints.missing(settings)
     try:
         if missing:
-            state.make_directory(chosen.state_dir)
-        server.state_lock = state.lock(chosen.state_dir, fcntl.LOCK_SH)
+            state.make_directory(settings.state_dir)
+        server.state_lock = state.lock(settings.state_dir, fcntl.LOCK_SH)
     except (state.InUseError, OSError):
         if missing:
             raise
@@ -124,15 +124,15 @@ def address(settings: Settings) -> str:
     return f"{host}:{settings.port}"
 
 
-def _refuse_taken_address(chosen: Settings) -> None:
+def _refuse_taken_address(settings: Settings) -> None:
     """Refuse with one line: gunicorn would retry for five seconds, and log two lines each time."""
     if "LISTEN_FDS" in os.environ or "GUNICORN_FD" in os.environ:
         return  # we inherit a bound socket
     deadline = time.monotonic() + 3  # workers of a killed service may still listen
-    family = socket.AF_INET6 if ":" in chosen.bind else socket.AF_INET
+    family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
     while True:
         try:
-            socket.create_server((chosen.bind, chosen.port), family=family).close()
+            socket.create_server((settings.bind, settings.port), family=family).close()
             return
         except OSError as error:
             number = error.errno
@@ -141,10 +141,10 @@ def _refuse_taken_address(chosen: Settings) -> None:
         time.sleep(0.1)
     if number in _NO_ADDRESS:
         raise SettingsError(
-            f"AUTH_BIND: {chosen.bind} is not an address of this machine."
+            f"AUTH_BIND: {settings.bind} is not an address of this machine."
             " Set it to one, such as 127.0.0.1, or to 0.0.0.0 for all."
         )
     raise SettingsError(
-        f"Can't listen on {address(chosen)}: {os.strerror(number or 0)}."
+        f"Can't listen on {address(settings)}: {os.strerror(number or 0)}."
         " Set PORT or AUTH_BIND to use another address."
     )

@@ -50,26 +50,26 @@ def on_starting(server: Master) -> None:
     # Until gunicorn installs its handlers, SystemExit stops a Postgres that has just started.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    chosen = settings()
+    config = settings()
     served.inbox_key = state.new_secret()
-    for warning in chosen.warnings:
+    for warning in config.warnings:
         _say(warning, "warning")
     # nohup ignores the signal of a closed terminal.
     server.ends_with_terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     server.embedded_postgres = None
     server.delivery = DeliveryProcess(partial(_say, level="warning"), server.cfg)
     try:
-        starting.start(server, chosen)
+        starting.start(server, config)
     except state.InUseError as error:
         print(logs.start_failure(f"{error}. Stop it before you start another."), file=sys.stderr)
         sys.exit(2)
     except (EmbeddedPostgresError, fingerprints.OtherKeys, SettingsError) as error:
-        _fail(chosen.state_dir, str(error))
+        _fail(config.state_dir, str(error))
     except OSError as error:
-        _fail(chosen.state_dir, state.unusable(chosen.state_dir, error))
+        _fail(config.state_dir, state.unusable(config.state_dir, error))
     except psycopg2.Error as error:
-        _fail(chosen.state_dir, unusable("DATABASE_URL", error))
-    if redis_problem := start_checks.redis_problem(chosen):
+        _fail(config.state_dir, unusable("DATABASE_URL", error))
+    if redis_problem := start_checks.redis_problem(config):
         _say(redis_problem, "warning")
 
 
@@ -88,20 +88,20 @@ def when_ready(server: Master) -> None:
     server.manage_workers = partial(_watch, server, server.manage_workers)
     server.looked_at = server.judges_from = time.monotonic()
     server.murder_workers = partial(_end_frozen_processes, server, server.murder_workers)
-    chosen = settings()
+    config = settings()
     nworkers_changed(server, server.num_workers, None)
-    running.announce(chosen)
-    _start_delivery(server, chosen)
-    kept = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
-    _say(f"State: {chosen.state_dir} ({kept}). Back it up.")
-    if passkey_notice := start_checks.passkey_notice(chosen):
+    running.announce(config)
+    _start_delivery(server, config)
+    contents = "secrets and signing keys" + (", database" if server.embedded_postgres else "")
+    _say(f"State: {config.state_dir} ({contents}). Back it up.")
+    if passkey_notice := start_checks.passkey_notice(config):
         _say(passkey_notice, "warning")
-    for notice in start_checks.notices(chosen):
+    for notice in start_checks.notices(config):
         _say(notice, "warning")
-    if chosen.metrics_bind:
-        _say(f"Metrics: http://{chosen.metrics_bind}/metrics")
-    _say(f"Serving {chosen.base_url}, listening on {starting.address(chosen)}. Press Ctrl-C to stop.")
-    _announce_inbox(chosen)
+    if config.metrics_bind:
+        _say(f"Metrics: http://{config.metrics_bind}/metrics")
+    _say(f"Serving {config.base_url}, listening on {starting.address(config)}. Press Ctrl-C to stop.")
+    _announce_inbox(config)
 
 
 def on_reload(server: Master) -> None:
@@ -119,8 +119,8 @@ def nworkers_changed(server: Master, number: int, _before: int | None) -> None:
 
 def pre_fork(server: Master, worker: StartedWorker) -> None:
     """Give the worker the first slot for metrics that no worker has."""
-    taken = {other.slot for other in server.WORKERS.values()}
-    worker.slot = next(slot for slot in itertools.count() if slot not in taken)
+    slots = {other.slot for other in server.WORKERS.values()}
+    worker.slot = next(slot for slot in itertools.count() if slot not in slots)
     os.environ[state.METRICS_SLOT] = str(worker.slot)
 
 
@@ -154,15 +154,15 @@ def on_exit(server: Master) -> None:
     _say("Stopped.")
 
 
-def _announce_inbox(chosen: Settings) -> None:
-    if chosen.dev_inbox:  # the log holds no secrets
-        print(f"Messages: {chosen.base_url}/dev/inbox?key={served.inbox_key}", flush=True)
+def _announce_inbox(config: Settings) -> None:
+    if config.dev_inbox:  # the log holds no secrets
+        print(f"Messages: {config.base_url}/dev/inbox?key={served.inbox_key}", flush=True)
 
 
-def _start_delivery(server: Master, chosen: Settings) -> None:
-    if chosen.deliver:
+def _start_delivery(server: Master, config: Settings) -> None:
+    if config.deliver:
         server.delivery.start()
-    elif chosen.metrics_bind:
+    elif config.metrics_bind:
         server.delivery.start("metrics")  # which it serves
 
 
@@ -198,8 +198,8 @@ def _reload(server: Master) -> str | None:
             others = {name: origin for name, origin in loaded.origins.items() if name != "DATABASE_URL"}
             loaded = replace(loaded, origins=others)
         with single(loaded.database_url) as db:
-            kept = fingerprints.keep(db, loaded)
-        starting.make_application(kept)
+            admitted = fingerprints.keep(db, loaded)
+        starting.make_application(admitted)
     except (SettingsError, fingerprints.OtherKeys, OSError) as error:
         return str(error)
     except psycopg2.Error as error:

@@ -37,9 +37,9 @@ _ACTS = {
 
 
 class Server:
-    def __init__(self, directory: Path, made: databases.Databases) -> None:
+    def __init__(self, directory: Path, kit_databases: databases.Databases) -> None:
         self.key, self._capture_key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._directory, self._databases = directory, made
+        self._directory, self._databases = directory, kit_databases
         self._services: dict[str, Service] = {}
         self._numbers = itertools.count()
         # The next tasks of the main thread; None ends it.
@@ -47,7 +47,7 @@ class Server:
         respond = Request.application(self._respond)
         self._http = make_server("127.0.0.1", 0, respond, threaded=True, request_handler=_Handler)
         self.url = f"http://127.0.0.1:{self._http.port}"
-        # Then the requests to /stop are answered, unless the process ends first.
+        # When it is set, the requests to /stop are answered, unless the process ends first.
         self.has_ended = threading.Event()
 
     def run(self) -> None:
@@ -131,10 +131,10 @@ def main() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
         try:
-            made = stack.enter_context(databases.opened(Path(directory).resolve() / "state"))
+            kit_databases = stack.enter_context(databases.opened(Path(directory).resolve() / "state"))
         except (Refused, EmbeddedPostgresError, psycopg2.Error) as error:
             sys.exit(str(error))
-        server = Server(Path(directory).resolve(), made)
+        server = Server(Path(directory).resolve(), kit_databases)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda _number, _frame: server.stop())
         _end_with_standard_input(server)

@@ -77,14 +77,14 @@ class Databases:
                 execute(connection, "ALTER DATABASE {} RENAME TO {}", draft, template)
             name = _create(connection, template)
             url = self._of_requests(self._of(name)) if self._of_requests else self._of(name)
-            made = self._made[name] = KitDatabase(url, connect(self._of(name)))
-            made.connection.autocommit = True
-            return made
+            database = self._made[name] = KitDatabase(url, connect(self._of(name)))
+            database.connection.autocommit = True
+            return database
 
     def close(self) -> None:
         with self._locked() as connection:
-            for name, made in self._made.items():
-                made.connection.close()
+            for name, database in self._made.items():
+                database.connection.close()
                 execute(connection, _DROP, name)
 
     def _of(self, name: str) -> str:

@@ -45,23 +45,23 @@ class Process:
     """
 
     def __init__(
-        self, state_dir: Path, database_url: str, chosen: dict[str, str], captures: str, secret: str
+        self, state_dir: Path, database_url: str, variables: dict[str, str], captures: str, secret: str
     ) -> None:
         self.state_dir = state_dir
-        self._port = int(chosen.get("PORT") or free_port())
+        self._port = int(variables.get("PORT") or free_port())
         own = {"AUTH_BIND": "127.0.0.1", "AUTH_DELIVER": "false", "AUTH_STATE_DIR": str(state_dir)}
         own["DATABASE_URL"] = database_url
-        for name in chosen:
+        for name in variables:
             if name in own:
                 raise Refused(f"{name} is set by the test server")
             if not name.startswith("AUTH_") and name != "PORT":
                 raise Refused(f"{name} is not a setting of the service")
-        captured = {}
+        hooks = {}
         for field, hook in NAMES.items():
-            if chosen.get(name_of(f"hook_{field}")) == _CAPTURED:
-                captured[name_of(f"hook_{field}")] = f"{captures}/{hook}"
-                captured[name_of(f"hook_{field}_secrets")] = secret
-        self._environment = _INHERITED | _SETTINGS | chosen | captured | own | {"PORT": str(self._port)}
+            if variables.get(name_of(f"hook_{field}")) == _CAPTURED:
+                hooks[name_of(f"hook_{field}")] = f"{captures}/{hook}"
+                hooks[name_of(f"hook_{field}_secrets")] = secret
+        self._environment = _INHERITED | _SETTINGS | variables | hooks | own | {"PORT": str(self._port)}
         command = ["-m", "gunicorn", "-c", str(_TREE / "gunicorn.conf.py"), "auth.ops.testkit.wsgi:app"]
         self._process = subprocess.Popen(  # noqa: S603
             [sys.executable, *command],
@@ -82,14 +82,14 @@ class Process:
                 raise Refused(running.last_error(self.state_dir) or "The service did not start; see its log")
             time.sleep(0.02)
         with _environment_lock:
-            kept = dict(os.environ)
+            own = dict(os.environ)
             os.environ.clear()
             os.environ.update(self._environment)
             try:
                 return create_app(settings.load(os.devnull))
             finally:
                 os.environ.clear()
-                os.environ.update(kept)
+                os.environ.update(own)
 
     def end(self) -> None:
         self._process.terminate()

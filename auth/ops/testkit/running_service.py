@@ -52,12 +52,14 @@ class _Captured(Sender):
 class Service:
     """Create it in the main thread, like its processes."""
 
-    def __init__(self, state_dir: Path, database: KitDatabase, chosen: dict[str, str], captures: str) -> None:
+    def __init__(
+        self, state_dir: Path, database: KitDatabase, variables: dict[str, str], captures: str
+    ) -> None:
         """`captures` is the URL to which webhooks and hooks are sent."""
         self._failures = state_dir / FAILURES
         self._failures.mkdir(parents=True)
         self._hook_secret = new_secret()
-        self.process = Process(state_dir, database.url, chosen, f"{captures}/hooks", self._hook_secret)
+        self.process = Process(state_dir, database.url, variables, f"{captures}/hooks", self._hook_secret)
         self._database, self._captures = database, captures
         self._messages: list[dict[str, object]] = []
         self._events: list[dict[str, Any]] = []
@@ -74,8 +76,8 @@ class Service:
         db, sealer = self._parts.db, self._parts.sealer
         captured = _Captured(self._messages)
         senders: dict[str, Sender] = {"email": captured, "sms": captured}
-        chosen = channels.senders(self._parts.settings, db, sealer)
-        senders |= {name: sender for name, sender in chosen.items() if isinstance(sender, HookSender)}
+        by_channel = channels.senders(self._parts.settings, db, sealer)
+        senders |= {name: sender for name, sender in by_channel.items() if isinstance(sender, HookSender)}
         senders[EVENT_CHANNEL] = events.EventSender(db, sealer, private_networks=True)
         self._deliverer = Deliverer(self._parts.settings, db, sealer, senders)
         webhook = self._post("/admin/webhooks", {"url": f"{self._captures}/webhooks", "events": EVENTS})
@@ -101,21 +103,21 @@ class Service:
         body = {name: value for name, value in body.items() if value is not None}
         if not body.keys() & {"email", "phone"}:
             body["email"] = f"user-{next(_numbers)}@example.com"
-        # Passes every policy.
+        # This password passes every policy.
         body.setdefault("password", f"Aa1!{secrets.token_urlsafe(12)}")
-        made = self._post(
+        user = self._post(
             "/auth/v1/admin/users", body | {"email_confirm": confirmed, "phone_confirm": confirmed}
         )
         for factor in factors or []:
             if factor != "totp":
                 raise Refused(f"factors: {factor} is not totp")
             id = str(uuid.uuid4())
-            own: dict[str, Any] = {"id": id, "user_id": made["id"], "by_key": False}
+            own: dict[str, Any] = {"id": id, "user_id": user["id"], "by_key": False}
             new = own | {"factor_type": factor, "friendly_name": ""}
-            with acts.on(self._parts.db, made["id"]) as act:
+            with acts.on(self._parts.db, user["id"]) as act:
                 queries.insert_factor(act, **new, secret=self._parts.sealer.seal(totp.new_secret(), id))
                 queries.activate_factor(act, **own, **NO_CREDENTIAL)
-        return {name: body.get(name) for name in ("email", "phone", "password")} | {"id": made["id"]}
+        return {name: body.get(name) for name in ("email", "phone", "password")} | {"id": user["id"]}
 
     def users(self, count: int) -> list[dict[str, Any]]:
         """Create many users with confirmed emails and one password."""
@@ -170,9 +172,9 @@ class Service:
         deadline = time.monotonic() + wait
         while True:
             self._deliver()
-            found = [message for message in self._messages if to in (None, message["to"])]
-            if found or time.monotonic() > deadline:
-                return found
+            messages = [message for message in self._messages if to in (None, message["to"])]
+            if messages or time.monotonic() > deadline:
+                return messages
             time.sleep(0.05)
 
     def webhooks(self) -> list[dict[str, Any]]:
@@ -201,11 +203,11 @@ class Service:
 
     def fail(self, request: str, status: int = 503, times: int = 1) -> None:
         """Fail the next requests that match, such as `POST /signup`."""
-        # The most general error: without a dot, and without values.
-        known = (
+        # The most general errors have neither a dot nor values.
+        keys = (
             key for key, (of, text) in ERRORS.items() if of == status and "." not in key and "{" not in text
         )
-        key = "unexpected_failure" if status == 500 else next(known, None)
+        key = "unexpected_failure" if status == 500 else next(keys, None)
         if key is None:
             raise Refused(f"The service has no error with the status {status}")
         pattern = "POST /token[?]grant_type=refresh_token" if request == "refresh" else request
@@ -237,7 +239,7 @@ class Service:
     def _asking(self) -> Iterator[Asked]:
         with self._app.app_context():
             g = current_g()
-            # Hooks read it there.
+            # Hooks read the client there.
             g.client = {"ip": "127.0.0.1", "network": "127.0.0.1", "user_agent": "test"}
             yield Asked(self._parts, g.client, g.actor, noted=g)
 

@@ -88,24 +88,26 @@ def row(factor: Loaded, user_id: str, parts: Latchkey) -> Loaded:
     now, is_app = datetime.now(UTC).isoformat(), factor["factor_type"] == "totp"
     id = str(factor.get("id") or uuid.uuid4()).lower()
     others = _OF_KEYS if is_app else _OF_APPS
-    made = {"created_at": now} | {name: value for name, value in factor.items() if name not in others}
-    made = {"verified_at": made["created_at"]} | made | {"id": id, "user_id": user_id, "updated_at": now}
+    members = {"created_at": now} | {name: value for name, value in factor.items() if name not in others}
+    members = (
+        {"verified_at": members["created_at"]} | members | {"id": id, "user_id": user_id, "updated_at": now}
+    )
     if is_app:
-        return made | {"secret": _hex(parts.sealer.seal(factor["secret"], id))}
-    return made | {
+        return members | {"secret": _hex(parts.sealer.seal(factor["secret"], id))}
+    return members | {
         "credential_id": _hex(factor["credential_id"]),
         "public_key": _hex(factor["public_key"]),
         "transports": [each for each in factor["transports"] if each in webauthn.TRANSPORTS],
     }
 
 
-def keys(made: Loaded) -> Iterator[tuple[str, str]]:
+def keys(factor: Loaded) -> Iterator[tuple[str, str]]:
     """Yield the values that must be unique among a user's factors."""
-    yield "id", made["id"]
-    if "credential_id" in made:
-        yield "credential_id", made["credential_id"]
-    if made["friendly_name"] and made["factor_type"] != "passkey":
-        yield "friendly_name", made["friendly_name"]
+    yield "id", factor["id"]
+    if "credential_id" in factor:
+        yield "credential_id", factor["credential_id"]
+    if factor["friendly_name"] and factor["factor_type"] != "passkey":
+        yield "friendly_name", factor["friendly_name"]
 
 
 def _hex(data: bytes) -> str:

@@ -50,28 +50,28 @@ class Import:
     choices: records.Choices
     hash_config: Mapping[str, str]
     is_dry_run: bool
-    # Whose export it is, as the first entry says.
+    # The product that wrote the export, as the first entry says.
     _product: str | None = field(default=None, init=False)
-    # The id of its entry in the audit log.
+    # The id of the import in the audit log.
     _id: str = field(default_factory=lambda: str(uuid.uuid4()), init=False)
-    # Where a key was first seen.
-    _seen: dict[str, str] = field(default_factory=dict, init=False)
+    # The place of the first entry with each key.
+    _places: dict[str, str] = field(default_factory=dict, init=False)
 
     def run(self, entries: Iterable[Entry]) -> Iterator[ImportOutcome]:
         """Yield the outcome of each entry, in order. Raises `psycopg2.OperationalError`."""
         checked = self._checked(entries)
         while batch := list(islice(checked, _BATCH)):
             rows = [row for _entry, row in batch if not isinstance(row, str)]
-            taken = self._taken_keys(rows)
-            problems = self._insert([row for row in rows if taken.keys().isdisjoint(records.keys(row))])
-            yield from (self._outcome(entry, row, problems, taken) for entry, row in batch)
+            owners = self._owners_of_keys(rows)
+            problems = self._insert([row for row in rows if owners.keys().isdisjoint(records.keys(row))])
+            yield from (self._outcome(entry, row, problems, owners) for entry, row in batch)
 
     def _checked(self, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Loaded | str]]:
         """Yield each entry with the row to insert, or the reason to refuse it."""
         for entry in entries:
             if entry.problem is None and self._product is None:
                 self._product = products.detect(entry.value)
-            # Rows of Django's dumpdata that are not users.
+            # Django's dumpdata has rows of other models, too.
             fields = entry.value.get("fields")
             if self._product == "django" and isinstance(fields, dict) and "password" not in fields:
                 continue
@@ -94,16 +94,16 @@ class Import:
         row = records.row(record, self.parts, self.choices)
         _check_storage(row)
         for key in records.keys(row):
-            if (place := self._seen.setdefault(key, entry.place)) != entry.place:
+            if (place := self._places.setdefault(key, entry.place)) != entry.place:
                 raise InvalidRecord(_TWICE.format(place))
         return row
 
-    def _taken_keys(self, rows: list[Loaded]) -> dict[str, str]:
+    def _owners_of_keys(self, rows: list[Loaded]) -> dict[str, str]:
         """Return the ids of existing users, by the keys that they share with rows."""
         identities = [identity for row in rows for identity in row["identities"]]
         with self.database.transaction() as tx:
             queries.begin_import(tx)
-            found = queries.find_taken_keys(
+            owners = queries.find_taken_keys(
                 tx,
                 ids=[row["id"] for row in rows],
                 addresses=_addresses(rows),
@@ -111,7 +111,7 @@ class Import:
                 subjects=[identity["subject"] for identity in identities],
                 credential_ids=[each for row in rows for each in records.credential_ids(row)],
             )
-        return {row.key: row.user_id for row in found}
+        return {row.key: row.user_id for row in owners}
 
     def _insert(self, rows: list[Loaded]) -> dict[str, str | None]:
         """Return, by id, None for an inserted user, or the reason why Postgres refused it."""
@@ -129,7 +129,7 @@ class Import:
                 queries.import_api_keys(act, api_keys={"api_keys": api_keys})
         except (psycopg2.DataError, psycopg2.IntegrityError, ProgramLimitExceeded) as error:
             if len(rows) == 1:
-                # An entry that is too long for an index names its constraint too.
+                # The error of an entry that is too long for an index names the constraint, too.
                 is_taken = isinstance(error, UniqueViolation) and error.diag.constraint_name in _TAKEN
                 return {rows[0]["id"]: _EXISTS if is_taken else error.diag.message_primary or "is refused"}
             # Halve the batch until the invalid row is isolated.
@@ -142,11 +142,11 @@ class Import:
         entry: Entry,
         row: Loaded | str,
         problems: Mapping[str, str | None],
-        taken: Mapping[str, str],
+        owners: Mapping[str, str],
     ) -> ImportOutcome:
         if isinstance(row, str):
-            found = [entry.value.get(name) for name in ("email", "user_email", "phone", "phoneNumber")]
-            name = next((text for text in found if isinstance(text, str) and text), None)
+            addresses = [entry.value.get(name) for name in ("email", "user_email", "phone", "phoneNumber")]
+            name = next((text for text in addresses if isinstance(text, str) and text), None)
             return ImportOutcome(entry.place, name, "refused", row)
         name = row["email"] or row["phone"] or row["id"]
         problem = problems.get(row["id"], _EXISTS)
@@ -156,7 +156,7 @@ class Import:
             return ImportOutcome(entry.place, name, "created", user_id=id, signs_in_with=ways)
         if problem != _EXISTS:
             return ImportOutcome(entry.place, name, "refused", problem)
-        user_id = next((taken[key] for key in records.keys(row) if key in taken), None)
+        user_id = next((owners[key] for key in records.keys(row) if key in owners), None)
         return ImportOutcome(entry.place, name, "exists", problem, user_id)
 
 

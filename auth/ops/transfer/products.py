@@ -114,8 +114,8 @@ def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
     if user.get("serviceAccountClientId"):
         raise InvalidRecord("is a service account")
     hashes = [each for each in user.get("credentials", []) if each["type"] == "password"]
-    given = (user.get("attributes") or {}).items()
-    attributes = {name: values[0] if len(values) == 1 else values for name, values in given}
+    lists = (user.get("attributes") or {}).items()
+    attributes = {name: values[0] if len(values) == 1 else values for name, values in lists}
     name = " ".join(filter(None, [user.get("firstName"), user.get("lastName")]))
     is_named = user.get("username") and user["username"] != (user.get("email") or "").lower()
     username = {"username": user["username"]} if is_named else {}
@@ -197,11 +197,14 @@ _MARKS: Mapping[str, Callable[[User], bool]] = {
 
 def _identity(provider: str, subject: object, data: Mapping[str, object] | None) -> Record:
     provider, subject = provider.lower(), str(subject)
-    known = {"name": ("name", "displayName"), "email": ("email",), "avatar_url": ("avatar_url", "photoUrl")}
-    found = {key: [(data or {}).get(name) for name in names] for key, names in known.items()}
+    names_of = {
+        "name": ("name", "displayName"),
+        "email": ("email",),
+        "avatar_url": ("avatar_url", "photoUrl"),
+    }
     values = {
-        key: next((value for value in each if isinstance(value, str) and value), None)
-        for key, each in found.items()
+        key: next((text for name in names if isinstance(text := (data or {}).get(name), str) and text), None)
+        for key, names in names_of.items()
     }
     return {
         "provider": ALIASES.get(provider, provider),
@@ -211,8 +214,8 @@ def _identity(provider: str, subject: object, data: Mapping[str, object] | None)
 
 
 def _named(metadata: Mapping[str, object] | None, name: str | None, picture: str | None) -> Record:
-    found = {"name": name, "avatar_url": picture}
-    return {key: value for key, value in found.items() if value} | dict(metadata or {})
+    members = {"name": name, "avatar_url": picture}
+    return {key: value for key, value in members.items() if value} | dict(metadata or {})
 
 
 def _moment(value: str | int | None) -> str | None:

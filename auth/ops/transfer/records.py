@@ -24,7 +24,7 @@ _PROVIDER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,63}}|{names.PREFIX}[0-9a-f-]{{36
 _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for required field.": "is required"}
 
 
-_Messages = Mapping[str, "_Messages"] | list[str]  # of marshmallow
+_Messages = Mapping[str, "_Messages"] | list[str]  # as marshmallow nests them
 
 
 @dataclass(frozen=True)
@@ -143,26 +143,27 @@ def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Load
     )
 
 
-def keys(made: Loaded) -> Iterator[str]:
+def keys(row: Loaded) -> Iterator[str]:
     """Yield the values that must be unique among all users."""
-    yield from filter(None, (made["id"], made["email"], made["phone"]))
-    for identity in made["identities"]:
+    yield from filter(None, (row["id"], row["email"], row["phone"]))
+    for identity in row["identities"]:
         yield f"{identity['provider']} {identity['subject']}"
-    for credential_id in credential_ids(made):
+    for credential_id in credential_ids(row):
         yield f"credential {credential_id}"
 
 
-def ways_to_sign_in(made: Loaded) -> list[str]:
+def ways_to_sign_in(row: Loaded) -> list[str]:
     """Return what of a row signs its user in or is a step of it, with its age."""
-    password = ["password"] if made["password_hash"] else []
-    identities = [f"{each['provider']} of {each['created_at']}" for each in made["identities"]]
-    added = [f"{each['factor_type']} of {each['verified_at']}" for each in made["factors"]]
-    return password + identities + added + [f"API key of {each['created_at']}" for each in made["api_keys"]]
+    password = ["password"] if row["password_hash"] else []
+    identities = [f"{each['provider']} of {each['created_at']}" for each in row["identities"]]
+    own_factors = [f"{each['factor_type']} of {each['verified_at']}" for each in row["factors"]]
+    api_keys = [f"API key of {each['created_at']}" for each in row["api_keys"]]
+    return password + identities + own_factors + api_keys
 
 
-def credential_ids(made: Loaded) -> list[str]:
+def credential_ids(row: Loaded) -> list[str]:
     """Return the ids of the credentials of a row, as Postgres writes them."""
-    return [factor["credential_id"] for factor in made["factors"] if "credential_id" in factor]
+    return [factor["credential_id"] for factor in row["factors"] if "credential_id" in factor]
 
 
 def _problems(messages: _Messages, path: str = "") -> Iterator[str]:
@@ -185,16 +186,16 @@ def _confirmation(user: Loaded, kind: str, created_at: str, choices: Choices) ->
 
 
 def _identities(user: Loaded, id: str, created_at: str) -> Iterator[Loaded]:
-    given = {identity["provider"]: identity for identity in user["identities"]}
-    if len(given) < len(user["identities"]):
+    by_provider = {identity["provider"]: identity for identity in user["identities"]}
+    if len(by_provider) < len(user["identities"]):
         raise InvalidRecord("identities: must be at most one per provider")
     for kind in ADDRESS_KINDS:
-        known = given.pop(kind, {})
+        identity = by_provider.pop(kind, {})
         if kind in user:
             data = {"sub": id, kind: user[kind]}
             own = {"provider": kind, "subject": id, "identity_data": data}
-            yield {"created_at": created_at} | known | own
-    for identity in given.values():
+            yield {"created_at": created_at} | identity | own
+    for identity in by_provider.values():
         if not _PROVIDER.fullmatch(identity["provider"]):
             raise InvalidRecord("identities.provider: must be lower-case letters, digits, - and _")
         data = {"sub": identity["subject"]} | identity["identity_data"]
@@ -203,15 +204,15 @@ def _identities(user: Loaded, id: str, created_at: str) -> Iterator[Loaded]:
 
 def _factors(user: Loaded, id: str, parts: Latchkey) -> list[Loaded]:
     for position, factor in enumerate(user["factors"]):
-        own, given = parts.relying_party.id, factor.get("rp_id")
-        if given not in (None, own):
-            reason = f"is {given}, but credentials only work under {own}, unless you use --without-factors"
+        own_id, rp_id = parts.relying_party.id, factor.get("rp_id")
+        if rp_id not in (None, own_id):
+            reason = f"is {rp_id}, but credentials only work under {own_id}, unless you use --without-factors"
             raise InvalidRecord(f"factors.{position}.rp_id: {reason}")
-        if given and "id" not in user:
+        if rp_id and "id" not in user:
             raise InvalidRecord("id: is required, because the credentials contain it")
     rows = [factors.row(factor, id, parts) for factor in user["factors"]]
-    found = [key for made in rows for key in factors.keys(made)]
-    if len(set(found)) < len(found):
+    unique = [key for row in rows for key in factors.keys(row)]
+    if len(set(unique)) < len(unique):
         raise InvalidRecord("factors: two have the same id, name or credential")
     return rows
 
