@@ -103,7 +103,7 @@ def on_user(
     with acts.begin(asked.db) as act:
         before(act)
         act.lock_users([asked.caller.user_id, user_id])
-        yield act, admit_caller(asked, act, *wanted, given=given)
+        yield act, admit_caller(asked, act, *wanted, proof=given)
 
 
 def give_proof(asked: Asked, body: Mapping[str, Any] | None) -> Proof | None:

@@ -168,7 +168,7 @@ def _connect() -> Response:
     identities.require_manual_linking(asked)
     chosen = oauth.provider_named(asked, request.values.get("provider", ""))
     back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
-    state = identities.begin(asked, chosen, **back, scopes=None, given=None)
+    state = identities.begin(asked, chosen, **back, scopes=None, proof=None)
     return redirect_to_own(own_url(latchkey.settings, "link-identity", {"flow": state}).rpartition("/")[2])
 
 

@@ -57,13 +57,13 @@ def authorize_identity() -> Response:
     identities.require_manual_linking(asked)
     query = read_query(_LinkingQuery)
     provider = oauth.provider_named(asked, query["provider"])
-    given = give_proof(asked, query, add("identity")) if "nonce" in query else None
+    proof = give_proof(asked, query, add("identity")) if "nonce" in query else None
     wish = {
         "scopes": query.get("scopes"),
         "redirect_to": checked_redirect(asked, query),
         "code_challenge": query.get("code_challenge"),
     }
-    state = identities.begin(asked, provider, **wish, given=given)
+    state = identities.begin(asked, provider, **wish, proof=proof)
     return jsonify(url=outgoing.own_url(latchkey.settings, "link-identity", {"flow": state}))
 
 
@@ -140,6 +140,6 @@ def delete_identity(identity_id: str) -> Response:
     if not is_uuid(identity_id):
         guard.live_caller()
         raise ApiError("identity_not_found")
-    given = give_proof(asked, body, remove("identity", identity_id)) if body else None
-    moment = identities.unlink(asked, identity_id, given=given)
+    proof = give_proof(asked, body, remove("identity", identity_id)) if body else None
+    moment = identities.unlink(asked, identity_id, proof=proof)
     return jsonify(message="Identity unlinked", timestamp=moment)

@@ -22,7 +22,7 @@ from sql.acts import Act
 
 def add(asked: Asked, body: JsonObject) -> JsonObject:
     """Add an API key to the caller, and return it with its `key`."""
-    given = give_proof(asked, body, adding("api_key"))
+    proof = give_proof(asked, body, adding("api_key"))
     id, key = new_key()
     columns = {
         "name": body["name"],
@@ -31,7 +31,7 @@ def add(asked: Asked, body: JsonObject) -> JsonObject:
         "lifetime": body.get("expires_in"),
     }
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, adding("api_key"), given=given)
+        caller = admit_caller(asked, act, adding("api_key"), proof=proof)
         if queries.count_api_keys(act, user_id=caller.id).total >= constants.MOST_API_KEYS:
             raise ApiError("too_many_api_keys")
         notify(asked, act, caller, "api_key_added")

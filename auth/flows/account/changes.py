@@ -87,7 +87,7 @@ def _try_to_change(
         return [asked.caller.user_id, *holders]
 
     with acts.on_found(asked.db, find) as (act, _):
-        caller = admit_caller(asked, act, *wish.changes, given=given.proof)
+        caller = admit_caller(asked, act, *wish.changes, proof=given.proof)
         if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
@@ -146,9 +146,9 @@ def _shown(asked: Asked, caller: PersonFacts, user: "queries.ChangeUser") -> "qu
 def delete_caller(asked: Asked, body: JsonObject) -> str:
     """Delete the caller, and return the time in ISO 8601. `body` contains a proof."""
     wanted = WantedChange("remove", "account")
-    given = give_proof(asked, body, wanted) if body else None
+    proof = give_proof(asked, body, wanted) if body else None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, wanted, given=given)
+        caller = admit_caller(asked, act, wanted, proof=proof)
         if caller.role == "admin":
             act.lock_administrators()
             others = queries.count_administrators(act, without=caller.id).total

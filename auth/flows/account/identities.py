@@ -50,7 +50,7 @@ def begin(
     scopes: str | None,
     redirect_to: str | None,
     code_challenge: str | None,
-    given: Proof | None,
+    proof: Proof | None,
 ) -> str:
     """Begin a flow for the caller, and return its state."""
     require_of_settings(provider.name)
@@ -58,7 +58,7 @@ def begin(
     with acts.on(asked.db, asked.caller.user_id) as act:
         # Not the password, because logs keep the URL.
         accepted = "nonce with the code that GET /reauthenticate sends"
-        caller = admit_caller(asked, act, add("identity"), given=given, accepted=accepted)
+        caller = admit_caller(asked, act, add("identity"), proof=proof, accepted=accepted)
         secrets, session_id = new_secrets(scopes), asked.caller.session_id
         write_flow(
             asked,
@@ -87,7 +87,7 @@ def link(asked: Asked, flow: "queries.SpendOauthFlow", identity: ExternalIdentit
     _ask(asked, identity, known.id)
     with acts.on(asked.db, known.id) as act:
         try:
-            user = admit_caller(asked, act, add("identity"), given="begun")
+            user = admit_caller(asked, act, add("identity"), proof="begun")
         except ApiError:
             # The flow began with a session that could link.
             raise ApiError("session_not_found") from None
@@ -155,10 +155,10 @@ def _add(
     audit.record(act, user.id, email, acts, ["user.updated"], provider=identity.provider)
 
 
-def unlink(asked: Asked, identity_id: str, *, given: Proof | None = None) -> str:
+def unlink(asked: Asked, identity_id: str, *, proof: Proof | None = None) -> str:
     """Remove an identity, or its address, from the caller, and return the time in ISO 8601."""
     with acts.on(asked.db, asked.caller.user_id) as act:
-        user = admit_caller(asked, act, removing("identity", identity_id), given=given)
+        user = admit_caller(asked, act, removing("identity", identity_id), proof=proof)
         ways = queries.list_ways_to_sign_in(act, user_id=user.id, ids=[identity_id])
         provider = found(next(iter(ways), None), "identity_not_found").provider
         email = removal.take_away(asked, act, user, [provider])

@@ -48,12 +48,12 @@ def enrol(asked: Asked, body: JsonObject) -> JsonObject:
     # The clients offer phones too. SMS codes are no second factor here: attackers can take over a number.
     if not asked.settings.mfa_enabled or factor_type == "phone":
         raise ApiError(_DISABLED[factor_type])
-    given = give_proof(asked, body, add("factor"))
+    proof = give_proof(asked, body, add("factor"))
     factor_id, name = str(uuid.uuid4()), body["friendly_name"]
     secret = totp.new_secret() if factor_type == "totp" else None
     sealed = asked.parts.sealer.seal(secret, factor_id) if secret else None
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, add("factor"), given=given)
+        caller = admit_caller(asked, act, add("factor"), proof=proof)
         check_room(asked, act, caller.id, name)
         columns = {"id": factor_id, "user_id": caller.id, "factor_type": factor_type, "friendly_name": name}
         queries.insert_factor(act, secret=sealed, **columns, by_key=caller.is_session_by_key)
@@ -140,7 +140,7 @@ def verify_totp(
     with acts.on(asked.db, asked.caller.user_id) as act:
         if issue:
             issue.confirm(act)
-        caller = admit_caller(asked, act, *_changes(factor), given="begun")
+        caller = admit_caller(asked, act, *_changes(factor), proof="begun")
         if _own_factor(asked, act, factor_id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
         if not queries.try_challenge(act, id=challenge_id, **_owner(asked, factor.id)):
@@ -198,7 +198,7 @@ def verify_webauthn(
     with acts.on(asked.db, asked.caller.user_id) as act:
         if issue:
             issue.confirm(act)
-        caller = admit_caller(asked, act, *_changes(factor), given="begun")
+        caller = admit_caller(asked, act, *_changes(factor), proof="begun")
         # Another request may have verified or removed it.
         if _own_factor(asked, act, factor.id).is_verified != factor.is_verified:
             raise ApiError("mfa_factor_not_found")
@@ -278,9 +278,9 @@ def _rename(act: acts.Act, user: PersonFacts, factor_id: str, name: str) -> str:
 def remove(asked: Asked, factor_id: str, body: JsonObject) -> None:
     """Remove one of the caller's factors."""
     wanted = removing("factor", factor_id)
-    given = give_proof(asked, body, wanted)
+    proof = give_proof(asked, body, wanted)
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, wanted, given=given)
+        caller = admit_caller(asked, act, wanted, proof=proof)
         factor = _find(act, caller.id, factor_id)
         if factor.is_verified:
             notify(asked, act, caller, "factor_removed")

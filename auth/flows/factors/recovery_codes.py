@@ -37,11 +37,11 @@ def create(
 
     Without a `notice`, that of the factor just added covers both: its link removes the codes too.
     """
-    given = give_proof(asked, body, add("recovery_codes"))
+    proof = give_proof(asked, body, add("recovery_codes"))
     codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
     made = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, add("recovery_codes"), given=given)
+        caller = admit_caller(asked, act, add("recovery_codes"), proof=proof)
         if caller.oldest_factor_at is None:
             raise ApiError("mfa_recovery_codes_sole_factor")
         known = queries.select_has_recovery_codes(act, user_id=caller.id)
@@ -61,9 +61,9 @@ def create(
 def remove_all(asked: Asked, body: JsonObject) -> None:
     """Remove the caller's recovery codes."""
     wanted = remove("recovery_codes")
-    given = give_proof(asked, body, wanted)
+    proof = give_proof(asked, body, wanted)
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, wanted, given=given)
+        caller = admit_caller(asked, act, wanted, proof=proof)
         if not queries.delete_recovery_codes(act, user_id=caller.id):
             raise ApiError("mfa_factor_not_found")
         audit.record(act, caller.id, caller.email, ["recovery_codes_removed"], [])

@@ -28,9 +28,9 @@ def require_enabled(asked: Asked) -> None:
 
 def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     """Return a challenge and the options for a new passkey of the caller, who needs a proof."""
-    given = give_proof(asked, body, add("passkey"))
+    proof = give_proof(asked, body, add("passkey"))
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, add("passkey"), given=given)
+        caller = admit_caller(asked, act, add("passkey"), proof=proof)
         excluded = _credentials(asked, act, caller.id)
         challenge, options = asked.parts.relying_party.creation_options(
             caller.id, assertions.name_of(caller), excluded, is_passkey=True
@@ -52,7 +52,7 @@ def finish_registration(asked: Asked, known: PersonFacts, body: JsonObject) -> t
     name = webauthn.authenticator_name(created["aaguid"])
     with acts.on(asked.db, asked.caller.user_id) as act:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
-        caller = admit_caller(asked, act, add("passkey"), given=None if is_anonymous(known) else "begun")
+        caller = admit_caller(asked, act, add("passkey"), proof=None if is_anonymous(known) else "begun")
         was_anonymous = is_anonymous(caller)
         _credentials(asked, act, caller.id)
         if not was_anonymous:
@@ -88,9 +88,9 @@ def rename(asked: Asked, passkey_id: str, name: str) -> str:
 def remove(asked: Asked, passkey_id: str, body: JsonObject) -> None:
     """Remove one of the caller's passkeys, but not the last way to sign in."""
     wanted = removing("passkey", passkey_id)
-    given = give_proof(asked, body, wanted)
+    proof = give_proof(asked, body, wanted)
     with acts.on(asked.db, asked.caller.user_id) as act:
-        caller = admit_caller(asked, act, wanted, given=given)
+        caller = admit_caller(asked, act, wanted, proof=proof)
         _remove(asked, act, caller, passkey_id)
 
 

@@ -102,10 +102,10 @@ def record_reauthentication(asked: Asked, body: JsonObject) -> tuple[str, str | 
 
     Return the time in ISO 8601, and the new cookie of a browser.
     """
-    given = check_credential(asked, body)
+    proof = check_credential(asked, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)
-        by = {"is_by_code": given == "code", "is_by_factor": given == "factor"}
+        by = {"is_by_code": proof == "code", "is_by_factor": proof == "factor"}
         queries.record_reauthentication(act, session_id=asked.caller.session_id, **by)
         cookie = credentials.renew(asked, act, caller.id, asked.caller.session_id)
         if "nonce" not in body:
@@ -118,20 +118,20 @@ def admit_caller(
     asked: Asked,
     act: acts.Act,
     *wanted: WantedChange,
-    given: Proof | None = None,
+    proof: Proof | None = None,
     accepted: str | None = None,
     level: Level | None = None,
 ) -> PersonFacts:
     """Return the facts about the caller, whom the act has locked. Refuse if the session has ended, or may not
     do what is wanted.
 
-    `given` is the result of `give_proof`, or `begun` if an earlier request asked for the proof; `accepted` is
+    `proof` is the result of `give_proof`, or `begun` if an earlier request asked for the proof; `accepted` is
     the proof that the error asks for; `level` is by default the route's.
     """
     caller = found(act.read(callers.select, asked.caller), "caller.user_not_found")
     if asked.is_browser and not credentials.is_current(asked, act):
         raise ApiError("session_not_found")
-    refusal = _refusal(asked, act, caller, wanted, level or asked.level, given)
+    refusal = _refusal(asked, act, caller, wanted, level or asked.level, proof)
     if refusal in _WANTED:
         raise proof_refusal(refusal, None if refusal == _FACTOR else accepted)
     if refusal:
@@ -145,7 +145,7 @@ def _refusal(
     known: PersonFacts,
     wanted: Sequence[WantedChange],
     level: Level,
-    given: Proof | None,
+    proof: Proof | None,
 ) -> Refusal | None:
     """Return why the caller gets no token now, or may not do what is wanted."""
     caller, session = asked.caller, facts.own_session_of(known)
@@ -155,7 +155,7 @@ def _refusal(
     removes = any(change.verb == "remove" for change in wanted)
     additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
     named = [each for change in wanted for each in proofs.changes_on(*change, additions)]
-    return proofs.refusal_of_changes(named, known, session, caller.aal, given, asked.policy)
+    return proofs.refusal_of_changes(named, known, session, caller.aal, proof, asked.policy)
 
 
 def check_credential(asked: Asked, body: JsonObject, key: str = "reauthentication_needed") -> Proof:
@@ -174,12 +174,12 @@ def check_credential(asked: Asked, body: JsonObject, key: str = "reauthenticatio
     if name is None:
         raise proof_refusal(key)
     address = code_address(asked.live_caller())
-    given = address and _spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
-    if not given:
+    proof = address and _spend(asked, by_code(asked, address, body[name], body.get("browser_hash")))
+    if not proof:
         raise ApiError("reauthentication_not_valid", "nonce: must be the code that GET /reauthenticate sent")
-    if given != "code" and key == _CODE:
+    if proof != "code" and key == _CODE:
         raise proof_refusal(key)
-    return given
+    return proof
 
 
 def _spend(asked: Asked, code: TypedCode) -> Proof | None:
