@@ -113,17 +113,17 @@ def callback(name: str | None = None) -> Response:
         unspent = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
         return providers.redirect_with_refusal(FlowEnd.of(unspent), ApiError("bad_oauth_state"))
     asked, ending = current_asked(), FlowEnd.of(flow)
-    press = oauth.press_of(flow)
-    ending = replace(ending, is_signed_in=press is not None)
+    member = oauth.member_of(flow)
+    ending = replace(ending, is_signed_in=member is not None)
     try:
         identity = oauth.identify(asked, flow, name, query)
-        if flow.user_id and not press:
+        if flow.user_id and not member:
             g.note(user_id=flow.user_id, provider=flow.provider)
             identities.link(asked, flow, identity)
             return redirect_done(ending, "identity_linked", "Identity linked")
         hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
         challenge = flow.code_challenge
-        outcome = sign_in(asked, identity, hook, code_challenge=challenge, press=press)
+        outcome = sign_in(asked, identity, hook, code_challenge=challenge, member=member)
         return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":

@@ -7,7 +7,13 @@ from auth.flows import admission, ends, organizations
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
-from auth.flows.sign_in.reauthentication import WantedChange, admit_caller, give_proof, proof_needed
+from auth.flows.sign_in.reauthentication import (
+    WantedChange,
+    admit_caller,
+    check_credential,
+    give_proof,
+    proof_needed,
+)
 from auth.flows.sign_up import first_address
 from auth.rules.ends import Reason
 from auth.rules.proofs import Proof
@@ -23,20 +29,22 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class _Wish:
-    """What a body changes of the caller `known`, besides the metadata."""
+    """What a body changes of the caller, besides the metadata.
 
-    known: PersonFacts
+    `before` has the facts from before the act, `new` the addresses that the caller lacks, `kept` the kinds
+    whose present address the body repeats, and `ids` those of the recent additions to remove.
+    """
+
+    before: PersonFacts
     changes: list[WantedChange]
-    # Addresses that the caller does not have, and kinds whose present address the body repeats.
     new: dict[AddressKind, str]
     kept: list[AddressKind]
-    # Of recent additions.
     ids: list[str]
 
 
 @dataclass
-class _Given:
-    """What a request gives once, even if its change begins anew: a proof, and the quotas of its messages."""
+class _Costs:
+    """What a request costs once, even if its change begins anew: a proof, and the quotas of its messages."""
 
     proof: Proof | None = None
     quotas: set[str] = field(default_factory=set)
@@ -50,51 +58,51 @@ def change_user(
     """
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
         return _change_metadata(asked, body.get("data"))
-    given = _Given()
+    costs = _Costs()
     for _ in range(_TRIES):
-        if user := _try_to_change(asked, body, link, given):
+        if user := _try_to_change(asked, body, link, costs):
             return user
     raise unavailable()
 
 
 def _try_to_change(
-    asked: Asked, body: JsonObject, link: outgoing.TokenColumns, given: _Given
+    asked: Asked, body: JsonObject, link: outgoing.TokenColumns, costs: _Costs
 ) -> "queries.ChangeUser | None":
     """Return None if a link or code has changed an address meanwhile: the present address of the body is now
     a new one."""
     wish = _read(asked, body)
     email, phone = wish.new.get("email"), wish.new.get("phone")
-    is_sign_up = bool(wish.new) and is_anonymous(wish.known)
+    is_sign_up = bool(wish.new) and is_anonymous(wish.before)
     # With `AUTH_AUTOCONFIRM`, an anonymous user gets the address without a message.
     is_at_once = is_sign_up and asked.settings.autoconfirm
     if wish.new:
         # This comes first, because a refusal must not cost a code.
         admission.check(asked, asked.caller.user_id, email, phone, is_first=is_sign_up)
-    password_hash, is_same = _prove(asked, wish, body, given)
+    password_hash, is_same = _prove(asked, wish, body, costs)
     if is_at_once or not is_sign_up:
         # If another user takes the address later, its confirmation is refused.
         for address in wish.new.values():
             admission.check_free(asked.db, address, asked.caller.user_id)
     requested = [] if is_at_once else list(wish.new.values())
     for address in requested:
-        if address not in given.quotas:
+        if address not in costs.quotas:
             outgoing.take_quota(asked, address, is_new=True)
-            given.quotas.add(address)
+            costs.quotas.add(address)
 
     def find(on: Runner) -> list[str | None]:
-        # Of a first address that is taken, the holder gets the message.
+        # If a first address is taken, its holder gets the message.
         holders = [queries.find_holder(on, address=address).id for address in requested]
         return [asked.caller.user_id, *holders]
 
     with acts.on_found(asked.db, find) as (act, _):
-        caller = admit_caller(asked, act, *wish.changes, proof=given.proof)
-        if (caller.email, caller.phone) == (wish.known.email, wish.known.phone):
+        caller = admit_caller(asked, act, *wish.changes, proof=costs.proof)
+        if (caller.email, caller.phone) == (wish.before.email, wish.before.phone):
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
             left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if password_hash:
                 # Another request has changed the password that this one checked.
-                if caller.password_hash != wish.known.password_hash:
+                if caller.password_hash != wish.before.password_hash:
                     raise ApiError("session_not_found")
                 reason: Reason = "recovered" if caller.method == "recovery" else "password_changed"
                 ends.end_and_void(act, caller.id, asked.caller.session_id, reason)
@@ -161,36 +169,36 @@ def delete_caller(asked: Asked, body: JsonObject) -> str:
 
 def _read(asked: Asked, body: JsonObject) -> _Wish:
     """Return the changes of a body that has more than metadata."""
-    known, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
-    kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(known, kind)]
+    caller, ids = asked.live_caller(), [id.lower() for id in body.get("remove", [])]
+    kept = [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(caller, kind)]
     new = {kind: body[kind] for kind in ADDRESS_KINDS if kind in body and kind not in kept}
     changes = [
         *(WantedChange("add", kind) for kind in new),
         *(WantedChange("remove", None, id) for id in ids),
     ]
     if "password" in body:
-        if is_anonymous(known) and not (new and asked.settings.autoconfirm):
+        if is_anonymous(caller) and not (new and asked.settings.autoconfirm):
             details = "password: set it once an email or phone is confirmed"
             raise ApiError("anonymous.validation_failed", details)
         changes.append(WantedChange("change", "password"))
     if "data" in body or kept:
         changes.append(WantedChange("change", "metadata"))
-    return _Wish(known, changes, new, kept, ids)
+    return _Wish(caller, changes, new, kept, ids)
 
 
-def _prove(asked: Asked, wish: _Wish, body: JsonObject, given: _Given) -> tuple[str | None, bool]:
+def _prove(asked: Asked, wish: _Wish, body: JsonObject, costs: _Costs) -> tuple[str | None, bool]:
     """Check a body's proof, if one is needed. Return the hash of its new password, and whether that is the
     current one.
     """
-    known, password = wish.known, body.get("password")
+    before, password = wish.before, body.get("password")
+    key = None if costs.proof else proof_needed(asked, *wish.changes)
     if password is None:
-        given.proof = given.proof or give_proof(asked, body, *wish.changes)
+        costs.proof = check_credential(asked, body, key) if key else costs.proof
         return None, False
-    proof_needed(asked, *wish.changes)
-    check_strength(asked.settings, password, [known.email, known.phone], asked.parts.leaked_passwords)
-    passwords, old_hash = asked.parts.passwords, known.password_hash
+    check_strength(asked.settings, password, [before.email, before.phone], asked.parts.leaked_passwords)
+    passwords, old_hash = asked.parts.passwords, before.password_hash
     # A request that the queue refuses must not spend its code.
     with passwords.queue():
-        given.proof = given.proof or give_proof(asked, body, *wish.changes)
+        costs.proof = check_credential(asked, body, key) if key else costs.proof
         is_same = old_hash is not None and passwords.check(password, old_hash)
         return passwords.hash(password), is_same

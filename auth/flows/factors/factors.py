@@ -22,6 +22,7 @@ from auth.flows.sign_in.reauthentication import remove as removing
 from auth.registry import TokenHook
 from auth.rules.factors import may_verify
 from auth.rules.policy import RECENT_AGE
+from auth.rules.users import has_factor
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
@@ -84,14 +85,14 @@ def _app_members(asked: Asked, caller: PersonFacts, body: JsonObject, secret: st
 def challenge(asked: Asked, factor_id: str, site: JsonObject | None = None) -> JsonObject:
     """Write a challenge for one of the caller's factors. It is valid for five minutes and five tries."""
     _check_site(asked, site or {})
-    sent: bytes | None = None
+    secret: bytes | None = None
     members: dict[str, Any] = {}
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)
         factor = _own_factor(asked, act, factor_id)
         if factor.factor_type == "webauthn":
-            sent, members = _key_options(asked, act, caller, factor)
-        row = assertions.write_challenge(act, factor.factor_type, sent, **_owner(asked, factor.id))
+            secret, members = _key_options(asked, act, caller, factor)
+        row = assertions.write_challenge(act, factor.factor_type, secret, **_owner(asked, factor.id))
     return {"id": row.id, "type": factor.factor_type, "expires_at": row.expires_at} | members
 
 
@@ -99,13 +100,13 @@ def _key_options(
     asked: Asked, act: acts.Act, caller: PersonFacts, factor: Factor
 ) -> tuple[bytes, JsonObject]:
     """Return a challenge for a security key, and the member of the response that has its options."""
-    site, known = asked.parts.relying_party, queries.list_credentials(act, user_id=caller.id)
+    site, credentials = asked.parts.relying_party, queries.list_credentials(act, user_id=caller.id)
     if factor.is_verified:
-        own = [row for row in known if row.id == factor.id]
+        own = [row for row in credentials if row.id == factor.id]
         challenge, public_key = site.request_options(own, is_passkey=False)
     else:
         name = assertions.name_of(caller)
-        challenge, public_key = site.creation_options(caller.id, name, known, is_passkey=False)
+        challenge, public_key = site.creation_options(caller.id, name, credentials, is_passkey=False)
     options = {"type": _ceremony(factor), "credential_options": {"publicKey": public_key}}
     return challenge, {"webauthn": options}
 
@@ -114,11 +115,11 @@ def _ceremony(factor: Factor) -> str:
     return "request" if factor.is_verified else "create"
 
 
-def _check_site(asked: Asked, sent: JsonObject) -> None:
+def _check_site(asked: Asked, body: JsonObject) -> None:
     site = asked.parts.relying_party
-    if sent.get("rpId", site.id) != site.id:
+    if body.get("rpId", site.id) != site.id:
         raise ApiError("validation_failed", f"webauthn.rpId: must be {site.id}")
-    if not set(sent.get("rpOrigins", [])).issubset(site.origins):
+    if not set(body.get("rpOrigins", [])).issubset(site.origins):
         raise ApiError("validation_failed", f"webauthn.rpOrigins: must be among {', '.join(site.origins)}")
 
 
@@ -169,22 +170,22 @@ def verify_webauthn(
     asked: Asked,
     factor_id: str,
     challenge_id: str,
-    sent: JsonObject,
+    body: JsonObject,
     hook: TokenHook | None = None,
     *,
     added_before: datetime | None = None,
 ) -> IssuedSession:
     """Raise the caller's session to `aal2` by a security key."""
-    _check_site(asked, sent)
+    _check_site(asked, body)
     factor = _own_factor(asked, asked.db, factor_id)
-    # Before the challenge is spent.
+    # Other refusals come before the challenge is spent.
     proof_needed(asked, *_changes(factor))
-    if sent["type"] != _ceremony(factor):
+    if body["type"] != _ceremony(factor):
         raise ApiError("validation_failed", f"webauthn.type: must be {_ceremony(factor)}")
     challenge = assertions.spend_challenge(
         asked, challenge_id, assertions.SECURITY_KEY, **_owner(asked, factor.id)
     )
-    response = sent["credential_response"]
+    response = body["credential_response"]
     created = credential = assertion = None
     if factor.is_verified:
         credential, assertion = assertions.verify(asked, response, challenge, assertions.SECURITY_KEY)
@@ -227,7 +228,7 @@ def _complete(
     if not factor.is_verified:
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
-        end_other_sessions(asked, tx, caller.id)
+        end_other_sessions(asked, tx, caller)
         own: dict[str, Any] = {"id": factor.id, "user_id": caller.id, "by_key": caller.is_session_by_key}
         if created:
             queries.activate_factor(tx, **own, **created)
@@ -238,14 +239,13 @@ def _complete(
     return raise_session(asked, tx, caller.id, asked.caller.session_id, method, factor.id, issue)
 
 
-def end_other_sessions(asked: Asked, act: acts.Act, user_id: str) -> None:
+def end_other_sessions(asked: Asked, act: acts.Act, caller: PersonFacts) -> None:
     """End the sessions below the level that a user gets with a first factor: they began under other rules.
 
     Pending changes of an address end too: a thief could confirm them later without the factor.
     """
-    if queries.count_verified_factors(act, user_id=user_id).total == 0:
-        kept = asked.caller.session_id
-        ends.end_and_void(act, user_id, kept, "factor_added")
+    if not has_factor(caller):
+        ends.end_and_void(act, caller.id, asked.caller.session_id, "factor_added")
 
 
 def check_room(asked: Asked, act: acts.Act, user_id: str, name: str = "") -> None:

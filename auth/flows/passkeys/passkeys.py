@@ -13,6 +13,7 @@ from auth.flows.sessions.token_response import raise_session
 from auth.flows.sign_in.reauthentication import add, admit_caller, give_proof
 from auth.flows.sign_in.reauthentication import remove as removing
 from auth.flows.sign_up import first_address
+from auth.rules.proofs import Proof
 from auth.rules.users import is_anonymous
 from auth.web import audit
 from auth.web.asked import Asked
@@ -41,10 +42,11 @@ def begin_registration(asked: Asked, body: JsonObject) -> JsonObject:
     return {"challenge_id": row.id, "options": options, "expires_at": row.expires_at}
 
 
-def finish_registration(asked: Asked, known: PersonFacts, body: JsonObject) -> tuple[str, str | None]:
+def finish_registration(asked: Asked, before: PersonFacts, body: JsonObject) -> tuple[str, str | None]:
     """Add the passkey that answers a challenge of this session, and raise the session of a browser.
 
-    Return the passkey as JSON, and the new cookie of the browser.
+    `before` has the facts about the caller from before the act. Return the passkey as JSON, and the new
+    cookie of the browser.
     """
     owner = assertions.own_session(asked)
     challenge = assertions.spend_challenge(asked, body["challenge_id"], "passkey_registration", **owner)
@@ -52,11 +54,12 @@ def finish_registration(asked: Asked, known: PersonFacts, body: JsonObject) -> t
     name = webauthn.authenticator_name(created["aaguid"])
     with acts.on(asked.db, asked.caller.user_id) as act:
         # `begin_registration` has asked for the proof, unless the user was anonymous then.
-        caller = admit_caller(asked, act, add("passkey"), proof=None if is_anonymous(known) else "begun")
+        proof: Proof | None = None if is_anonymous(before) else "begun"
+        caller = admit_caller(asked, act, add("passkey"), proof=proof)
         was_anonymous = is_anonymous(caller)
         _credentials(asked, act, caller.id)
         if not was_anonymous:
-            factors.end_other_sessions(asked, act, caller.id)
+            factors.end_other_sessions(asked, act, caller)
         notify(asked, act, caller, "passkey_added")
         by_key = caller.is_session_by_key
         row = queries.write_passkey(act, user_id=caller.id, friendly_name=name, by_key=by_key, **created)
@@ -103,10 +106,10 @@ def remove_any(asked: Asked, user_id: str, passkey_id: str) -> None:
 def remove_all(asked: Asked, user_id: str) -> int:
     """Remove all factors and passkeys of any user at once, and return how many there were."""
     with targets.on(asked, user_id) as (act, user):
-        found = queries.list_verified_factors(act, user_id=user.id)
-        for factor in found:
+        rows = queries.list_verified_factors(act, user_id=user.id)
+        for factor in rows:
             (remove_of if factor.factor_type == "passkey" else factors.remove_of)(asked, act, user, factor.id)
-        return len(found)
+        return len(rows)
 
 
 def remove_of(asked: Asked, act: Act, user: PersonFacts, passkey_id: str) -> None:
@@ -125,8 +128,8 @@ def _credentials(asked: Asked, act: Act, user_id: str) -> "list[queries.ListCred
 
 
 def _remove(asked: Asked, act: Act, user: PersonFacts, passkey_id: str) -> None:
-    known = queries.select_passkey(act, user_id=user.id, passkey_id=passkey_id)
-    passkey = found(known, "webauthn_credential_not_found")
+    row = queries.select_passkey(act, user_id=user.id, passkey_id=passkey_id)
+    passkey = found(row, "webauthn_credential_not_found")
     notify(asked, act, user, "passkey_removed")
     factors.delete(act, user.id, [passkey_id])
     if asked.actor != "service_role":

@@ -90,9 +90,9 @@ def answered(issue: Issue | None, composed: JsonObject) -> JsonObject:
     if issue is None or issue.answer is None:
         raise RuntimeError("a token is issued without its hook")
     # The answer, with the times and the level that were written meanwhile.
-    kept = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
-    written = (OWN_CLAIMS | ({"amr"} & issue.answer.keys())) & composed.keys()
-    return kept | {name: composed[name] for name in written}
+    answer = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
+    own = (OWN_CLAIMS | ({"amr"} & issue.answer.keys())) & composed.keys()
+    return answer | {name: composed[name] for name in own}
 
 
 def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
@@ -138,8 +138,7 @@ def about_new(
 
 
 def about_own(asked: Asked, hook: TokenHook, second_step: str | None) -> Issue:
-    """Ask about the caller's session, which a second step may raise."""
-    asked.live_caller()
+    """Ask about the session of the caller, who was admitted before. A second step may raise it."""
     issue = Issue(
         session_id=asked.caller.session_id,
         user_id=asked.caller.user_id,
@@ -169,16 +168,16 @@ def _about_user(
     """Ask the hook about the next token of a user, whose session `method` may raise. The hook is told a
     `reason`, by default the last method.
     """
-    known = {"user_id": issue.user_id, "session_id": issue.decided_by}
-    told = _deciding(asked.db, **known)
-    row = queries.select_token(asked.db, **known) if told else None
+    ids = {"user_id": issue.user_id, "session_id": issue.decided_by}
+    decides = _deciding(asked.db, **ids)
+    row = queries.select_token(asked.db, **ids) if decides else None
     if row is None or is_banned(row):
         return issue
-    named: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
-    added = named | {"timestamp": int(row.now.timestamp())}
-    aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [added])
+    step: dict[str, Any] = {"method": method} | ({"provider": provider} if provider else {})
+    step |= {"timestamp": int(row.now.timestamp())}
+    aal, amr = (row.aal, row.methods) if row.aal else ("aal1", [step])
     if method in _SECOND_STEPS:
-        aal, amr = "aal2", [each for each in amr if each["method"] != method] + [added]
+        aal, amr = "aal2", [each for each in amr if each["method"] != method] + [step]
     token = Token(
         session_id=issue.session_id,
         aal=aal,
@@ -190,7 +189,7 @@ def _about_user(
     )
     asked.noted.note(user_id=issue.user_id)
     answer = hook(asked, compose(asked.parts, token), reason or amr[-1]["method"])
-    return replace(issue, decides=told, answer=answer)
+    return replace(issue, decides=decides, answer=answer)
 
 
 def about_key(
@@ -198,20 +197,20 @@ def about_key(
 ) -> Issue:
     """Ask about a token of an API key. `compose_with` returns its claims for a user."""
     issue = Issue(user_id=user_id)
-    told = _deciding(asked.db, user_id, None)
-    row = queries.select_token(asked.db, user_id=user_id, session_id=None) if told else None
+    decides = _deciding(asked.db, user_id, None)
+    row = queries.select_token(asked.db, user_id=user_id, session_id=None) if decides else None
     if row is None:
         return issue
     asked.noted.note(user_id=user_id)
     answer = hook(asked, compose_with(row), "api_key")
-    return replace(issue, decides=told, answer=answer)
+    return replace(issue, decides=decides, answer=answer)
 
 
 def compose(parts: Latchkey, token: Token) -> JsonObject:
     """Return the claims of a token."""
     user = json.loads(token.user_object)
     own = {"session_id": token.session_id, "aal": token.aal, "amr": token.amr}
-    said = organizations.claim(token.memberships, token.aal, providers_in(token.amr))
-    claims = parts.access_tokens.compose(user, token.issued_at, own | said)
+    own |= organizations.claim(token.memberships, token.aal, providers_in(token.amr))
+    claims = parts.access_tokens.compose(user, token.issued_at, own)
     is_restricted = token.lacks_step and parts.settings.mfa_tokens == SECOND_STEP
     return parts.access_tokens.restricted(claims) if is_restricted else claims

@@ -20,7 +20,7 @@ from auth.flows.links.proving import person_of, prove_address
 from auth.flows.messages.outgoing import notify
 from auth.flows.sessions.issuing import Issue, IssuedSession, about_new
 from auth.flows.sessions.token_response import Outcome, SignInProof, sign_in_user, write_code
-from auth.flows.sign_in.oauth import Press, find_provider
+from auth.flows.sign_in.oauth import MemberSession, find_provider
 from auth.flows.sign_up import first_address
 from auth.registry import TokenHook
 from auth.rules import identities
@@ -92,13 +92,13 @@ def sign_in(
     *,
     code_challenge: str | None = None,
     id_token: IdToken | None = None,
-    press: Press | None = None,
+    member: MemberSession | None = None,
 ) -> Outcome:
     """Sign in the owner of an identity, else the owner of an email that a trusted provider verified, else a
     new user.
 
-    With a code challenge, return an authorization code instead of a session. A `press` signs in nobody but
-    the member who pressed.
+    With a code challenge, return an authorization code instead of a session. If a `member` began the flow,
+    nobody else is signed in.
     """
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
     # A code is exchanged later.
@@ -107,8 +107,8 @@ def sign_in(
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:
-                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not press else None
-                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, press)
+                issue = _issue(asked, hook, identity, id_token, user_id) if hook and not member else None
+                outcome = _try_sign_in(asked, identity, code_challenge, id_token, user_id, issue, member)
             except _NewUser:
                 data, provider = identity.metadata, identity.provider
                 user_id = str(uuid.uuid4())
@@ -143,14 +143,14 @@ def _try_sign_in(
     id_token: IdToken | None,
     user_id: str | None,
     issue: Issue | None,
-    press: Press | None,
+    member: MemberSession | None,
 ) -> Outcome | ApiError:
     """Return the outcome. A refusal is returned, not raised, so that the id_token stays spent."""
     asked.noted.note(provider=identity.provider)
-    with _with_owner(asked, identity, is_pressed=press is not None) as (act, owner):
+    with _with_owner(asked, identity, by_member=member is not None) as (act, owner):
         if id_token and not queries.spend_id_token(act, **id_token):
             return invalid_id_token()
-        user = _user_of(asked, act, identity, owner, user_id, press)
+        user = _user_of(asked, act, identity, owner, user_id, member)
         if isinstance(user, ApiError):
             return user
         person, moment = user.person, identity.auth_time
@@ -158,8 +158,8 @@ def _try_sign_in(
             method="oauth",
             provider=identity.provider,
             authenticated_at=None if moment is None else datetime.fromtimestamp(moment, UTC),
-            # A first proof of the address: known networks from before may belong to others.
-            told=frozenset({person.email}) if user.is_first else frozenset(),
+            # Before the first proof of the address, other people may have signed in from the known networks.
+            without_notice=frozenset({person.email}) if user.is_first else frozenset(),
             by_key=user.is_by_key,
         )
         if code_challenge:
@@ -169,11 +169,12 @@ def _try_sign_in(
 
 @contextmanager
 def _with_owner(
-    asked: Asked, identity: ExternalIdentity, *, is_pressed: bool = False
+    asked: Asked, identity: ExternalIdentity, *, by_member: bool = False
 ) -> Iterator[tuple[acts.Act, str | None]]:
     """Begin an act with the owner of an identity locked, else of an email that a trusted provider verified.
 
-    The customer's provider of the identity stays as it is until the act ends.
+    The customer's provider of the identity stays as it is until the act ends. Only a flow of a member
+    (`by_member`) may mark it as tried.
     """
 
     def find(on: Runner) -> list[str | None]:
@@ -186,7 +187,7 @@ def _with_owner(
         return [row.user_id]
 
     def before(act: acts.Act) -> None:
-        if identity.customer and is_pressed:
+        if identity.customer and by_member:
             act.lock_provider(identity.customer)
         elif identity.customer:
             act.share_provider(identity.customer)
@@ -201,37 +202,41 @@ def _user_of(
     identity: ExternalIdentity,
     owner: str | None,
     new_user_id: str | None,
-    press: Press | None = None,
+    member: MemberSession | None = None,
 ) -> "_IdentityOwner | ApiError":
     """Return the user of an identity, which is linked or created if it is new, or the refusal.
 
     The user of an organization's provider joins it.
     """
+    person = act.read(queries.select_person, user_id=owner, session_id=member and member.session_id)
     if identity.customer is None:
-        return _found_or_created(asked, act, identity, owner, new_user_id, None)
+        return _found_or_created(asked, act, identity, person, new_user_id, None)
     # Its issuer may have changed meanwhile.
     own = {"id": identity.customer, "issuer": identity.issuer}
-    customer = queries.select_provider_of_issuer(act, **own)
+    provider = queries.select_provider_of_issuer(act, **own)
     role = None
-    if press and customer:
-        if owner != press.user_id:
+    if member and provider:
+        if person is None or person.id != member.user_id:
             return ApiError("pressed.user_sso_conflict")
-        # What a session began that has ended since, such as a thief's by a new password.
-        person = found(queries.select_person(act, **press._asdict()), "session_not_found")
-        if ended := end_of_session(person, facts.own_session_of(person), asked.policy):
-            return ApiError(ended)
-        here = {"organization_id": customer.organization_id, "user_id": owner}
-        role = found(queries.select_membership_role(act, **here), "organization_not_found").role
+        # The session may have ended since, such as a thief's by a new password.
+        if end := end_of_session(person, facts.own_session_of(person), asked.policy):
+            return ApiError(end)
+        membership = queries.select_membership_role(
+            act, organization_id=provider.organization_id, user_id=person.id
+        )
+        role = found(membership, "organization_not_found").role
     is_tried = role == OWNER
-    if refusal := identities.refusal_of_customer(customer, identity.email, is_tried=is_tried):
+    if refusal := identities.refusal_of_customer(provider, identity.email, is_tried=is_tried):
         return ApiError(refusal)
-    user = _found_or_created(asked, act, identity, owner, new_user_id, customer, press)
-    if isinstance(user, ApiError) or customer is None or customer.organization_id is None:
+    user = _found_or_created(
+        asked, act, identity, person, new_user_id, provider, by_member=member is not None
+    )
+    if isinstance(user, ApiError) or provider is None or provider.organization_id is None:
         return user
     if is_tried:
         queries.mark_provider_tried(act, id=identity.customer)
-    if customer.member_role:
-        joins = (customer.organization_id, identity.customer, customer.member_role)
+    if provider.member_role:
+        joins = (provider.organization_id, identity.customer, provider.member_role)
         organizations.join_by_provider(act, user.person, *joins)
     return user
 
@@ -240,30 +245,30 @@ def _found_or_created(
     asked: Asked,
     act: acts.Act,
     identity: ExternalIdentity,
-    owner: str | None,
+    person: "PersonFacts | None",
     new_user_id: str | None,
-    customer: "queries.SelectProviderOfIssuer | None",
-    press: Press | None = None,
+    provider: "queries.SelectProviderOfIssuer | None",
+    *,
+    by_member: bool = False,
 ) -> "_IdentityOwner | ApiError":
-    asked.noted.note(user_id=owner, provider=identity.provider)
-    person = act.read(queries.select_person, user_id=owner, session_id=press and press.session_id)
-    by_key = customer is not None and customer.is_by_key
+    asked.noted.note(user_id=person and person.id, provider=identity.provider)
+    by_key = provider is not None and provider.is_by_key
     if person is None:
         return _create_user(asked, act, identity, new_user_id, by_key=by_key)
     if is_banned(person):
         return ApiError("user_banned")
-    known = {"user_id": person.id, "provider": identity.provider}
-    identity_row = queries.select_identity_of(act, **known, subject=identity.row["subject"])
-    if customer:
+    ids = {"user_id": person.id, "provider": identity.provider}
+    identity_row = queries.select_identity_of(act, **ids, subject=identity.row["subject"])
+    if provider:
         # The next sign-in spends an administrator's move, whatever its subject.
         moved = queries.spend_adoption(act, user_id=person.id, provider_id=identity.customer)
-        is_adopted = press is not None or moved > 0
+        is_adopted = by_member or moved > 0
         refusal = identities.refusal_of_customers_user(
-            person, customer, is_linked=identity_row is not None, is_adopted=is_adopted
+            person, provider, is_linked=identity_row is not None, is_adopted=is_adopted
         )
         if refusal:
             return ApiError(refusal)
-        if is_adopted and identity_row is None and queries.remove_identity(act, **known):
+        if is_adopted and identity_row is None and queries.remove_identity(act, **ids):
             # Its subject may be that of a deleted account.
             audit.record(act, person.id, person.email, ["identity_unlinked"], [], provider=identity.provider)
     if identity_row is None:
@@ -278,7 +283,7 @@ def _link_identity(
 ) -> "_IdentityOwner | ApiError":
     """Link an identity to the user of its email, who may have no other one of the provider."""
     details, events = {"method": "oauth", "provider": identity.provider}, ["user.updated"]
-    # Only a press has a session here.
+    # `person` has a session only if a member began the flow.
     by_key = by_key or person.is_email_by_key or person.is_session_by_key
     new = identity.row | {"user_id": person.id, "last_sign_in_at": act.acted_at, "by_key": by_key}
     if person.email_proved:

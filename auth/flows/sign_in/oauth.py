@@ -19,8 +19,8 @@ from sql import Database, Transaction, queries
 _PROVIDER_ERRORS = {"access_denied", "temporarily_unavailable", "server_error"}
 
 
-class Press(NamedTuple):
-    """A member tries the organization's provider, or moves to it, in a session."""
+class MemberSession(NamedTuple):
+    """The session in which a member tries the organization's provider, or moves to it."""
 
     user_id: str
     session_id: str | None
@@ -36,9 +36,9 @@ def find_provider(asked: Asked, name: str, *, is_tried: bool = False) -> Provide
     """Return the provider of a name or alias: from the settings, or of a customer. An owner tries one that
     is off.
     """
-    known = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
+    provider = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
     others = (each.find_provider(name, is_tried=is_tried) for each in asked.parts.extensions)
-    return known or next(filter(None, others), None)
+    return provider or next(filter(None, others), None)
 
 
 def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provider:
@@ -49,9 +49,10 @@ def provider_named(asked: Asked, name: str, *, is_tried: bool = False) -> Provid
     return provider
 
 
-def press_of(flow: "queries.SpendOauthFlow") -> Press | None:
+def member_of(flow: "queries.SpendOauthFlow") -> MemberSession | None:
+    """Return the member who began a flow at an organization's provider, if one did."""
     is_of_customer = flow.provider.startswith(PREFIX)
-    return Press(flow.user_id, flow.session_id) if is_of_customer and flow.user_id else None
+    return MemberSession(flow.user_id, flow.session_id) if is_of_customer and flow.user_id else None
 
 
 def new_secrets(scopes: str | None) -> JsonObject:
@@ -92,7 +93,7 @@ def identify(
     asked: Asked, flow: "queries.SpendOauthFlow", callback_name: str | None, query: Mapping[str, str]
 ) -> ExternalIdentity:
     """Return the identity that a callback is about."""
-    provider = provider_named(asked, flow.provider, is_tried=press_of(flow) is not None)
+    provider = provider_named(asked, flow.provider, is_tried=member_of(flow) is not None)
     if provider.callback_name != callback_name:
         # Do not send another provider's code to this one (mix-up attack).
         provider.log_failure("the browser returned to another provider's redirect URI")
