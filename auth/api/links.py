@@ -10,7 +10,7 @@ from auth.core.text.masking import masked
 from auth.core.tokens import one_time
 from auth.flows.factors import factor_schemas
 from auth.flows.links import declining, targets, undo
-from auth.flows.links.finding import Given, OpenedLink, by_code, good_link
+from auth.flows.links.finding import LinkOrCode, OpenedLink, by_code, good_link
 from auth.flows.links.spending import ToBrowser, ToProgram, spend
 from auth.flows.sessions.issuing import IssuedSession
 from auth.flows.sessions.token_response import Outcome, token_response
@@ -134,10 +134,10 @@ def verify() -> Response:
         return _dead_link_page(form["type"])
     body = read_body(_Verification)
     if "token_hash" in body:
-        given: Given = OpenedLink(one_time.hash_token(body["token_hash"]))
+        secret: LinkOrCode = OpenedLink(one_time.hash_token(body["token_hash"]))
     else:
-        given = by_code(asked, body.get("email") or body["phone"], body["token"])
-    outcome = spend(asked, body["type"], given, ToProgram())
+        secret = by_code(asked, body.get("email") or body["phone"], body["token"])
+    outcome = spend(asked, body["type"], secret, ToProgram())
     if outcome.session is None:
         return jsonify(message=_DONE[body["type"]])
     return JsonResponse(token_response(asked.parts, outcome.session, **outcome.members))

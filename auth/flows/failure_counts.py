@@ -100,9 +100,9 @@ def _count(settings: Settings, row: "queries.SelectFailureCounts") -> Count | No
 
 def _amount(settings: Settings, row: "queries.SelectFailureCounts") -> int | None:
     """Return the amount of a limit, or None for one that is no longer in the settings."""
-    known = locks(settings)["network" if row.network else "elsewhere"]
-    if row.kind in known or not settings.rate_limits_enabled:
-        return known.get(row.kind)
+    amounts = locks(settings)["network" if row.network else "elsewhere"]
+    if row.kind in amounts or not settings.rate_limits_enabled:
+        return amounts.get(row.kind)
     limits: Sequence[RateLimitItem] = {
         "message": settings.rate_limit_messages
         if row.network

@@ -70,12 +70,12 @@ def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> b
     day.
     """
     passed = [
-        (known.passed_at, known.network)
-        for known in networks
-        if known.passed_at is not None and not known.network.startswith(_BROWSER)
+        (each.passed_at, each.network)
+        for each in networks
+        if each.passed_at is not None and not each.network.startswith(_BROWSER)
     ]
     newest = [name for _, name in sorted(passed, reverse=True)[:KNOWN_NETWORKS]]
-    return here in newest or any(known.network == here and _is_mail_proved(known, now) for known in networks)
+    return here in newest or any(each.network == here and _is_mail_proved(each, now) for each in networks)
 
 
 def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) -> bool:
@@ -84,9 +84,9 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
     A thief of the mailbox can use links from anywhere.
     """
     others = [
-        known
-        for known in networks
-        if known.network != here and known.passed_at is None and _is_mail_proved(known, now)
+        each
+        for each in networks
+        if each.network != here and each.passed_at is None and _is_mail_proved(each, now)
     ]
     return len(others) < MAIL_PROOFS
 
@@ -131,5 +131,5 @@ def used_up_until(limits: Sequence[Limit], tallies: Mapping[str, Tally], now: da
     return max(ends, default=None)
 
 
-def _is_mail_proved(known: Network, now: datetime) -> bool:
-    return known.mail_proved_at is not None and known.mail_proved_at > now - _MAIL_PROOF_AGE
+def _is_mail_proved(network: Network, now: datetime) -> bool:
+    return network.mail_proved_at is not None and network.mail_proved_at > now - _MAIL_PROOF_AGE

@@ -32,6 +32,6 @@ class Deciding:
     amr: object
 
 
-def still_decides(told: Deciding, present: Deciding | None) -> bool:
-    """Rule 35: the answer of a hook, asked between two transactions, counts while what it was told is so."""
-    return told == present
+def still_decides(before: Deciding, present: Deciding | None) -> bool:
+    """Rule 35: a hook is asked between two transactions. Its answer counts if the facts are as `before`."""
+    return before == present

@@ -118,7 +118,7 @@ class Person:
         parts: Latchkey = client.application.extensions[EXTENSION]
         ip, user_agent = _origin(client)
         asked = Asked(parts, {"ip": ip, "network": ip, "user_agent": user_agent}, "anonymous")
-        proof = token_response.SignInProof(method="password", told=frozenset({self.email}))
+        proof = token_response.SignInProof(method="password", without_notice=frozenset({self.email}))
         with acts.on(parts.db, self.id) as act:
             person = act.read(queries.select_person, user_id=self.id, session_id=None)
             assert person is not None

@@ -78,21 +78,21 @@ def link(asked: Asked, flow: "queries.SpendOauthFlow", identity: ExternalIdentit
     """Link an identity to the user who began the flow."""
     # `begin` has checked the token and the proof against the factors at that time. Since then, the user's
     # first factor may have raised the session.
-    known = found(
+    person = found(
         queries.select_person(asked.db, user_id=flow.user_id, session_id=flow.session_id), "session_not_found"
     )
     session_id = found(flow.session_id, "session_not_found")
-    aal = level_at(known, flow.created_at)
-    asked = replace(asked, user=Caller(known.id, session_id, None, aal), level=Level.SESSION)
-    _ask(asked, identity, known.id)
-    with acts.on(asked.db, known.id) as act:
+    aal = level_at(person, flow.created_at)
+    asked = replace(asked, user=Caller(person.id, session_id, None, aal), level=Level.SESSION)
+    _ask(asked, identity, person.id)
+    with acts.on(asked.db, person.id) as act:
         try:
             user = admit_caller(asked, act, add("identity"), proof="begun")
         except ApiError:
             # The flow began with a session that could link.
             raise ApiError("session_not_found") from None
         if user.converted_at and user.converted_at > flow.created_at:
-            # Begun by an anonymous user, without a proof.
+            # An anonymous user began the flow, without a proof.
             raise proof_refusal()
         _add(asked, act, user, identity, session_id)
 

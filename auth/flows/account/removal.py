@@ -42,16 +42,16 @@ def refusal_of_customer(
     on: Runner, user_id: str, provider: str, opened_by: Collection[str]
 ) -> Refusal | None:
     """Say why a user cannot remove the identity of a customer's provider in a session of these providers."""
-    known = queries.select_provider_facts(on, id=provider.removeprefix(PREFIX))
-    organization_id = known and known.organization_id
-    held = queries.select_membership_role(on, organization_id=organization_id, user_id=user_id)
-    has_left = organization_id is not None and held is None
+    row = queries.select_provider_facts(on, id=provider.removeprefix(PREFIX))
+    organization_id = row and row.organization_id
+    role = queries.select_membership_role(on, organization_id=organization_id, user_id=user_id)
+    has_left = organization_id is not None and role is None
     return refusal_of_unlinking(has_left=has_left, is_own_session=provider in opened_by)
 
 
 class Removed(NamedTuple):
-    """The providers of the identities and recent additions to remove, the ids of factors, and whether a way
-    to sign in is among them. A second factor is none.
+    """What an act removes: identities, by their providers, and factors. `takes_way` if a way to sign in is
+    among them, which a second factor is not.
     """
 
     providers: list[str]
@@ -60,14 +60,13 @@ class Removed(NamedTuple):
 
 
 def removed(act: Act, user_id: str, providers: Sequence[str], ids: Sequence[str]) -> Removed:
-    """Return what the acts on `providers` and on the ids of recent additions remove."""
+    """Return what an act removes, which names providers and the ids of recent additions."""
     types = {change["id"]: change["type"] for change in list_recent(act, user_id)} if ids else {}
     if not types.keys() >= set(ids):
         raise ApiError("validation_failed", "remove: must be ids of recent_changes")
     rows = queries.list_ways_to_sign_in(act, user_id=user_id, ids=ids) if ids else []
     factor_ids = [id for id in ids if types[id] in _FACTORS]
-    of_additions = (row.provider for row in rows)
-    ways = sorted({*providers, *of_additions})
+    ways = sorted({*providers, *(row.provider for row in rows)})
     return Removed(ways, factor_ids, bool(ways) or any(types[id] == "passkey" for id in ids))
 
 
@@ -134,17 +133,17 @@ def has_recent_factor(asked: Asked, user_id: str) -> bool:
     return any(change["type"] in _FACTORS for change in list_recent(asked.db, user_id))
 
 
-def may_remove_recent(asked: Asked, known: PersonFacts) -> bool:
-    """Whether the caller, whose row is `known`, may remove at least one recent addition, with a proof."""
-    session, now = facts.own_session_of(known), known.now
-    additions = facts.additions_of(queries.list_additions(asked.db, user_id=known.id))
+def may_remove_recent(asked: Asked, caller: PersonFacts) -> bool:
+    """Whether the caller may remove at least one recent addition, with a proof."""
+    session, now = facts.own_session_of(caller), caller.now
+    additions = facts.additions_of(queries.list_additions(asked.db, user_id=caller.id))
     removals = [
         proofs.Change(verb="remove", kind=each.kind, added_at=each.added_at)
         for each in additions
         if is_recent(each, now)
     ]
     return session is not None and any(
-        proofs.may_do(each, known, session, asked.caller.aal, asked.policy) for each in removals
+        proofs.may_do(each, caller, session, asked.caller.aal, asked.policy) for each in removals
     )
 
 
@@ -175,6 +174,6 @@ def _is_usable_of_customer(asked: Asked, act: Act, name: str, person: PersonFact
     """Whether this is the provider of a customer that signs in its user now."""
     if not (name.startswith(PREFIX) and asked.settings.sso):
         return False
-    known = queries.select_provider_facts(act, id=name.removeprefix(PREFIX))
-    is_off = organizations.is_provider_off(asked.settings, known and known.organization_id)
-    return not is_off and identities.refusal_of_customer(known, person.email) is None
+    provider = queries.select_provider_facts(act, id=name.removeprefix(PREFIX))
+    is_off = organizations.is_provider_off(asked.settings, provider and provider.organization_id)
+    return not is_off and identities.refusal_of_customer(provider, person.email) is None

@@ -40,14 +40,13 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
         outgoing.window("invite", settings.rate_limit_invite_per_address, email),
         outgoing.window("invite", settings.rate_limit_invite),
     ]
-    known = queries.select_person(
-        asked.db, user_id=queries.find_holder(asked.db, address=email).id, session_id=None
-    )
-    known = None if known and gives_way(known) else known
-    if known and not has_open_invitation(known):
+    holder_id = queries.find_holder(asked.db, address=email).id
+    before = queries.select_person(asked.db, user_id=holder_id, session_id=None)
+    is_invited = before is not None and not gives_way(before)
+    if before and is_invited and not has_open_invitation(before):
         raise ApiError("email_exists")
-    # Without a hook always: the known user may be deleted meanwhile.
-    new_id = None if known and asked.parts.admission_hooks else str(uuid.uuid4())
+    # The invited user may be deleted meanwhile. With a hook, which was asked about no new user, that is 503.
+    new_id = None if is_invited and asked.parts.admission_hooks else str(uuid.uuid4())
     if new_id:
         admission.ask_hook(asked, new_id, email, None, data=body["data"])
     quota = outgoing.take_quota(asked, email, windows)
@@ -82,9 +81,9 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
 
 def invite_again(asked: Asked, email: str | None) -> None:
     """Send an open invitation to its address again. Without an open one, no user is created."""
-    holder = queries.find_holder(asked.db, address=email or "").id
-    known = queries.select_person(asked.db, user_id=holder, session_id=None)
-    if email is None or known is None or not has_open_invitation(known):
+    holder_id = queries.find_holder(asked.db, address=email or "").id
+    user = queries.select_person(asked.db, user_id=holder_id, session_id=None)
+    if email is None or user is None or not has_open_invitation(user):
         raise ApiError("undue.validation_failed")
     invite(asked, invitation(email, []))
 

@@ -66,8 +66,8 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
         return None
     others = [body.get("email"), body.get("phone")]
     if user_id:
-        known = found(queries.select_addresses(asked.db, id=user_id), "user_not_found")
-        others += [known.email, known.phone]
+        user = found(queries.select_addresses(asked.db, id=user_id), "user_not_found")
+        others += [user.email, user.phone]
     check_strength(asked.settings, body["password"], others, asked.parts.leaked_passwords)
     return asked.parts.passwords.hash(body["password"])
 

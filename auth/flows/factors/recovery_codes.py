@@ -39,18 +39,18 @@ def create(
     """
     proof = give_proof(asked, body, add("recovery_codes"))
     codes, mac = recovery_codes.new_codes(), asked.parts.recovery_codes.macs
-    made = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
+    macs = [mac(asked.caller.user_id, recovery_codes.canonical(code))[0] for code in codes]
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act, add("recovery_codes"), proof=proof)
         if caller.oldest_factor_at is None:
             raise ApiError("mfa_recovery_codes_sole_factor")
-        known = queries.select_has_recovery_codes(act, user_id=caller.id)
-        if refusal := refusals.get(known.has_codes):
+        has_codes = queries.select_has_recovery_codes(act, user_id=caller.id).has_codes
+        if refusal := refusals.get(has_codes):
             raise ApiError(refusal)
         name = body.get("friendly_name")
         by_key = caller.is_session_by_key
         row = queries.replace_recovery_codes(
-            act, user_id=caller.id, code_macs=made, friendly_name=name, by_key=by_key
+            act, user_id=caller.id, code_macs=macs, friendly_name=name, by_key=by_key
         )
         audit.record(act, caller.id, caller.email, ["recovery_codes_created"], [])
         if notice:

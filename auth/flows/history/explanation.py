@@ -63,8 +63,8 @@ class Explanation:
 
 def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> Explanation:
     """Explain a row of `select_summary`."""
-    known = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
-    limits = failure_counts.against(settings, db, [user.id, *known])
+    addresses = [address for address in (user.email, user.phone, user.new_email, user.new_phone) if address]
+    limits = failure_counts.against(settings, db, [user.id, *addresses])
     by_customer, of_customer = _customers(settings, db, user)
     ways = [] if user.banned_until else [*_ways(settings, user), *by_customer]
     locked = {count["what"] for count in limits if count["is_used_up"]} & _LOCKS.keys()
@@ -116,23 +116,23 @@ def _customers(
     own = [name for name in user.providers if name.startswith(names.PREFIX)]
     for name in own:
         id = name.removeprefix(names.PREFIX)
-        if known := queries.select_identity_provider(db, identifier="", id=id):
+        if provider := queries.select_identity_provider(db, identifier="", id=id):
             problem = (
                 (not settings.sso and "is off (AUTH_SSO)")
                 or (
-                    organizations.is_provider_off(settings, known.organization_id)
+                    organizations.is_provider_off(settings, provider.organization_id)
                     and "is off (AUTH_ORGANIZATIONS)"
                 )
-                or (not known.enabled and "is disabled")
-                or (domain not in known.domains and "does not sign in addresses of this domain")
+                or (not provider.enabled and "is disabled")
+                or (domain not in provider.domains and "does not sign in addresses of this domain")
             )
             if problem:
-                advice = f"Change it: latchkey providers show {known.identifier}"
+                advice = f"Change it: latchkey providers show {provider.identifier}"
                 obstacles.append(
-                    SignInObstacle(f"the customer's provider {known.identifier} {problem}", advice)
+                    SignInObstacle(f"the customer's provider {provider.identifier} {problem}", advice)
                 )
             else:
-                ways.append(f"the customer's provider {known.identifier}")
+                ways.append(f"the customer's provider {provider.identifier}")
     entrance = queries.select_closed_entrance(db, user_id=user.id) if settings.sso else None
     if entrance and not organizations.is_provider_off(settings, entrance.organization_id):
         text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"

@@ -28,9 +28,9 @@ def sentence(row: "TimelineEntry") -> str:
     """Return a sentence such as `sign-in failed: wrong password, attempt 3 of 10, from 198.51.100.7`."""
     if row.kind in ("message", "event"):
         return sentence_of_message(row)
-    known = device(row.user_agent) if row.ip else None
+    browser = device(row.user_agent) if row.ip else None
     origin = f", from {row.ip}" if row.ip else ""
-    return what(row) + _actor(row) + origin + (f" ({known})" if known else "")
+    return what(row) + _actor(row) + origin + (f" ({browser})" if browser else "")
 
 
 def sentence_of_message(row: "TimelineEntry | queries.SelectLastMessage") -> str:
@@ -84,8 +84,8 @@ def _session(row: "TimelineEntry") -> str:
 
 
 def _values(details: JsonObject) -> dict[str, str]:
-    known = {name: value for name, value in details.items() if value is not None}
-    return values_of(known) | {"provider": provider(details.get("provider"), {}) or ""}
+    values = {name: value for name, value in details.items() if value is not None}
+    return values_of(values) | {"provider": provider(details.get("provider"), {}) or ""}
 
 
 def outcome(details: JsonObject) -> str:

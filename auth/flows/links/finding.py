@@ -1,4 +1,4 @@
-"""Which link or code was given, and whether it is good."""
+"""Finds the link or code of a request, and whether it is good."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ class TypedCode:
     browser_hash: bytes | None
 
 
-Given = OpenedLink | TypedCode
+LinkOrCode = OpenedLink | TypedCode
 
 
 def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = None) -> TypedCode:
@@ -38,8 +38,8 @@ def by_code(asked: Asked, address: str, code: str, browser_hash: bytes | None = 
 
 
 @dataclass(frozen=True)
-class Found:
-    """A link by its token, or a right code by its id, and the purposes that it may have."""
+class Lookup:
+    """Finds a link by its token, or a right code by its id, which may have one of these purposes."""
 
     token_hash: bytes | None
     id: str | None
@@ -56,48 +56,48 @@ class Found:
         return [row.id for row in rows]
 
 
-def find(asked: Asked, given: Given, purposes: Collection[str]) -> Found | None:
-    """Find a link or code that may have one of these purposes. Return None for a wrong code.
+def find(asked: Asked, secret: LinkOrCode, purposes: Collection[str]) -> Lookup | None:
+    """Return how to find a link or code that may have one of these purposes, or None for a wrong code.
 
     The verdict on a code is committed before anybody learns it. An address without a code runs the same
     statements.
     """
-    if isinstance(given, OpenedLink):
-        return Found(given.token_hash, None, purposes)
-    id = _judge(asked, given, purposes) if given.macs else None
-    return Found(None, id, purposes) if id else None
+    if isinstance(secret, OpenedLink):
+        return Lookup(secret.token_hash, None, purposes)
+    id = _judge(asked, secret, purposes) if secret.macs else None
+    return Lookup(None, id, purposes) if id else None
 
 
-def find_link(token: str, *purposes: str) -> Found:
-    return Found(one_time.hash_token(token), None, purposes)
+def find_link(token: str, *purposes: str) -> Lookup:
+    return Lookup(one_time.hash_token(token), None, purposes)
 
 
 def good_link(asked: Asked, token: str, purposes: Collection[str]) -> "queries.SelectLink | None":
     """Return a good link, to show what it does."""
-    found = find_link(token, *purposes)
-    row = queries.select_link(asked.db, token_hash=found.token_hash, id=None)
-    return row if row and found.is_good(row) else None
+    lookup = find_link(token, *purposes)
+    link = queries.select_link(asked.db, token_hash=lookup.token_hash, id=None)
+    return link if link and lookup.is_good(link) else None
 
 
 @contextmanager
-def locked(asked: Asked, found: Found) -> "Iterator[tuple[Act, queries.SelectLink | None]]":
+def locked(asked: Asked, lookup: Lookup) -> "Iterator[tuple[Act, queries.SelectLink | None]]":
     """Begin an act with the user of a link or code locked, and the holder of its address. Yield it, and the
     row if the link or code is good."""
-    with acts.on_found(asked.db, found.users) as (act, _):
-        row = act.read(queries.select_link, token_hash=found.token_hash, id=found.id)
-        yield act, row if row and found.is_good(row) else None
+    with acts.on_found(asked.db, lookup.users) as (act, _):
+        link = act.read(queries.select_link, token_hash=lookup.token_hash, id=lookup.id)
+        yield act, link if link and lookup.is_good(link) else None
 
 
-def _judge(asked: Asked, given: TypedCode, purposes: Collection[str]) -> str | None:
+def _judge(asked: Asked, code: TypedCode, purposes: Collection[str]) -> str | None:
     """Record the verdict on a code, and return its id if it is right and may be told."""
     here = asked.client["network"]
     with acts.begin(asked.db) as act:
-        row = links.code_for_browser(queries.list_codes(act, target=given.address), given.browser_hash)
-        is_right = row is not None and links.is_open_code(row, bytes(row.code_mac) in given.macs, purposes)
-        guessed = row.id if row and row.purpose in purposes else given.address
+        row = links.code_for_browser(queries.list_codes(act, target=code.address), code.browser_hash)
+        is_right = row is not None and links.is_open_code(row, bytes(row.code_mac) in code.macs, purposes)
+        subject = row.id if row and row.purpose in purposes else code.address
         limits = [
-            Limit("try", guessed, here, constants.TRIES, constants.MAIL_CODE_LIFETIME),
-            *verdicts.limits_of_code(act, "code", given.address, here, user_id=row.user_id if row else None),
+            Limit("try", subject, here, constants.TRIES, constants.MAIL_CODE_LIFETIME),
+            *verdicts.limits_of_code(act, "code", code.address, here, user_id=row.user_id if row else None),
         ]
         verdict = act.record_verdict(limits, is_right=is_right)
     return row.id if row and is_right and verdict.refused_by is None else None

@@ -55,6 +55,6 @@ def prove_address(
 
 def record_mail_proof(act: Act, user_id: str, network: str) -> None:
     """Give a network where a mailed link or code was used tries of its own, unless three have them."""
-    known = queries.list_known_networks(act, user_id=user_id)
-    if counts.records_mail_proof(known, network, act.acted_at):
+    networks = queries.list_known_networks(act, user_id=user_id)
+    if counts.records_mail_proof(networks, network, act.acted_at):
         queries.record_mail_proof(act, user_id=user_id, network=network)

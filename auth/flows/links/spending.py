@@ -12,7 +12,7 @@ from auth.core.tokens import one_time
 from auth.flows import ends
 from auth.flows.account import removal
 from auth.flows.facts import PersonFacts
-from auth.flows.links.finding import Found, Given, OpenedLink, find, locked
+from auth.flows.links.finding import LinkOrCode, Lookup, OpenedLink, find, locked
 from auth.flows.links.proving import holder_of, person_of, prove_address, record_mail_proof
 from auth.flows.links.targets import target_of
 from auth.flows.messages.outgoing import notify
@@ -77,25 +77,27 @@ class _Done:
         audit.record(act, link.user_id, self.email, acts, events, **details)
 
 
-def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Outcome:
+def spend(asked: Asked, link_type: str, secret: LinkOrCode, receiver: Receiver) -> Outcome:
     """Spend a link or a code."""
-    address, token_hash = (None, given.token_hash) if isinstance(given, OpenedLink) else (given.address, None)
-    asked.noted.note(address=address, token_hash=token_hash, type=link_type)
-    found = find(asked, given, one_time.PURPOSES.get(link_type, []))
-    if found is None:
+    if isinstance(secret, OpenedLink):
+        asked.noted.note(address=None, token_hash=secret.token_hash, type=link_type)
+    else:
+        asked.noted.note(address=secret.address, token_hash=None, type=link_type)
+    lookup = find(asked, secret, one_time.PURPOSES.get(link_type, []))
+    if lookup is None:
         raise ApiError("otp_expired")
     issue, members = None, dict[str, Any]()
     try:
         if (hook := asked.parts.token_hook) and not isinstance(receiver, ToPage):
-            issue, members = _ask_hook(asked, hook, found, receiver)
-        with locked(asked, found) as (act, link):
+            issue, members = _ask_hook(asked, hook, lookup, receiver)
+        with locked(asked, lookup) as (act, link):
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
             # Raised below: what is refused is spent, too.
             refusal = links.refusal_of_use(link.purpose, link.target, person)
             if refusal is None and link.purpose in one_time.CHANGES:
-                outcome = _use_for_change(asked, act, found, link, person, receiver, issue)
+                outcome = _use_for_change(asked, act, lookup, link, person, receiver, issue)
             elif refusal is None:
                 outcome = _use(asked, act, link, person, receiver, issue)
     except UniqueViolation as error:
@@ -107,7 +109,7 @@ def spend(asked: Asked, link_type: str, given: Given, receiver: Receiver) -> Out
 
 
 def _ask_hook(
-    asked: Asked, hook: TokenHook, found: Found, receiver: Receiver
+    asked: Asked, hook: TokenHook, lookup: Lookup, receiver: Receiver
 ) -> tuple[Issue | None, JsonObject]:
     """Ask about the session that a link or code opens for a client.
 
@@ -115,14 +117,14 @@ def _ask_hook(
     valid. Also returns the members of the response about the first proof.
     """
     done = _Done()
-    with locked(asked, found) as (act, link):
+    with locked(asked, lookup) as (act, link):
         if link is None:
             raise ApiError("otp_expired")
         person = person_of(act, link.user_id)
         refusal = links.refusal_of_use(link.purpose, link.target, person)
         if refusal:
             queries.spend_link(act, id=link.id)
-        elif not _is_for_client(asked, found, link, person, receiver):
+        elif not _is_for_client(asked, lookup, link, person, receiver):
             return None, {}
         elif not users.has_proved(person, link.target):
             # Otherwise it would be void with the others.
@@ -153,7 +155,7 @@ def _use(
     done = _confirm_address(asked, act, link, person, receiver)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
     present = person_of(act, person.id)
-    proof = SignInProof(method=method, told=frozenset({link.target}), by_key=link.is_by_key)
+    proof = SignInProof(method=method, without_notice=frozenset({link.target}), by_key=link.is_by_key)
     is_elsewhere = isinstance(receiver, ToBrowser) and waiting.is_elsewhere(
         asked, link, is_same=receiver.is_same
     )
@@ -178,7 +180,7 @@ def _use(
 def _use_for_change(
     asked: Asked,
     act: Act,
-    found: Found,
+    lookup: Lookup,
     link: "queries.SelectLink",
     person: PersonFacts,
     receiver: Receiver,
@@ -189,35 +191,35 @@ def _use_for_change(
     if not users.has_proved(person, link.target):
         done = _take_new_address(asked, act, link, person)
     session = None
-    if _signs_in(found, person, receiver):
+    if _signs_in(lookup, person, receiver):
         present = person_of(act, person.id)
         # The change of the address has its own notice.
-        told = address_of_notices(present, offers_phone=asked.settings.offers_phone)
+        address = address_of_notices(present, offers_phone=asked.settings.offers_phone)
         method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-        proof = SignInProof(method=method, told=frozenset({told}), by_key=link.is_by_key)
+        proof = SignInProof(method=method, without_notice=frozenset({address}), by_key=link.is_by_key)
         session = open_session(asked, act, present, proof, issue)
     done.record(act, link, session)
     has_challenge = link.code_challenge is not None
     return Outcome(session=session, redirect_to=link.redirect_to, has_challenge=has_challenge)
 
 
-def _signs_in(found: Found, person: PersonFacts, receiver: Receiver) -> bool:
+def _signs_in(lookup: Lookup, person: PersonFacts, receiver: Receiver) -> bool:
     """Whether a new address opens a session."""
     # A stranger may have sent the link to sign its reader in as the stranger's user.
-    is_strangers = users.lacks_address(person) and found.token_hash is not None
+    is_strangers = users.lacks_address(person) and lookup.token_hash is not None
     return not isinstance(receiver, ToBrowser) and not is_strangers
 
 
 def _is_for_client(
     asked: Asked,
-    found: Found,
+    lookup: Lookup,
     link: "queries.SelectLink",
     person: PersonFacts,
     receiver: Receiver,
 ) -> bool:
     """Whether a client gets the session directly, not a browser on our pages or an authorization code."""
     if link.purpose in one_time.CHANGES:
-        return _signs_in(found, person, receiver)
+        return _signs_in(lookup, person, receiver)
     if not isinstance(receiver, ToBrowser):
         return True
     target = asked.parts.redirects.checked(receiver.redirect_to or target_of(asked, link))
@@ -230,7 +232,7 @@ def _confirm_address(
     asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts, receiver: Receiver
 ) -> _Done:
     """Prove an address that the user has, and keep or remove the rest."""
-    user, kind = person, addresses.kind_of(link.target)
+    kind = addresses.kind_of(link.target)
     owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
     is_of_sign_up = proof in first_proof.OF_SIGN_UPS
     # A stranger may have signed up after the browser asked, in vain, for a code to sign in.
@@ -248,7 +250,7 @@ def _confirm_address(
         queries.set_password(act, **owner, password_hash=link.password_hash, by_key=link.is_by_key)
     if is_own:
         queries.take_data_of_link(act, **owner, id=link.id)
-    elif is_disputed and users.is_unused_sign_up(user):
+    elif is_disputed and users.is_unused_sign_up(person):
         queries.forget_sign_up(act, **owner)
     if is_of_sign_up:
         queries.forget_password_of_link(act, id=link.id)
@@ -265,12 +267,12 @@ def _confirm_address(
         recent = [change for change in removal.list_recent(act, person.id) if change["type"] != kind]
         members["recent_changes"] = recent
     has_own_password = (person.password_hash or person.sign_up_hash) is not None
-    is_kept = sets_password or first_proof.keeps_password(user, proof)
+    is_kept = sets_password or first_proof.keeps_password(person, proof)
     if has_own_password and not is_kept and (is_first or proof in first_proof.OF_SIGN_UPS):
         members["password_removed"] = True
     is_new_password = sets_password and proof not in first_proof.OF_SIGN_UPS
     acts = [
-        None if users.is_proved(user, kind) else f"{kind}_confirmed",
+        None if users.is_proved(person, kind) else f"{kind}_confirmed",
         "password_changed" if is_new_password else None,
     ]
     email = None if is_first and kind == "phone" else person.email

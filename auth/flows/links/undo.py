@@ -40,23 +40,25 @@ class Answer(NamedTuple):
 
 def challenge(asked: Asked, token: str) -> JsonObject | None:
     """Return a challenge with options for the user of a link, or None if the link asks for no credential."""
-    known = _credentials(asked, token)
-    if not known:
+    credentials = _credentials(asked, token)
+    if not credentials:
         return None
     # The link proves the mailbox, so user presence is enough, even for passkeys.
-    sent, options = asked.parts.relying_party.request_options(known, is_passkey=False)
-    row = assertions.write_challenge(asked.db, assertions.SECURITY_KEY, sent, user_id=known[0].user_id)
+    secret, options = asked.parts.relying_party.request_options(credentials, is_passkey=False)
+    user_id = credentials[0].user_id
+    row = assertions.write_challenge(asked.db, assertions.SECURITY_KEY, secret, user_id=user_id)
     return {"challenge_id": row.id, "options": options}
 
 
-def verify(asked: Asked, token: str, sent: JsonObject) -> Answer:
+def verify(asked: Asked, token: str, body: JsonObject) -> Answer:
     """Spend the challenge, and verify the response to it."""
-    known = {bytes(row.credential_id or b""): row for row in _credentials(asked, token)}
-    if not known:
+    credentials = {bytes(row.credential_id or b""): row for row in _credentials(asked, token)}
+    if not credentials:
         raise ApiError("undo.insufficient_aal")
-    owner = {"user_id": next(iter(known.values())).user_id}
-    challenge = assertions.spend_challenge(asked, sent["challenge_id"], assertions.SECURITY_KEY, **owner)
-    row, assertion = assertions.check(asked, sent["credential"], challenge, known.get, is_passkey=False)
+    owner = {"user_id": next(iter(credentials.values())).user_id}
+    challenge = assertions.spend_challenge(asked, body["challenge_id"], assertions.SECURITY_KEY, **owner)
+    find = credentials.get
+    row, assertion = assertions.check(asked, body["credential"], challenge, find, is_passkey=False)
     return Answer("", row.id, assertion)
 
 
@@ -83,12 +85,12 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
 
     `kept` are the ids of recent additions that stay.
     """
-    found = find_link(token, "undo")
-    asked.noted.note(token_hash=found.token_hash, type="undo")
+    lookup = find_link(token, "undo")
+    asked.noted.note(token_hash=lookup.token_hash, type="undo")
     # The verdict on a code is committed before the user is locked.
     spend = _check_code(asked, asked_factors(asked, token), answer.code) if answer.code else None
     try:
-        with locked(asked, found) as (act, link):
+        with locked(asked, lookup) as (act, link):
             if link is None:
                 raise ApiError("otp_expired")
             # Raised below, so that the act commits what it records of a credential.
@@ -162,7 +164,7 @@ def _take_back(
     ids = [way["id"] for way in removed]
     queries.remove_ways_to_sign_in(act, user_id=user.id, ids=ids, providers=[])
     delete_factors(act, user.id, ids)
-    # The link has asked for one of those that were removed since.
+    # The link has asked for one of the factors that were removed since.
     lost = [row.id for row in _factors_of(act, user.id) if row.removed_at is not None]
     queries.restore_factors(act, user_id=user.id, ids=lost, codes_before=act.acted_at - RECENT_AGE)
     queries.forget_factors(act, user_id=user.id)
@@ -171,15 +173,15 @@ def _take_back(
     else:
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None, by_key=False)
-    left = organizations.take_back(asked, act, user.id)
+    slugs = organizations.take_back(asked, act, user.id)
     # After the organizations are locked: it deletes invitations to them.
     ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
-    told = [f"{way['type']} {way['label']}".strip() for way in removed]
-    told += [f"membership {slug}" for slug in left]
+    names = [f"{way['type']} {way['label']}".strip() for way in removed]
+    names += [f"membership {slug}" for slug in slugs]
     email = person_of(act, user.id).email
-    audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=told)
+    audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=names)
 
 
 def _give_back(asked: Asked, act: Act, user: PersonFacts, address: str, *, by_key: bool) -> None:

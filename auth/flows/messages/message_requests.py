@@ -120,15 +120,15 @@ def write_requested(
 ) -> None:
     """Write a message and its token for a user; one of kind `none` unless it is due."""
     browser_hash = columns.get("browser_hash")
-    known = queries.select_request(tx, user_id=user_id, purpose=purpose, browser_hash=browser_hash)
-    if known:
+    request = queries.select_request(tx, user_id=user_id, purpose=purpose, browser_hash=browser_hash)
+    if request:
         own = TokenColumns(
-            session_id=known.session_id, password_hash=known.own_password_hash, by_key=known.is_by_key
+            session_id=request.session_id, password_hash=request.own_password_hash, by_key=request.is_by_key
         )
         columns = columns | own
     message.write_token(tx, user_id if is_due else None, purpose, **columns)
-    if known and purpose == "signup":
-        variables |= {"user_agent": known.user_agent, "requested_at": known.signed_up_at}
+    if request and purpose == "signup":
+        variables |= {"user_agent": request.user_agent, "requested_at": request.signed_up_at}
     kind = purpose.replace("sms_signup", "signup") if is_due else "none"
     message.write(tx, user_id, kind, redirect_to=columns.get("redirect_to"), **variables)
 

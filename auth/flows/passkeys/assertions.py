@@ -124,22 +124,22 @@ def check(
 ) -> tuple[C, Assertion]:
     """Return the row that `find` returns for the id of a credential, and its assertion."""
     try:
-        sent = webauthn.parse_assertion(response)
-        if is_passkey and not sent.response.user_handle:
+        credential = webauthn.parse_assertion(response)
+        if is_passkey and not credential.response.user_handle:
             raise InvalidResponse("it has no userHandle: ask the browser without allowCredentials")
-        row = find(sent.raw_id)
+        row = find(credential.raw_id)
         asked.noted.note(user_id=row.user_id if row else None)
         public_key = row.public_key if row else None
         # Refuse an unknown credential like a wrong signature, after an equal time.
         assertion = asked.parts.relying_party.verify_request(
-            sent, challenge, bytes(public_key or webauthn.NOBODYS_KEY), is_passkey=is_passkey
+            credential, challenge, bytes(public_key or webauthn.NOBODYS_KEY), is_passkey=is_passkey
         )
     except InvalidResponse as error:
         raise failed(str(error)) from None
     if row is None or public_key is None:
         raise failed(WRONG_SIGNATURE)
     # A passkey includes its user. A security key may omit it.
-    handle = sent.response.user_handle
+    handle = credential.response.user_handle
     if (handle or is_passkey) and handle != webauthn.user_handle(row.user_id):
         raise failed(WRONG_SIGNATURE)
     return row, assertion
@@ -153,16 +153,17 @@ def require_older(credential: "queries.SelectCredential", added_before: datetime
 
 def use(act: Act, credential: Credential, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
-    known, new = queries.select_counter(act, id=credential.id), assertion.new_sign_count
-    if known is None:
+    row, counter = queries.select_counter(act, id=credential.id), assertion.new_sign_count
+    if row is None:
         return failed(WRONG_SIGNATURE)
-    is_copy = may_be_copy(known.sign_count or 0, new, is_synced=known.backup_eligible)
+    before = row.sign_count or 0
+    is_copy = may_be_copy(before, counter, is_synced=row.backup_eligible)
     if not is_copy:
         # Copies of a synced passkey have counters of their own.
         queries.use_credential(
-            act, id=credential.id, sign_count=new, backed_up=assertion.credential_backed_up
+            act, id=credential.id, sign_count=counter, backed_up=assertion.credential_backed_up
         )
-    if counter_rose(known.sign_count or 0, new):
+    if counter_rose(before, counter):
         return None
     about = {"passkey": credential.friendly_name} | ({} if is_copy else {"is_synced": True})
     audit.record(act, credential.user_id, email, ["passkey_counter_fell"], [], **about)

@@ -51,22 +51,22 @@ class Opener:
 class SignInProof:
     """What a user signs in with."""
 
-    # That of the session, and of the claim `amr`.
+    # The session and the claim `amr` have it.
     method: str
     provider: str | None = None
-    # When that authenticated the user, if it was earlier.
+    # When the provider authenticated the user, if it was earlier.
     authenticated_at: datetime | None = None
     # The kind of address that was typed with a password.
     identity: AddressKind | None = None
-    # Another hash of that password, to be stored.
+    # Another hash of the password, to be stored.
     renewed_hash: str | None = None
     # The factor that makes this sign-in `aal2`.
     factor_id: str | None = None
     opener: Opener | None = None
-    # Whether an administrative key, or a session of one, has set it.
+    # Whether an administrative key, or a session of one, has set what the user signs in with.
     by_key: bool = False
     # Addresses that need no notice of the sign-in: it used a message there, or they get another notice.
-    told: frozenset[str | None] = frozenset()
+    without_notice: frozenset[str | None] = frozenset()
 
     def columns(self, now: datetime) -> dict[str, Any]:
         """Return the columns of a new session about its level, methods and proofs."""
@@ -105,7 +105,7 @@ class Outcome:
     members: dict[str, Any] = field(default_factory=dict)
     # Another browser requested the link: the application gets nothing.
     is_elsewhere: bool = False
-    # Of the link or code.
+    # The purpose of the link or code.
     purpose: str | None = None
 
 
@@ -124,9 +124,9 @@ def open_session(
         issue.confirm(act)
     session_id = issue.session_id if issue else str(uuid.uuid4())
     now, here = act.acted_at, asked.client["network"]
-    seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
+    earlier = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     most, policy = asked.settings.sessions_per_user, asked.parts.policy
-    for id in sessions.sessions_beyond(person, facts.open_sessions_of(seen.sessions), most, policy):
+    for id in sessions.sessions_beyond(person, facts.open_sessions_of(earlier.sessions), most, policy):
         ends.end(act, person.id, id, "too_many_sessions")
     columns = proof.columns(now)
     aal, amr = columns["aal"], columns["amr"]
@@ -136,7 +136,8 @@ def open_session(
         user_id=person.id,
         identity=proof.identity,
         password_hash=proof.renewed_hash,
-        # Where every step was passed. A thief of the cookie may hand a browser's session on.
+        # A network is known where every step was passed; but a thief of the cookie may hand a browser's
+        # session on.
         network=here if levels.passes_every_step(person, aal) and not proof.opener else None,
     )
     row = queries.insert_session(
@@ -146,10 +147,10 @@ def open_session(
         method=proof.method,
         by_key=proof.by_key,
         **asked.device,
-        # Without it, the method and the time of the session.
+        # Without `amr`, a session has passed its `method`, when it began.
         **columns | {"amr": json.dumps(amr) if proof.provider or proof.factor_id or proof.opener else None},
     )
-    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
+    _notify(asked, act, person, proof, is_known=earlier.is_known, lacks_step=lacks_step)
     return IssuedSession(
         session_id=session_id,
         counter=row.counter,
@@ -190,7 +191,7 @@ def _notify(
     """Notify a user of a sign-in from a new network and browser. One of a browser's session is not new."""
     settings = asked.settings
     address = address_of_notices(person, offers_phone=settings.offers_phone)
-    if not settings.notify_sign_in or proof.opener or address in proof.told:
+    if not settings.notify_sign_in or proof.opener or address in proof.without_notice:
         return
     if counts.is_new_sign_in(person, is_known=is_known):
         outgoing.notify(asked, act, person, "new_sign_in", lacks_step=lacks_step)
@@ -242,7 +243,7 @@ def write_code(
     The user gets a notice if the sign-in is new.
     """
     code, now, here = one_time.new_token(), act.acted_at, asked.client["network"]
-    seen = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
+    earlier = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)
     queries.write_authorization_code(
         act,
         user_id=person.id,
@@ -257,7 +258,7 @@ def write_code(
         authorization_code_lifetime=constants.AUTHORIZATION_CODE_LIFETIME,
     )
     lacks_step = levels.lacks_step(person, "aal1", asked.parts.policy)
-    _notify(asked, act, person, proof, is_known=seen.is_known, lacks_step=lacks_step)
+    _notify(asked, act, person, proof, is_known=earlier.is_known, lacks_step=lacks_step)
     return code
 
 
@@ -271,54 +272,53 @@ def exchange(asked: Asked, code: str, code_challenge: str) -> IssuedSession:
         return [row.user_id] if row else []
 
     with acts.on_found(asked.db, find) as (act, owners):
-        known = queries.select_authorization_code(act, code_hash=code_hash)
+        row = queries.select_authorization_code(act, code_hash=code_hash)
         owner = next(iter(owners), None)
-        person = act.read(queries.select_person, user_id=owner, session_id=known and known.opened_by)
-        if known is None or person is None:
+        person = act.read(queries.select_person, user_id=owner, session_id=row and row.opened_by)
+        if row is None or person is None:
             raise ApiError("flow_state_not_found")
-        verdict = _verdict_on_code(asked, known, person, code_challenge)
-        asked.noted.note(user_id=owner if known.expires_at > person.now else None)
+        verdict = _verdict_on_code(asked, row, person, code_challenge)
+        asked.noted.note(user_id=owner if row.expires_at > person.now else None)
         if verdict not in (None, "reused"):
             raise ApiError(verdict)
         if verdict is None:
-            proof = _proof_of_code(asked, act, person, known)
+            proof = _proof_of_code(asked, act, person, row)
             session = sign_in_user(asked, act, person, proof, issue)
             queries.mark_authorization_code_used(act, code_hash=code_hash, session_id=session.session_id)
             return session
-        ends.end(act, person.id, known.session_id, "authorization_code_reused")
-        audit.record(act, person.id, None, ["authorization_code_reused"], [], session_id=known.session_id)
+        ends.end(act, person.id, row.session_id, "authorization_code_reused")
+        audit.record(act, person.id, None, ["authorization_code_reused"], [], session_id=row.session_id)
     raise ApiError("flow_state_not_found")
 
 
 def _verdict_on_code(
     asked: Asked,
-    known: "queries.SelectAuthorizationCode",
+    row: "queries.SelectAuthorizationCode",
     person: PersonFacts,
     code_challenge: str,
 ) -> str | None:
     return verdict_on_code(
-        known,
+        row,
         person,
         facts.own_session_of(person),
-        is_right=hmac.compare_digest(known.code_challenge, code_challenge),
+        is_right=hmac.compare_digest(row.code_challenge, code_challenge),
         policy=asked.parts.policy,
     )
 
 
 def _proof_of_code(
-    asked: Asked, act: acts.Act, person: PersonFacts, known: "queries.SelectAuthorizationCode"
+    asked: Asked, act: acts.Act, person: PersonFacts, row: "queries.SelectAuthorizationCode"
 ) -> SignInProof:
-    if known.opened_by:
-        return proof_of_browser(act, person, known.opened_by)
-    at_provider = known.authenticated_at if known.method == "oauth" else None
+    if row.opened_by:
+        return proof_of_browser(act, person, row.opened_by)
     # The code was the sign-in, and has sent the notice.
-    told = frozenset({address_of_notices(person, offers_phone=asked.settings.offers_phone)})
+    address = address_of_notices(person, offers_phone=asked.settings.offers_phone)
     return SignInProof(
-        method=known.method,
-        provider=known.provider,
-        authenticated_at=at_provider,
-        by_key=known.is_by_key,
-        told=told,
+        method=row.method,
+        provider=row.provider,
+        authenticated_at=row.authenticated_at if row.method == "oauth" else None,
+        by_key=row.is_by_key,
+        without_notice=frozenset({address}),
     )
 
 
@@ -327,13 +327,12 @@ def _issue_for_code(asked: Asked, code_hash: bytes | None, code_challenge: str) 
     hook = asked.parts.token_hook
     if hook is None:
         return None
-    known, person = queries.select_authorization_code(asked.db, code_hash=code_hash), None
-    if known:
-        person = queries.select_person(asked.db, user_id=known.user_id, session_id=known.opened_by)
-    if not known or not person or _verdict_on_code(asked, known, person, code_challenge) is not None:
+    row, person = queries.select_authorization_code(asked.db, code_hash=code_hash), None
+    if row:
+        person = queries.select_person(asked.db, user_id=row.user_id, session_id=row.opened_by)
+    if not row or not person or _verdict_on_code(asked, row, person, code_challenge) is not None:
         return about_new(asked, hook, None, "")  # asks nothing: there is no user
-    provider, opener = known.provider, known.opened_by
-    return about_new(asked, hook, known.user_id, known.method, provider=provider, opener=opener)
+    return about_new(asked, hook, row.user_id, row.method, provider=row.provider, opener=row.opened_by)
 
 
 def proof_of_browser(act: acts.Act, person: PersonFacts, session_id: str) -> SignInProof:

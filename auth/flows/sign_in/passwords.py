@@ -25,8 +25,11 @@ _REFUSED = {"not_admin": "sign_in.not_admin"}
 
 
 @dataclass(frozen=True)
-class _KnownPassword:
-    """What a password is checked against, and what a wrong one counts in. There may be no user."""
+class _Credentials:
+    """The hash that a password is compared with, and the limits that a wrong one counts in.
+
+    An address without a user has credentials, too.
+    """
 
     kind: AddressKind
     address: str
@@ -34,8 +37,8 @@ class _KnownPassword:
     password_hash: str | None
     limits: list[Limit]
 
-    def are_those_of(self, person: "PersonFacts | None") -> bool:
-        """Whether they are still a user's."""
+    def belong_to(self, person: "PersonFacts | None") -> bool:
+        """Whether the user still has this address and this password."""
         if person is None or self.address != getattr(person, self.kind):
             return False
         return (person.password_hash or person.sign_up_hash) == self.password_hash
@@ -51,57 +54,57 @@ def sign_in_with_password(
     for _ in range(_TRIES):
         # An unknown address, or a user without a password, costs the same statements and hash as a wrong
         # password.
-        known = _look_up(asked, email, phone)
-        is_right, renewed_hash = asked.parts.passwords.check(password, known.password_hash), None
-        if is_right and not asked.parts.passwords.lasting.match(known.password_hash or ""):
+        credentials = _look_up(asked, email, phone)
+        is_right, renewed_hash = asked.parts.passwords.check(password, credentials.password_hash), None
+        if is_right and not asked.parts.passwords.lasting.match(credentials.password_hash or ""):
             renewed_hash = asked.parts.passwords.hash(password)
         issue = verdict = None
         if is_right and hook:
             # The call of the hook also reveals that the password was right.
-            verdict = _record_verdict(asked, known, is_right=True)
+            verdict = _record_verdict(asked, credentials, is_right=True)
             if verdict.refused_by:
-                raise _error(asked, known, verdict.refused_by, verdict)
-            issue = about_new(asked, hook, known.user_id, "password")
+                raise _error(asked, credentials, verdict.refused_by, verdict)
+            issue = about_new(asked, hook, credentials.user_id, "password")
         with acts.begin(asked.db) as act:
-            verdict = verdict or act.record_verdict(known.limits, is_right=is_right)
-            act.lock_users([known.user_id])
-            # Before another refusal: the hook has decided about a user who is not so any more.
+            verdict = verdict or act.record_verdict(credentials.limits, is_right=is_right)
+            act.lock_users([credentials.user_id])
+            # This comes before other refusals: the user may have changed since the hook decided.
             if issue and issue.answer is not None:
                 issue.confirm(act)
-            person = act.read(queries.select_person, user_id=known.user_id, session_id=None)
-            if is_right and not verdict.refused_by and not known.are_those_of(person):
+            person = act.read(queries.select_person, user_id=credentials.user_id, session_id=None)
+            if is_right and not verdict.refused_by and not credentials.belong_to(person):
                 # A concurrent log-in has renewed the hash, or the password or the address was changed.
                 continue
             refusal: str | None = verdict.refused_by or refusal_of_password(
                 person,
                 is_right=is_right,
-                kind=known.kind,
-                must_be_confirmed=asked.settings.confirm_required(known.kind),
+                kind=credentials.kind,
+                must_be_confirmed=asked.settings.confirm_required(credentials.kind),
                 role=role,
             )
             if person and not refusal:
                 proof = SignInProof(
                     method="password",
-                    identity=known.kind,
+                    identity=credentials.kind,
                     renewed_hash=renewed_hash,
                     by_key=person.is_password_by_key,
                 )
                 session = sign_in_user(asked, act, person, proof, issue)
         if refusal:
-            raise _error(asked, known, refusal, verdict)
+            raise _error(asked, credentials, refusal, verdict)
         # Only now: a refused attempt must not reveal whether its password has leaked.
         leaked = asked.parts.leaked_passwords
         if leaked is None or not leaked.when_used(password):
             return session
-        queries.mark_password_leaked(asked.db, user_id=known.user_id)
+        queries.mark_password_leaked(asked.db, user_id=credentials.user_id)
         return replace(session, is_leaked=True)
     raise unavailable()
 
 
-def check_current_password(asked: Asked, password: str, known: PersonFacts) -> None:
-    """Check the password of a signed-in user, a row with `email` and `phone`."""
+def check_current_password(asked: Asked, password: str, caller: PersonFacts) -> None:
+    """Check the password of the caller."""
     with asked.parts.passwords.queue():
-        credentials = _look_up(asked, known.email, None if known.email else known.phone)
+        credentials = _look_up(asked, caller.email, None if caller.email else caller.phone)
         is_right = asked.parts.passwords.check(password, credentials.password_hash)
         verdict = _record_verdict(asked, credentials, is_right=is_right)
     refusal = verdict.refused_by or (None if is_right else "invalid_credentials")
@@ -113,20 +116,20 @@ def check_current_password(asked: Asked, password: str, known: PersonFacts) -> N
     raise error
 
 
-def _look_up(asked: Asked, email: str | None, phone: str | None) -> _KnownPassword:
+def _look_up(asked: Asked, email: str | None, phone: str | None) -> _Credentials:
     """Return the credentials of a user, or of an address without one. Refuse after too many failures."""
     settings, here = asked.settings, asked.client["network"]
     row = queries.select_credentials(asked.db, email=email, phone=phone, network=here)
-    known = _KnownPassword(
+    credentials = _Credentials(
         "email" if email else "phone", email or phone or "", row.user_id, row.password_hash, []
     )
     if not settings.rate_limits_enabled:
-        return known
+        return credentials
     failures = settings.rate_limit_login_failures, settings.rate_limit_account_failures
     own, of_all = ((each.amount, each.get_expiry()) for each in failures)
     is_known = counts.is_known_network(facts.networks_of_json(row.networks), here, row.now)
     counted = counts.password_limits(
-        known.address, row.user_id, here, is_known=is_known, own=own, of_all=of_all
+        credentials.address, row.user_id, here, is_known=is_known, own=own, of_all=of_all
     )
     used_up = counts.used_up_until(counted, facts.tallies_of_json(row.counts), row.now)
     if used_up:
@@ -134,18 +137,20 @@ def _look_up(asked: Asked, email: str | None, phone: str | None) -> _KnownPasswo
         reason = "over_request_rate_limit"
         queries.record_refusal(asked.db.asynchronous, **about, action="sign_in_refused", reason=reason)
         raise _too_many(asked, (used_up - row.now).total_seconds())
-    return replace(known, limits=counted)
+    return replace(credentials, limits=counted)
 
 
-def _record_verdict(asked: Asked, known: _KnownPassword, *, is_right: bool) -> "queries.RecordVerdict":
+def _record_verdict(asked: Asked, credentials: _Credentials, *, is_right: bool) -> "queries.RecordVerdict":
     with acts.begin(asked.db) as act:
-        return act.record_verdict(known.limits, is_right=is_right)
+        return act.record_verdict(credentials.limits, is_right=is_right)
 
 
-def _error(asked: Asked, known: _KnownPassword, refusal: str, verdict: "queries.RecordVerdict") -> ApiError:
+def _error(
+    asked: Asked, credentials: _Credentials, refusal: str, verdict: "queries.RecordVerdict"
+) -> ApiError:
     """Return the error for a refusal, or for the kind of a used-up limit, with its headers."""
     most = asked.settings.rate_limit_login_failures.amount
-    asked.noted.note(user_id=known.user_id, tries=verdict.count, of=most)
+    asked.noted.note(user_id=credentials.user_id, tries=verdict.count, of=most)
     if verdict.refused_for is not None and refusal in ("login", "account"):
         return _too_many(asked, verdict.refused_for)
     if refusal in ("user", "nobody", "invalid_credentials"):

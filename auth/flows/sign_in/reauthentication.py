@@ -63,21 +63,22 @@ def remove(kind: Kind | None, id: str | None = None) -> WantedChange:
     return WantedChange("remove", kind, id)
 
 
-def code_address(known: PersonFacts) -> str | None:
+def code_address(caller: PersonFacts) -> str | None:
     """Return the caller's confirmed address for codes of a proof, if any."""
-    return (known.email_confirmed_at and known.email) or (known.phone_confirmed_at and known.phone) or None
+    email, phone = caller.email_confirmed_at and caller.email, caller.phone_confirmed_at and caller.phone
+    return email or phone or None
 
 
-def has_proof(asked: Asked, known: PersonFacts) -> bool:
+def has_proof(asked: Asked, caller: PersonFacts) -> bool:
     """Whether the caller's session has a recent proof."""
-    session = facts.own_session_of(known)
-    return session is not None and proofs.has_proof(known, session, asked.policy)
+    session = facts.own_session_of(caller)
+    return session is not None and proofs.has_proof(caller, session, asked.policy)
 
 
 def proof_needed(asked: Asked, *wanted: WantedChange, level: Level | None = None) -> str | None:
     """Return the key of the error if the caller must give a proof first. Raises other refusals."""
-    known = found(callers.select(asked.db, asked.caller), "caller.user_not_found")
-    refusal = _refusal(asked, asked.db, known, wanted, level or asked.level, None)
+    caller = found(callers.select(asked.db, asked.caller), "caller.user_not_found")
+    refusal = _refusal(asked, asked.db, caller, wanted, level or asked.level, None)
     if refusal and refusal not in _WANTED:
         raise callers.error_of(refusal)
     return refusal
@@ -142,20 +143,20 @@ def admit_caller(
 def _refusal(
     asked: Asked,
     on: Runner,
-    known: PersonFacts,
+    caller: PersonFacts,
     wanted: Sequence[WantedChange],
     level: Level,
     proof: Proof | None,
 ) -> Refusal | None:
     """Return why the caller gets no token now, or may not do what is wanted."""
-    caller, session = asked.caller, facts.own_session_of(known)
-    refusal = callers.refusal_of(known, caller, level, asked.policy)
+    session = facts.own_session_of(caller)
+    refusal = callers.refusal_of(caller, asked.caller, level, asked.policy)
     if refusal or session is None:
         return refusal or "session_not_found"
     removes = any(change.verb == "remove" for change in wanted)
-    additions = facts.additions_of(queries.list_additions(on, user_id=caller.user_id)) if removes else []
-    named = [each for change in wanted for each in proofs.changes_on(*change, additions)]
-    return proofs.refusal_of_changes(named, known, session, caller.aal, proof, asked.policy)
+    additions = facts.additions_of(queries.list_additions(on, user_id=caller.id)) if removes else []
+    changes = [each for change in wanted for each in proofs.changes_on(*change, additions)]
+    return proofs.refusal_of_changes(changes, caller, session, asked.caller.aal, proof, asked.policy)
 
 
 def check_credential(asked: Asked, body: JsonObject, key: str = "reauthentication_needed") -> Proof:
@@ -184,22 +185,20 @@ def check_credential(asked: Asked, body: JsonObject, key: str = "reauthenticatio
 
 def _spend(asked: Asked, code: TypedCode) -> Proof | None:
     """Spend the caller's code, the `nonce` of a body, and return what it proves, or None for a wrong one."""
-    given = find(asked, code, ["reauthentication"])
-    if given is None:
+    lookup = find(asked, code, ["reauthentication"])
+    if lookup is None:
         return None
-    with locked(asked, given) as (act, row):
-        if row is None or row.user_id != asked.caller.user_id or not queries.spend_link(act, id=row.id):
+    with locked(asked, lookup) as (act, link):
+        if link is None or link.user_id != asked.caller.user_id or not queries.spend_link(act, id=link.id):
             return None
-        person = person_of(act, row.user_id)
+        person = person_of(act, link.user_id)
         record_mail_proof(act, person.id, asked.client["network"])
         audit.record(act, person.id, None, ["reauthenticated"], [])
-        address = users.address_of(person, addresses.kind_of(row.target))
-        is_own = address is not None and address.value == row.target
-        added_at = (
-            proofs.time_of_addition(address.added_at, person.created_at) if address and is_own else None
-        )
+        address, added_at = users.address_of(person, addresses.kind_of(link.target)), None
+        if address and address.value == link.target:
+            added_at = proofs.time_of_addition(address.added_at, person.created_at)
         return proofs.proof_of_code(
-            is_of_session=row.session_id is not None, address_added_at=added_at, now=person.now
+            is_of_session=link.session_id is not None, address_added_at=added_at, now=person.now
         )
 
 

@@ -39,8 +39,8 @@ def request_address(
     columns = columns | TokenColumns(session_id=asked.caller.session_id, by_key=by_key)
     purpose, owner = "email_change" if is_email else "phone_change", None
     if lacks_address(caller):
-        held = queries.find_holder(act, address=address)
-        owner = queries.select_person(act, user_id=held.id, session_id=None)
+        holder_id = queries.find_holder(act, address=address).id
+        owner = queries.select_person(act, user_id=holder_id, session_id=None)
     is_taken = owner is not None and not gives_way(owner)
     kind = message_of_first_address(is_mail=is_email, is_taken=is_taken)
     recipient_id = owner.id if owner and is_taken else caller.id

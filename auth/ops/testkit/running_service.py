@@ -251,7 +251,7 @@ class Service:
             person = act.read(queries.select_person, user_id=user_id, session_id=None)
             if person is None:
                 raise Refused("This user does not exist")
-            proof = SignInProof(method="password", told=frozenset({person.email, person.phone}))
+            proof = SignInProof(method="password", without_notice=frozenset({person.email, person.phone}))
             session = open_session(asked, act, person, proof, issue)
             if aal == "aal2" or (aal is None and session.lacks_step):
                 factors = queries.list_totp_factors(act, user_id=user_id, verified_before=None)
