@@ -1,18 +1,14 @@
 -- name: list_additions(user_id uuid) -> rows
 -- What was added to the user, with grants to applications and API keys, which work without a session of the user.
--- Everything that a thief may add belongs in this list; auth/rules says what is recent. The identity of an address is as
--- old as the address. What the user was created with does not count; an OAuth sign-up writes the email a microsecond
--- later.
+-- Everything that a thief may add belongs in this list; auth/rules says what is recent. What the user was created with
+-- does not count; an OAuth sign-up writes the email a microsecond later.
 SELECT added.id::text, added.type, added.label, added.added_at, clock_timestamp() AS now
   FROM (
-    SELECT i.id, CASE WHEN is_address THEN i.provider ELSE 'identity' END AS type,
-           CASE WHEN is_address THEN i.identity_data ->> i.provider
-                ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END AS label, moment AS added_at
+    SELECT i.id, way.type, way.label, way.added_at
       FROM identities AS i
       JOIN users AS u ON u.id = i.user_id
-     CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
-     CROSS JOIN LATERAL (SELECT CASE WHEN is_address THEN i.updated_at ELSE i.created_at END) AS added (moment)
-     WHERE i.user_id = :user_id AND moment > u.created_at + interval '1 microsecond'
+     CROSS JOIN LATERAL way_of(i) AS way
+     WHERE i.user_id = :user_id AND way.added_at > u.created_at + interval '1 microsecond'
      UNION ALL
     SELECT f.id, f.factor_type, f.friendly_name, f.verified_at
       FROM factors AS f
@@ -55,21 +51,18 @@ SELECT ARRAY(SELECT provider FROM identities WHERE user_id = :user_id) AS provid
        EXISTS (SELECT FROM factors WHERE user_id = :user_id AND factor_type = 'passkey') AS has_passkey;
 
 -- name: list_all_ways_to_sign_in(user_id uuid) -> rows (label?, added_at?)
--- Also the steps of a sign-in. A password of before 0.7.1 has no age.
+-- The ways and steps with which the user signs in. A password of before 0.7.1 has no age.
 SELECT w.type, w.label, w.added_at, w.is_by_key
   FROM (SELECT 'password' AS type, NULL AS label, password_set_at AS added_at, password_by_key IS TRUE AS is_by_key
           FROM users
          WHERE id = :user_id AND password_hash IS NOT NULL
          UNION ALL
-        SELECT CASE WHEN is_address THEN i.provider ELSE 'identity' END,
-               CASE WHEN is_address THEN i.identity_data ->> i.provider
-                    ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END,
-               CASE WHEN is_address THEN i.updated_at ELSE i.created_at END,
+        SELECT way.type, way.label, way.added_at,
                (i.by_key OR i.provider = 'email' AND u.email = u.email_by_key
                          OR i.provider = 'phone' AND u.phone = u.phone_by_key) IS TRUE
           FROM identities AS i
           JOIN users AS u ON u.id = i.user_id
-         CROSS JOIN LATERAL (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
+         CROSS JOIN LATERAL way_of(i) AS way
          WHERE i.user_id = :user_id
          UNION ALL
         SELECT factor_type, friendly_name, verified_at, by_key IS TRUE

@@ -23,6 +23,17 @@ AS $$
    WHERE i.user_id = owner
 $$;
 
+-- An identity among the ways to sign in. That of an address is as old as the address.
+CREATE OR REPLACE FUNCTION way_of(i identities) RETURNS TABLE (type text, label text, added_at timestamptz)
+  LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT CASE WHEN is_address THEN i.provider ELSE 'identity' END,
+         CASE WHEN is_address THEN i.identity_data ->> i.provider
+              ELSE concat_ws(' ', i.provider, i.identity_data ->> 'email') END,
+         CASE WHEN is_address THEN i.updated_at ELSE i.created_at END
+    FROM (SELECT i.provider IN ('email', 'phone')) AS kind (is_address)
+$$;
+
 -- The values of INSERT INTO identities for the addresses of a new user.
 CREATE OR REPLACE FUNCTION own_identities(u users)
   RETURNS TABLE (user_id uuid, provider text, subject text, identity_data jsonb)
