@@ -215,7 +215,7 @@ def _checked(
 
 def _check_key(asked: Asked, act: Act, id: str, turned: identities.Turned) -> None:
     """Refuse an administrative key that turns off a provider of an administrator."""
-    if asked.actor != "admin_key":
+    if turned is None or asked.actor != "admin_key":
         return
     has_administrators = queries.select_has_administrators(act, id=id).has_administrators
     if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):
