@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 from dotenv import dotenv_values
@@ -15,6 +15,7 @@ from auth.core import addresses, logs, normalize, settings
 from auth.core.keys import fingerprints
 from auth.core.settings import running, state
 from auth.core.settings.kept_secrets import Missing
+from auth.rules.refusals import Refusal
 from sql import queries
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ FC = TypeVar("FC", bound=Callable[..., Any])
 
 
 class Unreadable(click.ClickException):
-    """An unreadable input or an unusable key. Exits with 2, like a wrong argument."""
+    """An unreadable input, an unusable key or a refusal. Exits with 2, like a wrong argument."""
 
     exit_code = 2
 
@@ -138,7 +139,10 @@ def as_operator() -> Iterator["Asked"]:
     try:
         yield Asked(open_parts(), dict.fromkeys(("ip", "network", "user_agent")), "service_role")
     except ApiError as error:
-        kind = click.BadParameter if error.status == 400 else Unusable
+        # Click's usage helps with a wrong argument, not with the refusal of a rule that names none.
+        is_rules = error.key in get_args(Refusal) and error.details is None
+        wrong = Unreadable if is_rules else click.BadParameter
+        kind = wrong if error.status == 400 else Unusable
         raise kind(f"{str(error.details or error.msg).rstrip('.')}.{_way_to_find(error)}") from None
 
 

@@ -233,6 +233,15 @@ class TestWaysToSignIn:
         assert (result.exit_code, "add --yes" in result.stderr) == (1, True)
         assert database.count("users", "role = 'admin'") == 0
 
+    def test_command_refuses_an_address_that_a_key_has_set_without_usage(self, client, alice, parts):
+        key = make_admin_key(parts, "users:write")
+        for email in (MALLORY, alice.email):
+            body = {"email": email, "email_confirm": True}
+            assert client.put(f"/admin/users/{alice.id}", json=body, headers=key.headers).status_code == 200
+        result = run_command(client.application, "create-admin", alice.email)
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        assert result.stderr.startswith("Error: An administrative key has set this email: ")
+
     def test_way_that_was_added_while_the_operator_read_the_list_is_refused(self, client, alice, parts):
         asked = Asked(parts, NOBODY, "service_role")
         listed = administrators.foreseen(asked, alice.email)
