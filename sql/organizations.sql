@@ -5,10 +5,13 @@ SELECT o.id, o.slug, o.name, organization_object(o)::text AS organization_object
 
 -- name: select_member(caller_id uuid, caller_session_id uuid, id uuid, slug text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
---            ended_at?, first_passkey_at?, id?, slug?, name?, requires?, membership?, organization_object?)
--- What each route about an organization reads: the caller, and the organization if the caller is a member.
-SELECT caller.*, organization.*
+--            ended_at?, first_passkey_at?, reauthenticated_at?, factor_proved_at?, code_given_at?, opened_by?,
+            resource?, id?, slug?, name?, requires?, membership?, organization_object?)
+-- What each route about an organization reads: the caller, with what decides about a proof, and the organization if
+-- the caller is a member.
+SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.opened_by, s.resource, organization.*
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
+  LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = :caller_id
   LEFT JOIN (SELECT o.id, o.slug, o.name, requirement_of(o) AS requires, m.role AS membership,
                     organization_object(o)::text AS organization_object
                FROM organizations AS o

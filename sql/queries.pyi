@@ -1834,6 +1834,11 @@ class SelectMember(NamedTuple):
     refreshed_at: datetime | None
     ended_at: datetime | None
     first_passkey_at: datetime | None
+    reauthenticated_at: datetime | None
+    factor_proved_at: datetime | None
+    code_given_at: datetime | None
+    opened_by: str | None
+    resource: str | None
     id: str | None
     slug: str | None
     name: str | None

@@ -12,13 +12,15 @@ from sql import queries
 
 # All facts about a user and one of its sessions.
 PersonFacts: TypeAlias = "queries.SelectPerson"
+# Those that decide which proof a caller must give.
+ProofFacts: TypeAlias = "PersonFacts | queries.SelectMember"
 # Those of a session that is locked to be refreshed.
 RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
 # What an application admits. The columns are null if there is none.
 ClientFacts: TypeAlias = "queries.LockClientSession | queries.SelectClientCaller | queries.SelectOauthCode"
 
 
-def own_session_of(row: "PersonFacts") -> ProvedSession | None:
+def own_session_of(row: "ProofFacts") -> ProvedSession | None:
     """Return the row as a session, if the user has it."""
     return None if row.session_created_at is None else cast(ProvedSession, row)
 

@@ -191,7 +191,7 @@ def _prove(asked: Asked, wish: _Wish, body: JsonObject, costs: _Costs) -> tuple[
     current one.
     """
     before, password = wish.before, body.get("password")
-    key = None if costs.proof else proof_needed(asked, *wish.changes)
+    key = None if costs.proof else proof_needed(asked, *wish.changes, caller=wish.before)
     if password is None:
         costs.proof = check_credential(asked, body, key) if key else costs.proof
         return None, False

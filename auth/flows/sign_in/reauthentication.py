@@ -12,7 +12,7 @@ from auth.core.json_bodies import JsonObject
 from auth.core.text.moments import iso_8601
 from auth.flows import facts
 from auth.flows.factors.factor_codes import check_totp
-from auth.flows.facts import PersonFacts
+from auth.flows.facts import PersonFacts, ProofFacts
 from auth.flows.links.finding import TypedCode, by_code, find, locked
 from auth.flows.links.proving import person_of, record_mail_proof
 from auth.flows.sessions import credentials
@@ -75,26 +75,32 @@ def has_proof(asked: Asked, caller: PersonFacts) -> bool:
     return session is not None and proofs.has_proof(caller, session, asked.policy)
 
 
-def proof_needed(asked: Asked, *wanted: WantedChange, level: Level | None = None) -> str | None:
-    """Return the key of the error if the caller must give a proof first. Raises other refusals."""
-    caller = found(callers.select(asked.db, asked.caller), "caller.user_not_found")
+def proof_needed(
+    asked: Asked, *wanted: WantedChange, level: Level | None = None, caller: "ProofFacts | None" = None
+) -> str | None:
+    """Return the key of the error if the caller must give a proof first. Raises other refusals. `caller` has
+    the facts that the request has just read, if any.
+    """
+    caller = caller or found(callers.select(asked.db, asked.caller), "caller.user_not_found")
     refusal = _refusal(asked, asked.db, caller, wanted, level or asked.level, None)
     if refusal and refusal not in _WANTED:
         raise callers.error_of(refusal)
     return refusal
 
 
-def require(asked: Asked, *wanted: WantedChange) -> None:
+def require(asked: Asked, *wanted: WantedChange, caller: "ProofFacts | None" = None) -> None:
     """Refuse if the caller may not do this, or not without a proof."""
-    if key := proof_needed(asked, *wanted):
+    if key := proof_needed(asked, *wanted, caller=caller):
         raise proof_refusal(key)
 
 
-def give_proof(asked: Asked, body: JsonObject, *wanted: WantedChange) -> Proof | None:
+def give_proof(
+    asked: Asked, body: JsonObject, *wanted: WantedChange, caller: "ProofFacts | None" = None
+) -> Proof | None:
     """Check the current password or code of a body, and return the kind of proof. None, without a check, if
     the changes need none.
     """
-    key = proof_needed(asked, *wanted)
+    key = proof_needed(asked, *wanted, caller=caller)
     return check_credential(asked, body, key) if key else None
 
 
@@ -143,7 +149,7 @@ def admit_caller(
 def _refusal(
     asked: Asked,
     on: Runner,
-    caller: PersonFacts,
+    caller: ProofFacts,
     wanted: Sequence[WantedChange],
     level: Level,
     proof: Proof | None,
@@ -154,7 +160,8 @@ def _refusal(
     if refusal or session is None:
         return refusal or "session_not_found"
     removes = any(change.verb == "remove" for change in wanted)
-    additions = facts.additions_of(queries.list_additions(on, user_id=caller.id)) if removes else []
+    rows = queries.list_additions(on, user_id=asked.caller.user_id) if removes else []
+    additions = facts.additions_of(rows)
     changes = [each for change in wanted for each in proofs.changes_on(*change, additions)]
     return proofs.refusal_of_changes(changes, caller, session, asked.caller.aal, proof, asked.policy)
 
