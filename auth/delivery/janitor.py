@@ -12,6 +12,7 @@ import structlog
 from auth.core.keys import resealing
 from auth.core.settings import Settings
 from auth.core.tokens.derived_keys import Sealer
+from auth.delivery import notices
 from auth.rules import organizations
 from auth.rules.ends import Reason, what_ends
 from auth.rules.messages import address_of_notices
@@ -119,27 +120,24 @@ def _miss_record(
     elif does == "lose":
         queries.take_domain_from_provider(act, **here)
         _tell_owners(settings, act, row, "organization_sign_in", change="domain_lost")
-        about = {"id": row.organization_id, "slug": row.slug}
-        said = {"organization": about, "domain": row.domain}
-        queries.record_acts(
-            act, user_id=None, email=None, acts=["domain_lost"], events=[], details=json.dumps(said)
-        )
+        organization = {"id": row.organization_id, "slug": row.slug}
+        details = json.dumps({"organization": organization, "domain": row.domain})
+        queries.record_acts(act, user_id=None, email=None, acts=["domain_lost"], events=[], details=details)
 
 
 def _tell_owners(
     settings: Settings, act: acts.Act, row: "queries.ListDomainsToLookUp", kind: str, **others: str
 ) -> None:
-    said = {"organization": row.name, "slug": row.slug, "domain": row.domain, **others}
-    for each in queries.list_owners(act, organization_id=row.organization_id):
-        owner = act.read(queries.select_person, user_id=each.id, session_id=None)
-        if owner and (address := address_of_notices(owner, offers_phone=settings.offers_phone)):
+    variables = notices.variables_of(row, domain=row.domain, **others)
+    for owner in notices.owners_of(act, row.organization_id):
+        if address := address_of_notices(owner, offers_phone=settings.offers_phone):
             queries.write_message(
                 act,
                 message_id=str(uuid.uuid4()),
-                user_id=each.id,
+                user_id=owner.id,
                 kind=kind,
                 recipient=address,
-                message_variables=said,
+                message_variables=variables,
                 message_secret=None,
                 token_id=None,
                 lifetime=None,

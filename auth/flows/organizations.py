@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import Settings
 from auth.core.tokens.access_tokens import providers_in
+from auth.delivery import notices
 from auth.flows import ends
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
@@ -220,13 +221,10 @@ def tell_owners(
     **variables: object,
 ) -> None:
     """Write a notice to the owners of an organization, except the caller and `but`."""
-    variables |= {"organization": known.name, "slug": known.slug}
-    for row in queries.list_owners(act, organization_id=known.id):
-        if row.id in (but, asked.user and asked.user.user_id):
-            continue
-        # An operator's act does not lock the organization: the owner may have been deleted.
-        if owner := act.read(queries.select_person, user_id=row.id, session_id=None):
-            outgoing.notify_without_link(asked, act, owner, kind, **variables)
+    variables = notices.variables_of(known, **variables)
+    caller_id = asked.user.user_id if asked.user else None
+    for owner in notices.owners_of(act, known.id, but=(but, caller_id)):
+        outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 
 def refuse_key(asked: Asked, act: Act, id: str) -> None:
