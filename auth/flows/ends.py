@@ -22,16 +22,17 @@ def of(reason: Reason, *, has_session: bool = False) -> Ending:
 
 
 def end(act: Act, user_id: str, session_id: str | None, reason: Reason) -> bool:
-    """End what the size of a reason says of a locked user, and return whether a session has ended.
+    """End what a reason ends of a locked user, and return whether a session has ended.
 
-    Without a session, all of them end. Links and codes stay.
+    The size of the reason says whether the session of this id ends, or the others. Without an id, all
+    sessions end. Links and codes stay.
     """
     ending = of(reason, has_session=session_id is not None)
     return queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=False).ended
 
 
 def end_and_void(act: Act, user_id: str, session_id: str | None, reason: Reason) -> None:
-    """Do the same, and void the user's links and codes."""
+    """End what a reason ends of a locked user, like `end`, and void the user's links and codes."""
     ending = of(reason, has_session=session_id is not None)
     queries.end_holdings(act, user_id=user_id, session_id=session_id, **ending, voids=True)
 

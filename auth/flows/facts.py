@@ -12,9 +12,9 @@ from sql import queries
 
 # All facts about a user and one of its sessions.
 PersonFacts: TypeAlias = "queries.SelectPerson"
-# Those that decide which proof a caller must give.
+# The facts that decide which proof a caller must give.
 ProofFacts: TypeAlias = "PersonFacts | queries.SelectMember"
-# Those of a session that is locked to be refreshed.
+# The facts about a session that is locked to be refreshed.
 RefreshFacts: TypeAlias = "queries.LockSession | queries.LockClientSession"
 # What an application admits. The columns are null if there is none.
 ClientFacts: TypeAlias = "queries.LockClientSession | queries.SelectClientCaller | queries.SelectOauthCode"

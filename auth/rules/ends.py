@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-# alone: the session, which only ran out. this: it, and those that it opened for applications, or that these
-# opened in turn. others: all but those. everything: all but the session itself, with API keys and grants.
+# alone: the session, which only ran out. this: the session, those that it opened for applications, and those
+# that these opened in turn. others: all sessions but those. everything: all sessions but the one of the act,
+# with API keys and grants.
 Size = Literal["alone", "this", "others", "everything"]
 _Alone = Literal["too_many_sessions"]
 _This = Literal[

@@ -25,8 +25,9 @@ OF_SIGN_UPS = ("signup", "sms_signup")
 def is_first_proof(person: Person, kind: AddressKind, value: str, proof: ProvedBy) -> bool:
     """Whether a proof removes everything else that the user holds.
 
-    That of an address which the user does not hold is none, nor that of one which was added when the other
-    one was proved already. An administrator's word is one only for a sign-up, whose maker nobody knows.
+    A proof of an address that the user does not hold removes nothing, nor does one of an address that was
+    added after the other address was proved. An administrator's word is a first proof only for a sign-up,
+    whose maker nobody knows.
     """
     if proof == "administrator" and person.made_by != "signup":
         return False

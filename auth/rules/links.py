@@ -8,7 +8,7 @@ from auth.rules.policy import RECENT_AGE
 from auth.rules.refusals import Refusal
 from auth.rules.users import Person, gives_way, has_proved, is_banned, is_unused_sign_up, lacks_address
 
-# Of the links of one purpose, the newest work.
+# How many links of one purpose work: the newest.
 _WORKING_LINKS = 3
 _CHANGES = ("email_change", "phone_change")
 

@@ -70,7 +70,7 @@ class SessionToRefresh(User, Session, KnownTokens, Protocol):
 def refusal_of_refresh_token(
     row: SessionToRefresh, sent: int, window: RefreshWindow | None, policy: Policy
 ) -> Refusal | None:
-    """Refuse what gives no token now, then a dead token, then one too many.
+    """Refuse a session that gives no token now, then a dead token, then a refresh beyond the limit.
 
     A session that lacks a step is not refused: it gets tokens of the audience `second_step`. A session of an
     application (`is_of_client`) is not refreshed like one of the user's: `refusal_of_client_session` refuses
@@ -87,11 +87,12 @@ def refusal_of_refresh_token(
 
 
 def refusal_of_refresh(tokens: KnownTokens, sent: int, window: RefreshWindow | None) -> Refusal | None:
-    """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse one too many.
+    """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse a refresh beyond
+    the limit of the `window`, which is None for a refresh that is counted already.
 
-    Dead is a token that was skipped, or whose successor was used and that is no echo. That comes before the
-    limit, or a thief could hide the theft by using it up; `window` is None for a refresh that is counted
-    already. A token ahead of the session is good: the database was restored from a backup.
+    A token is dead if the session has skipped it, or if its successor was used and it is no echo. This comes
+    before the limit, because a thief could hide the theft by using the limit up. A token ahead of the session
+    is good: the database was restored from a backup.
 
     An example, within the reuse interval of each use:
     - T1 gives T2. T1 again, as the last used, gives T2 too; after the interval it gives T3, and T2 is dead.

@@ -56,7 +56,7 @@ def begin(
     require_of_settings(provider.name)
     state = one_time.new_token()
     with acts.on(asked.db, asked.caller.user_id) as act:
-        # Not the password, because logs keep the URL.
+        # The error asks for no password, because logs keep the URL.
         accepted = "nonce with the code that GET /reauthenticate sends"
         caller = admit_caller(asked, act, add("identity"), proof=proof, accepted=accepted)
         secrets, session_id = new_secrets(scopes), asked.caller.session_id

@@ -33,7 +33,7 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash, new_id = None, None
     if asked.actor == "admin_key" and "password" in body and purpose == "recovery":
-        # It would become the user's without the user, whoever spends the link.
+        # It would become the user's password, whoever spends the link.
         raise ApiError("insufficient_permissions", "password: must be absent")
     if "password" in body and purpose in ("signup", "recovery"):
         check_strength(settings, body["password"], [email], asked.parts.leaked_passwords)
@@ -90,7 +90,7 @@ def _take_over(
     """Let a sign-up or an invitation take over an unconfirmed user."""
     if user.email_confirmed_at is not None:
         raise ApiError("email_exists")
-    # A stranger may know the previous one.
+    # A stranger may know the previous password.
     queries.set_password(act, user_id=user.id, password_hash=password_hash, by_key=by_key)
     own = {"user_metadata": body["data"], "is_invited": purpose == "invite"}
     queries.take_over_unconfirmed(act, user_id=user.id, **own)

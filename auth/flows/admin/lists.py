@@ -28,7 +28,7 @@ _COLUMNS = (
 # phone number only looks like a formula.
 _FORMULA = re.compile(r'(^|[;\t\r\n])(?="?[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])')
 _PHONE = re.compile(r"\+[0-9]+")
-# A terminal would interpret them.
+# Control characters, which a terminal would interpret.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 

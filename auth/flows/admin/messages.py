@@ -35,7 +35,7 @@ def invitation(email: str, groups: list[str]) -> JsonObject:
 def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
     """Invite the user of an `Invitation` body. Return the user object as JSON, and the message's id."""
     settings, email, redirect_to = asked.settings, body["email"], requested_target(asked, "invite", body)
-    # The address first: an invitation that its window refuses must not count for the service.
+    # The window of the address comes first: an invitation that it refuses must not count for the service.
     windows = [
         outgoing.window("invite", settings.rate_limit_invite_per_address, email),
         outgoing.window("invite", settings.rate_limit_invite),
@@ -162,7 +162,7 @@ def resend(asked: Asked, message_id: str) -> None:
     quota = outgoing.take_quota(asked, message.recipient)
     # The user may have become an administrator.
     with targets.on(asked, message.user_id) as (act, user):
-        # The languages and browser of the first request, not the administrator's.
+        # The message keeps the languages and the browser of the first request.
         kept = ("languages", "user_agent", "inviter", "channel")
         variables = {name: message.variables.get(name) for name in kept}
         if message.kind in REQUESTED:

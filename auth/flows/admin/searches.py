@@ -8,8 +8,8 @@ from auth.core import addresses, normalize
 from sql import Database, queries
 
 Filters = dict[str, Any]
-# Of a thousand users. If so many match, reading users until a page is full is faster than collecting all
-# that the index of words finds.
+# If so many of a thousand users match, reading users until a page is full is faster than collecting all that
+# the index of words finds.
 _MANY = 10
 
 

@@ -114,7 +114,7 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
     Null removes a member. Unchanged numbers keep every digit.
     """
     removed = dict.fromkeys(before.keys() - after.keys())
-    # Compared as JSON, because 1 equals True in Python.
+    # Values are compared as JSON, because 1 equals True in Python.
     kept = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
     return removed | {
         name: value for name, value in after.items() if kept.get(name) != json.dumps(value, sort_keys=True)
@@ -137,7 +137,7 @@ def end_sessions(asked: Asked, user_id: str) -> SignedOut:
 def clear_locks(asked: Asked, user_id: str) -> bool:
     """Forget a user's wrong passwords and codes, and return whether there were any."""
     with targets.begin(asked) as act:
-        # Counters before the user's row: see docs/decisions.md.
+        # The counters come before the user's row: see docs/decisions.md.
         cleared = queries.clear_failures(act, user_id=user_id) > 0
         act.lock_users([user_id])
         user = targets.read(asked, act, user_id)
@@ -165,7 +165,7 @@ def _update(
 ) -> str:
     user_id = before.id
     must_remain = asked.actor == "admin_key" and removal.remains(asked, act, user_id, "password")
-    # Also null, for a user without one.
+    # A body repeats an address that the user lacks by null.
     if kept := [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(before, kind)]:
         removal.withdraw_changes(act, before, kept)
     new = [kind for kind in ADDRESS_KINDS if body.get(kind) not in (getattr(before, kind), None)]
@@ -250,7 +250,7 @@ def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: 
     elif address != old:
         queries.set_address(act, **owner, address=address, is_confirmed=False, is_proved=False, by_key=by_key)
         if asked.in_dialect:
-            # Its clients expect a confirmed address to stay so. Nobody has proved it.
+            # Clients of the dialect expect a new address to be confirmed like the old one.
             before = person.email_confirmed_at if kind == "email" else person.phone_confirmed_at
             queries.set_confirmed_at(act, **owner, confirmed_at=before)
     if address and f"{kind}_confirmed_at" in body:

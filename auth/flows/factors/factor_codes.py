@@ -51,7 +51,7 @@ def spend_totp(on: Runner, match: Match) -> bool:
 
 
 def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: datetime | None) -> bytes | None:
-    """Record whether a recovery code is right, and return how to spend it. Refuses as above."""
+    """Record whether a recovery code is right, and return how to spend it. Refuses like `check_app_code`."""
     macs = asked.parts.recovery_codes.macs(user_id, recovery_codes.canonical(code))
     row = queries.select_recovery_code(asked.db, user_id=user_id, code_macs=macs, made_before=made_before)
     with acts.begin(asked.db) as act:
@@ -60,7 +60,10 @@ def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: date
 
 
 def check_totp(asked: Asked, user_id: str, code: str, *, added_before: datetime | None = None) -> bool:
-    """Spend a code of one of a user's authenticator apps, and return whether it is one. Refuses as above."""
+    """Spend a code of one of a user's authenticator apps, and return whether it is one.
+
+    Refuses like `check_app_code`.
+    """
     factors = queries.list_totp_factors(asked.db, user_id=user_id, verified_before=added_before)
     match = check_app_code(asked, user_id, factors, code)
     return match is not None and spend_totp(asked.db, match)
@@ -71,7 +74,7 @@ def check_owner(
 ) -> Callable[[Runner], bool] | None:
     """Record whether a code is of a factor that a link asks for, or a recovery code as old as these.
 
-    Return the function that spends it, which is called with the user locked. Refuses as above.
+    Return the function that spends it, which is called with the user locked. Refuses like `check_app_code`.
     """
     user_id = factors[0].user_id
     if len(code) != _TOTP_LENGTH:

@@ -94,7 +94,7 @@ def spend(asked: Asked, link_type: str, secret: LinkOrCode, receiver: Receiver) 
             if link is None or not queries.spend_link(act, id=link.id):
                 raise ApiError("otp_expired")
             person = person_of(act, link.user_id)
-            # Raised below: what is refused is spent, too.
+            # The refusal is raised below, so that the act spends what it refuses.
             refusal = links.refusal_of_use(link.purpose, link.target, person)
             if refusal is None and link.purpose in one_time.CHANGES:
                 outcome = _use_for_change(asked, act, lookup, link, person, receiver, issue)

@@ -93,7 +93,7 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
         with locked(asked, lookup) as (act, link):
             if link is None:
                 raise ApiError("otp_expired")
-            # Raised below, so that the act commits what it records of a credential.
+            # The refusal is raised below, so that the act commits what it records of a credential.
             refusal = _refusal(act, link, answer, spend)
             if refusal is None:
                 queries.spend_link(act, id=link.id)
@@ -174,7 +174,7 @@ def _take_back(
         removal.check_remaining(asked, act, user.id)
     queries.set_password(act, user_id=user.id, password_hash=None, by_key=False)
     slugs = organizations.take_back(asked, act, user.id)
-    # After the organizations are locked: it deletes invitations to them.
+    # This comes after the organizations are locked, because it deletes invitations to them.
     ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
@@ -194,6 +194,6 @@ def _give_back(asked: Asked, act: Act, user: PersonFacts, address: str, *, by_ke
         email = None if kind == "email" else holder.email
         audit.record(act, holder.id, email, [f"{kind}_changed"], ["user.updated"], old_address=address)
     if kind == "email" and user.email_proved:
-        # Without a link, which could take the account away again.
+        # The notice has no link, which could take the account away again.
         notify_without_link(asked, act, user, "email_changed", new_email=address)
     prove_address(act, person_of(act, user.id), kind, address, "undo", by_key=by_key)

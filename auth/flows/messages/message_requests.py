@@ -41,7 +41,7 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
         try:
             admission.check(asked, new_id, email, phone, data=body.get("data"))
         except ApiError:
-            # Only for the audit log: the client must not learn that the address is free.
+            # Only the audit log gets the refusal: the client must not learn that the address is free.
             new_id, refusal = None, asked.noted.subject["details"] if asked.noted.subject else {}
     has_quota = outgoing.count(asked, address).refused_by is None
 

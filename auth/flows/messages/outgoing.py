@@ -32,7 +32,7 @@ _SETTINGS_OF_WINDOWS = {
     ("invite", False, False): "AUTH_RATE_LIMIT_INVITE",
 }
 _UNITS = {60: "minute", 3600: "hour", 86_400: "day"}
-# Seconds. The cost of a stranger's message must not slow down the requests after it.
+# In seconds: the cost of a stranger's message must not slow down the requests after it.
 _LONGEST_DELAY = 0.75
 
 Windows = Sequence[dict[str, Any]]
@@ -156,7 +156,7 @@ def notify(asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others
 def notify_without_link(
     asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others: object
 ) -> None:
-    """Do the same, without the link."""
+    """Notify a user of a change, like `notify`, without the link."""
     if target := _target_of_notice(asked, tx, user, kind, others):
         message = Message(asked, target, carries=[], is_notice=True)
         message.write(tx, user.id, kind, **others)
@@ -182,7 +182,7 @@ class Counted:
     amount: int | None = None
     remaining: int = 0
     resets_in: float = 0
-    # That window, if it stops the message.
+    # The tightest window, if it stops the message.
     window: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -216,7 +216,7 @@ def count(asked: Asked, address: str, windows: Windows = (), *, is_new: bool = F
     )
     waits = {"tenth": own.seconds_left, "total": overall.seconds_left, "recipient": own.resets_in}
     wait = waits[refused_by] if refused_by else None
-    # Of several windows with this amount the last, which the most messages share.
+    # If several windows have this amount, it is the last one, which the most messages share.
     used = [each for each in windows if refused_by == "recipient" and each["amount"] == own.amount]
     tightest = used[-1] if used else {}
     counted = Counted(refused_by, wait or 0, own.amount, max(0, left or 0), own.resets_in or 0, tightest)

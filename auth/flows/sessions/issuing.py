@@ -89,7 +89,7 @@ def answered(issue: Issue | None, composed: JsonObject) -> JsonObject:
     """Return the claims to sign, from the claims that were written and the answer of the hook."""
     if issue is None or issue.answer is None:
         raise RuntimeError("a token is issued without its hook")
-    # The answer, with the times and the level that were written meanwhile.
+    # The claims of the hook, with the times and the level that were written meanwhile.
     answer = {name: value for name, value in issue.answer.items() if name not in OWN_CLAIMS}
     own = (OWN_CLAIMS | ({"amr"} & issue.answer.keys())) & composed.keys()
     return answer | {name: composed[name] for name in own}

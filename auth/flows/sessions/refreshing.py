@@ -100,7 +100,7 @@ def _session(asked: Asked, row: "queries.LockSession", counter: int, issue: Issu
     )
 
 
-# For the sessions of users and of applications.
+# The functions below also serve the sessions of applications.
 
 
 def move(

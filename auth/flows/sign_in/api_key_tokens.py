@@ -48,10 +48,10 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
     """
     macs, network = asked.parts.api_keys.macs(key), asked.client["network"]
     failures = asked.settings.rate_limit_login_failures
-    # By network: a stranger who has seen the id must not lock the key.
+    # The limit is one network's: a stranger who has seen the id must not lock the key.
     limit = Limit("api_key", id, network, failures.amount, failures.get_expiry())
     with acts.begin(asked.db) as act:
-        # Equal statements for a key that does not exist.
+        # A key that does not exist runs the same statements.
         owner, row = queries.select_owner_of_api_key(act, id=id, key_macs=macs), None
         counted_in = [limit] if asked.settings.rate_limits_enabled else []
         verdict = act.record_verdict(counted_in, is_right=owner is not None and owner.is_right)

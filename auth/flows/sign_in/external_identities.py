@@ -80,7 +80,7 @@ def read_id_token(asked: Asked, body: JsonObject) -> tuple[ExternalIdentity, IdT
         raise unavailable("provider.service_unavailable") from None
     except ProviderError:
         raise invalid_id_token() from None
-    # Without the signature, which has several spellings: a token is accepted once.
+    # A token is accepted once, so its hash leaves out the signature, which has several spellings.
     signed = body["id_token"].rpartition(".")[0]
     return identity, {"token_hash": hashlib.sha256(signed.encode()).digest(), "expires_at": expires_at}
 
@@ -101,7 +101,7 @@ def sign_in(
     nobody else is signed in.
     """
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
-    # A code is exchanged later.
+    # The exchange of the code asks the hook.
     hook = None if code_challenge else hook
     for _ in range(_TRIES):
         # Try again after a concurrent request has added the identity or the user.

@@ -100,7 +100,7 @@ def identify(
         raise ApiError("bad_oauth_callback")
     if "error" in query or "code" not in query:
         refusal = ProviderRefusal(provider.error_of(query))
-        # The user refused.
+        # A refusal of the user is no failure of the provider.
         if refusal.error != "access_denied":
             refusal.details = said(query.get("error"), query.get("error_description")) or "no code"
             provider.log_failure(refusal.details)

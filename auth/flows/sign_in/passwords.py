@@ -92,7 +92,7 @@ def sign_in_with_password(
                 session = sign_in_user(asked, act, person, proof, issue)
         if refusal:
             raise _error(asked, credentials, refusal, verdict)
-        # Only now: a refused attempt must not reveal whether its password has leaked.
+        # This comes last: a refused attempt must not reveal whether its password has leaked.
         leaked = asked.parts.leaked_passwords
         if leaked is None or not leaked.when_used(password):
             return session

@@ -49,7 +49,7 @@ def is_elsewhere(asked: Asked, link: "queries.SelectLink", *, is_same: bool = Fa
     if is_same or is_native or not is_bound or not asked.settings.pages:
         return False
     there, here = browser_and_system(link.user_agent), browser_and_system(asked.client["user_agent"])
-    # Applications on servers ask for their users.
+    # An application on a server asks for its users, with a user agent that is no browser's.
     return None not in (*there, *here) and there != here
 
 

@@ -84,7 +84,7 @@ def free_email(on: Runner, email: str | None) -> str | None:
 def finish_by_identity(
     asked: Asked, act: Act, user: PersonFacts, identity: ExternalIdentity, session_id: str
 ) -> bool:
-    """Do the same for a linked identity, and return whether the user got its email."""
+    """Finish for a linked identity, like `finish`, and return whether the user got its email."""
     email = None if user.email else free_email(act, identity.email)
     is_proved = email is not None and identity.is_proved
     by_key = user.is_session_by_key

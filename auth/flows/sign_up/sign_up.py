@@ -24,7 +24,7 @@ _TAKEN = "user_already_exists"
 
 
 class _Columns(TypedDict):
-    """Of a new user."""
+    """The columns of a new user."""
 
     user_id: str
     email: str | None
@@ -139,7 +139,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
         **asked.device,
     )
     counted = outgoing.count(asked, address, is_new=True)
-    # The windows of the recipient would tell of other sign-ups.
+    # A refusal by the windows of the recipient would tell of other sign-ups.
     if counted.refused_by in ("tenth", "total"):
         raise outgoing.error_of(asked, address, counted)
     drafts = []
@@ -155,7 +155,7 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
         is_created = owner_id == columns["user_id"]
         is_unused = owner is not None and is_unused_sign_up(owner)
         is_repeated = is_hidden and is_unused and not is_created
-        # Even beyond the quota: otherwise a stranger who has used it up would have sent the only code.
+        # This holds beyond the quota, too: otherwise a stranger who used it up would have sent the only code.
         dispute(act, owner if is_repeated else None, password_hash=password_hash, user_metadata=data)
         kind = message_of_sign_up(owner, address_kind, is_new=is_created, is_hidden=is_hidden)
         # Beyond the quota no email is sent, and the sign-up could not be confirmed.
