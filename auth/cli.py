@@ -45,12 +45,12 @@ def _take_settings() -> None:
     except (OSError, ValueError):
         return  # which `load` reports
     state_dir = state.directory_of(own)
-    given = running.environment(state_dir)
-    for name, value in given.items():
+    values = running.environment(state_dir)
+    for name, value in values.items():
         if name not in own:
             os.environ[name] = value
             click.get_current_context().call_on_close(partial(os.environ.pop, name, None))
-    if lines := running.withheld(state_dir, own.keys() | given):
+    if lines := running.withheld(state_dir, own.keys() | values):
         raise settings.SettingsError("\n".join(lines))
 
 
@@ -189,11 +189,11 @@ def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | N
     """Return the row of `select_summary` of the user with an address or id, or None."""
     from auth.web.fields import is_uuid
 
-    address = address_of(subject)
-    if address is None and not is_uuid(subject):
-        return None
-    known = address or {"email": None, "phone": None}
-    return queries.select_summary(latchkey.db, id=None if address else subject, **known)
+    if address := address_of(subject):
+        return queries.select_summary(latchkey.db, id=None, **address)
+    if is_uuid(subject):
+        return queries.select_summary(latchkey.db, id=subject, email=None, phone=None)
+    return None
 
 
 def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":

@@ -14,6 +14,7 @@ from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.declarations import Level, asks_more, audited, counted, takes_metadata
+from auth.web.errors import found
 from auth.web.input import checked_redirect, json_body, read_body
 from auth.web.limits import limited
 from sql import queries
@@ -33,25 +34,32 @@ class _UserChange(schemas.Reauthentication, schemas.Challenged):
 @blueprint.get("/user")
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
-    g = current_g()
-    if known := g.key_caller:
-        ids = {"user_id": known.user_id, "api_key_id": known.api_key_id}
-        of_key = queries.select_user_of_api_key(latchkey.db, **ids)
-        row = callers.admit_key(of_key, known, latchkey.policy)
-        return JsonResponse(organizations.user_object_for(row, row.key_aal or "aal1"))
-    of_session = queries.select_user(latchkey.db, **callers.caller_ids(g.caller))
-    found = callers.admit_reader(of_session, g.caller, g.level, latchkey.policy)
-    return JsonResponse(
-        organizations.user_object_for(found, callers.aal_of(found, g.caller), g.caller.providers)
-    )
+    g, policy = current_g(), latchkey.policy
+    user: "queries.SelectUser | queries.SelectUserOfApiKey"
+    providers: tuple[str, ...] = ()
+    # Without `current_asked()`, which this route, the most frequent one, does not need.
+    if key := g.key_caller:
+        ids = {"user_id": key.user_id, "api_key_id": key.api_key_id}
+        user = found(queries.select_user_of_api_key(latchkey.db, **ids), "caller.user_not_found")
+        refusal = callers.refusal_of_key(user, key.expires_at, policy)
+        aal = user.key_aal or "aal1"
+    else:
+        caller = g.caller
+        user = found(queries.select_user(latchkey.db, **callers.caller_ids(caller)), "caller.user_not_found")
+        refusal = callers.refusal_of(user, caller, g.level, policy)
+        aal, providers = callers.aal_of(user, caller), caller.providers
+    if refusal:
+        raise callers.error_of(refusal)
+    return JsonResponse(organizations.user_object_for(user, aal, providers))
 
 
 @blueprint.get("/user/recent_changes")
 @guard.access_token(Level.SESSION)
 def get_recent_changes() -> Response:
     """Return the caller's additions of the last seven days, which PUT /user can remove."""
-    guard.live_caller()
-    return jsonify(recent_changes=removal.list_recent(latchkey.db, guard.caller_id()))
+    asked = current_asked()
+    person = asked.live_caller()
+    return jsonify(recent_changes=removal.list_recent(asked.db, person.id))
 
 
 @blueprint.put("/user")
@@ -89,7 +97,7 @@ def delete_user() -> Response:
 def confirm_reauthentication() -> Response:
     """Record a password, code or passkey in the caller's session, as a proof for the next 15 minutes."""
     asked = current_asked()
-    guard.live_caller()
+    asked.live_caller()
     body = read_body(factor_schemas.ProofBody)
     if "credential" in body:
         moment, session = assertions.prove(asked, body, asked.parts.token_hook)

@@ -201,13 +201,13 @@ def get_timeline(user_id: str) -> Response:
     """List the events of a user, even a deleted one, newest first, with the counts of limits."""
     query = read_query(AdminPageQuery)
     user_id = known_id(user_id, "user_not_found")
-    known = queries.count_timeline(latchkey.db, user_id=user_id, most=MOST_EVENTS)
-    if known.addresses is None and not known.total:
+    counts = queries.count_timeline(latchkey.db, user_id=user_id, most=MOST_EVENTS)
+    if counts.addresses is None and not counts.total:
         raise ApiError("user_not_found")
     place = bounds(query)
-    is_within = place["page_offset"] < known.total
+    is_within = place["page_offset"] < counts.total
     rows = queries.list_timeline(latchkey.db, user_id=user_id, **place) if is_within else []
     items = json.dumps([timeline.item(row) for row in rows])
-    subjects = [user_id, *(known.addresses or [])]
+    subjects = [user_id, *(counts.addresses or [])]
     limits = json.dumps(failure_counts.against(latchkey.settings, latchkey.db, subjects))
-    return paginated(items, known.total, query, limits=limits)
+    return paginated(items, counts.total, query, limits=limits)

@@ -23,17 +23,19 @@ blueprint = Blueprint("factors", __name__)
 @audited("change_refused")
 def enrol_factor() -> Response:
     """Begin to enrol a second factor, which counts once it is verified."""
-    guard.live_caller()
-    return jsonify(factors.enrol(current_asked(), read_body(factor_schemas.FactorEnrolment)))
+    asked = current_asked()
+    asked.live_caller()
+    return jsonify(factors.enrol(asked, read_body(factor_schemas.FactorEnrolment)))
 
 
 @blueprint.post("/factors/<factor_id>/challenge")
 @guard.access_token(Level.SESSION)
 @limited("challenge_factor", key=guard.caller_on_network)
 def challenge_factor(factor_id: str) -> Response:
-    guard.live_caller()
+    asked = current_asked()
+    asked.live_caller()
     site = read_body(factor_schemas.FactorChallenge).get("webauthn")
-    return jsonify(factors.challenge(current_asked(), _factor_id(factor_id), site))
+    return jsonify(factors.challenge(asked, _factor_id(factor_id), site))
 
 
 @blueprint.post("/factors/<factor_id>/verify")
@@ -44,7 +46,7 @@ def challenge_factor(factor_id: str) -> Response:
 def verify_factor(factor_id: str) -> Response:
     """Raise the session to `aal2`."""
     asked = current_asked()
-    guard.live_caller()
+    asked.live_caller()
     body, factor_id = read_body(factor_schemas.FactorVerification), _factor_id(factor_id)
     hook = asked.parts.token_hook
     if "webauthn" in body:
@@ -131,19 +133,18 @@ def remove_recovery_codes() -> Response:
 def redeem_recovery_code() -> Response:
     """Raise the session to `aal2`."""
     asked = current_asked()
-    guard.live_caller()
+    asked.live_caller()
     code = read_body(factor_schemas.RecoveryCode)["code"]
     session = recovery_codes.verify(asked, code, asked.parts.token_hook)
     return JsonResponse(token_response(asked.parts, session))
 
 
 def _new_codes(refusals: Mapping[bool, str]) -> Response:
-    guard.live_caller()
-    made = recovery_codes.create(
-        current_asked(), read_body(factor_schemas.RecoveryCodesBody), refusals=refusals
-    )
-    new = {"friendly_name": made.friendly_name, "total": len(made.codes), "codes": made.codes}
-    return jsonify(_own_codes() | new)
+    asked = current_asked()
+    asked.live_caller()
+    created = recovery_codes.create(asked, read_body(factor_schemas.RecoveryCodesBody), refusals=refusals)
+    codes = {"friendly_name": created.friendly_name, "total": len(created.codes), "codes": created.codes}
+    return jsonify(_own_codes() | codes)
 
 
 def _own_codes() -> JsonObject:

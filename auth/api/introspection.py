@@ -40,10 +40,10 @@ def introspect() -> Response:
 @blueprint.errorhandler(psycopg2.Error)
 def answer_error(error: Exception) -> Response:
     """Add what clients read to the envelope (RFC 7662, section 2.3). The challenge of a 401 says the same."""
-    known = as_api_error(error)
-    if known.status not in (401, 403):
-        known.members = oauth_members(known)
-    return envelope(known)
+    refusal = as_api_error(error)
+    if refusal.status not in (401, 403):
+        refusal.members = oauth_members(refusal)
+    return envelope(refusal)
 
 
 def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject | None:
@@ -56,9 +56,9 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
     # Also refuses tokens from before the user verified a factor, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
-    row = queries.select_user(latchkey.db, **callers.caller_ids(caller))
-    if row is None or row.aal is None or callers.refusal_of(row, caller, level, latchkey.policy):
+    user = queries.select_user(latchkey.db, **callers.caller_ids(caller))
+    if user is None or user.aal is None or callers.refusal_of(user, caller, level, latchkey.policy):
         return None
-    aal = callers.aal_of(row, caller)
-    claims = latchkey.access_tokens.claims_now(token, row.user_object) | {"aal": aal}
-    return organizations.still_said(claims, row.memberships, aal, caller.providers)
+    aal = callers.aal_of(user, caller)
+    claims = latchkey.access_tokens.claims_now(token, user.user_object) | {"aal": aal}
+    return organizations.still_said(claims, user.memberships, aal, caller.providers)

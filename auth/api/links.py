@@ -148,14 +148,11 @@ def verify() -> Response:
 def show_done() -> Response:
     """Show the result to the browser that sent the form of a link, so that reloading sends nothing."""
     what, here = forms.signed("done"), request.full_path
-    given = (
-        waiting.typed_address(current_asked(), request.args.get("typed", ""))
-        if what == "given_back"
-        else None
-    )
-    if given:
-        shown = address(masked(given.address))
-        return page("undone.html", here=here, problem=None, typed=given.id, shown=shown)
+    if what == "given_back" and (
+        row := waiting.typed_address(current_asked(), request.args.get("typed", ""))
+    ):
+        shown = address(masked(row.address))
+        return page("undone.html", here=here, problem=None, typed=row.id, shown=shown)
     if what in _TOLD:
         return page("told.html", here=here, what=what, said=_TOLD[what])
     # The link of another browser, or an old one.
@@ -266,16 +263,16 @@ def _take_back(query: Mapping[str, str]) -> Response:
         if "challenge_id" in query:
             form = check(form_schemas.CredentialForm, dict(query))
             answer = undo.verify(asked, query["token"], check(factor_schemas.PasskeyResponse, form))
-        given = undo.take_back(asked, query["token"], answer, _kept())
+        email = undo.take_back(asked, query["token"], answer, _kept())
     except ApiError as error:
         return _page_of_link(query) if error.error_code in _WRONG_FACTOR else _refused(query, error)
     target = _target(query, None)
     if not latchkey.redirects.is_own_page(target):
         return redirects.redirect_done(FlowEnd(target), "undo", _DONE["undo"])
-    if given is None:
+    if email is None:
         return redirect_to_own("verify/done", "undone")
-    kept = waiting.keep_address(asked, given, **cookies.bound(), has_asked=False)
-    return redirect_to_own(with_query("verify/done", {"typed": kept}), "given_back")
+    address_id = waiting.keep_address(asked, email, **cookies.bound(), has_asked=False)
+    return redirect_to_own(with_query("verify/done", {"typed": address_id}), "given_back")
 
 
 def _redirect_elsewhere(outcome: Outcome, session: IssuedSession, target: str) -> Response:

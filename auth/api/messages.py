@@ -74,10 +74,11 @@ def resend() -> Response:
 @dialect.translated(writes=lambda _body: {})
 def reauthenticate() -> Response:
     """Send the caller a code for a sensitive change, which an older session needs."""
+    asked = current_asked()
     if request.method == "HEAD":
-        guard.live_caller()
+        asked.live_caller()
         return Response()
-    return _sent(send_reauthentication_code(current_asked()))
+    return _sent(send_reauthentication_code(asked))
 
 
 def _sent(message_id: str) -> Response:

@@ -34,9 +34,9 @@ def begin_passkey_registration() -> Response:
 def finish_passkey_registration() -> Response:
     asked = current_asked()
     passkeys.require_enabled(asked)
-    known = guard.live_caller()
+    person = asked.live_caller()
     body = read_body(factor_schemas.PasskeyResponse)
-    passkey, _ = passkeys.finish_registration(asked, known, body)
+    passkey, _ = passkeys.finish_registration(asked, person, body)
     return JsonResponse(passkey)
 
 
@@ -60,19 +60,19 @@ def finish_passkey_sign_in() -> Response:
 @blueprint.get("/passkeys")
 @guard.access_token(Level.SESSION)
 def list_passkeys() -> Response:
-    guard.live_caller()
-    return JsonResponse(queries.list_passkeys(latchkey.db, user_id=guard.caller_id()).passkeys)
+    person = current_asked().live_caller()
+    return JsonResponse(queries.list_passkeys(latchkey.db, user_id=person.id).passkeys)
 
 
 @blueprint.patch("/passkeys/<passkey_id>")
 @guard.access_token(Level.AAL2)
 @limited("rename", key=guard.caller_on_network)
 def rename_passkey(passkey_id: str) -> Response:
-    guard.live_caller()
+    asked = current_asked()
+    asked.live_caller()
     name = read_body(factor_schemas.PasskeyChange)["friendly_name"]
-    return JsonResponse(
-        passkeys.rename(current_asked(), known_id(passkey_id, "webauthn_credential_not_found"), name)
-    )
+    passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
+    return JsonResponse(passkeys.rename(asked, passkey_id, name))
 
 
 @blueprint.delete("/passkeys/<passkey_id>")
@@ -81,9 +81,10 @@ def rename_passkey(passkey_id: str) -> Response:
 @audited("change_refused")
 @asks_more
 def delete_passkey(passkey_id: str) -> Response:
-    guard.live_caller()
+    asked = current_asked()
+    asked.live_caller()
     passkey_id = known_id(passkey_id, "webauthn_credential_not_found")
-    passkeys.remove(current_asked(), passkey_id, read_body(schemas.Reauthentication))
+    passkeys.remove(asked, passkey_id, read_body(schemas.Reauthentication))
     return jsonify(id=passkey_id)
 
 

@@ -55,10 +55,10 @@ def health() -> Response:
 def _answer_probe(nonce: str) -> None:
     """Record how a request of `latchkey doctor` arrived, in the database: the response must not reveal it."""
     forwarded = request.headers.get("X-Forwarded-For", "")[:_LONGEST_FORWARDED].split(",")
-    seen = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
+    arrival = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
     if token_hash := hash_token(nonce):
         with suppress(psycopg2.Error):
-            queries.answer_probe(latchkey.db, token_hash=token_hash, seen=seen)
+            queries.answer_probe(latchkey.db, token_hash=token_hash, seen=arrival)
 
 
 @blueprint.get("/settings")

@@ -37,8 +37,9 @@ def list_sessions() -> Response:
 @guard.access_token(Level.AAL2)
 @limited("end_session", key=guard.caller_on_network)
 def delete_session(session_id: str) -> Response:
+    asked = current_asked()
     if not is_uuid(session_id):
-        guard.live_caller()
+        asked.live_caller()
         raise ApiError("device.not_found")
-    moment = found(end_session(current_asked(), session_id), "device.not_found")
+    moment = found(end_session(asked, session_id), "device.not_found")
     return jsonify(message="Session ended", timestamp=moment)

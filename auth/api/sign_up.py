@@ -65,10 +65,10 @@ def _sign_up() -> Response:
     """Register a user. If addresses must be confirmed, the response is the same for a taken one."""
     if _asks_for_anonymous_user(json_body()):
         raise ApiError("anonymous_provider_disabled")
-    made = sign_up(current_asked(), read_body(_Signup))
-    if isinstance(made, IssuedSession):
-        return _signed_in(made)
-    return _created(json.loads(made.user_object) | _SHOWN)
+    registered = sign_up(current_asked(), read_body(_Signup))
+    if isinstance(registered, IssuedSession):
+        return _signed_in(registered)
+    return _created(json.loads(registered.user_object) | _SHOWN)
 
 
 def _signed_in(session: IssuedSession) -> Response:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import cast
 
 from flask import Response, after_this_request
 
@@ -58,12 +57,11 @@ def resume(level: Level | None = None) -> BrowserSession | None:
     if row is None:
         return None
     policy = on_pages(latchkey.policy)
-    if tokens.refusal_of_session(row, row, None, row.aal, "session", policy):
+    if tokens.refusal_of_session(row, row, None, row.aal, Level.SESSION, policy):
         return None
     if row.refreshed_at < row.now - _BETWEEN_WRITES:
         queries.keep_session(latchkey.db, session_id=row.session_id)
     g.admit(Caller(row.user_id, row.session_id, None, row.aal, token_hash, providers=providers_in(row.amr)))
-    demanded = cast(levels.Level, level or g.level)
     return BrowserSession(
         user_id=row.user_id,
         email=row.email,
@@ -72,7 +70,7 @@ def resume(level: Level | None = None) -> BrowserSession | None:
         is_admin=row.role == "admin",
         has_factor=has_factor(row),
         has_proof=is_fresh(proved_at(row), policy, row.now),
-        lacks_level=levels.lacks_level(row, row, row.aal, demanded, policy),
+        lacks_level=levels.lacks_level(row, row, row.aal, level or g.level, policy),
     )
 
 

@@ -1,7 +1,7 @@
 """Levels and second steps (rule 3): only a factor raises a session, or what it opens."""
 
 from datetime import datetime
-from typing import Literal
+from enum import StrEnum
 
 from auth.rules.policy import FRESH_AGE, Policy
 from auth.rules.sessions import Session
@@ -10,14 +10,26 @@ from auth.rules.users import User, UserOfToken, has_factor, is_anonymous
 # `aal1` or `aal2`. An access token of the audience `second_step`, which lacks a step, has `aal0`. They are
 # compared as words.
 Aal = str
-# What a route demands:
-# - `session`: nothing more;
-# - `aal1`: the level `aal2` of a user who has, or must have, a second step;
-# - `enrol`: `aal2` of a user with a factor, a passkey too;
-# - `aal2`, `proof`: what `aal1` and `enrol` demand. For `proof`, proofs.py asks for a proof besides;
-# - `second_factor`: `aal2` of every user.
-# Only `session` and `enrol` admit `aal0`. At `service_role`, the guard admits no session.
-Level = Literal["service_role", "session", "enrol", "aal1", "aal2", "proof", "second_factor"]
+
+
+class Level(StrEnum):
+    """What a route demands of its caller's session. Only SESSION and ENROL admit `aal0`."""
+
+    # No session: the guard admits anybody, only access tokens of OAuth clients, or no session.
+    ANYONE = "anyone"
+    CLIENT = "client"
+    SERVICE_ROLE = "service_role"
+    # A session, and nothing more.
+    SESSION = "session"
+    # The level `aal2` of a user who has, or must have, a second step.
+    AAL1 = "aal1"
+    # `aal2` of a user with a factor, a passkey too.
+    ENROL = "enrol"
+    # What AAL1 and ENROL demand. For PROOF, proofs.py asks for a proof besides.
+    AAL2 = "aal2"
+    PROOF = "proof"
+    # `aal2` of every user.
+    SECOND_FACTOR = "second_factor"
 
 
 def must_have_step(user: User, policy: Policy) -> bool:
@@ -63,10 +75,10 @@ def lacks_level(user: UserOfToken, session: Session, aal: Aal, level: Level, pol
     own = level_of(session, aal, user.now)
     if own >= "aal2":
         return False
-    if level == "second_factor":
+    if level == Level.SECOND_FACTOR:
         return True
-    if aal == "aal0" and level not in ("session", "enrol"):
+    if aal == "aal0" and level not in (Level.SESSION, Level.ENROL):
         return True
-    if level in ("aal1", "aal2", "proof") and lacks_step(user, own, policy):
+    if level in (Level.AAL1, Level.AAL2, Level.PROOF) and lacks_step(user, own, policy):
         return True
-    return level in ("aal2", "proof", "enrol") and has_factor(user)
+    return level in (Level.AAL2, Level.PROOF, Level.ENROL) and has_factor(user)

@@ -140,19 +140,19 @@ def level_of_change(change: Change, user: UserOfToken) -> Level:
     """The level that a change demands of its session.
 
     A user without the factor that AUTH_MFA_REQUIRED demands may enrol it, and may remove what was added in
-    the last seven days: both demand `enrol`, not `aal2`.
+    the last seven days: both demand ENROL, not AAL2.
     """
     if change.kind == "metadata":
-        return "aal1"
+        return Level.AAL1
     if change.verb == "remove" and change.kind in ("grant", "api_key"):
-        return "aal1" if has_factor(user) else "session"
+        return Level.AAL1 if has_factor(user) else Level.SESSION
     if change.kind == "recovery_codes":
-        return "second_factor"
+        return Level.SECOND_FACTOR
     if _adds_factor(change):
-        return "enrol"
+        return Level.ENROL
     if _removes_unverified_factor(change):
-        return "session"
-    return "enrol" if _is_after(change.added_at, user.now - RECENT_AGE) else "aal2"
+        return Level.SESSION
+    return Level.ENROL if _is_after(change.added_at, user.now - RECENT_AGE) else Level.AAL2
 
 
 def takes_proof(change: Change) -> bool:

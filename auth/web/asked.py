@@ -9,17 +9,18 @@ from flask import current_app
 from auth.core.settings import Settings
 from auth.core.tokens import one_time
 from auth.core.tokens.access_tokens import Caller
+from auth.rules.levels import Level
 from auth.rules.policy import Policy, on_pages
 from auth.web import callers, cookies
 from auth.web.application import Actor, AdminKeyCaller, Noted, current_g, current_request
 from auth.web.callers import CallerIds
 from auth.web.context import EXTENSION, Latchkey
-from auth.web.declarations import Level
+from auth.web.errors import found
 from sql import Database, Runner, queries
 from sql.acts import Act
 
 _LONGEST_LANGUAGES = 200
-F = TypeVar("F", bound="callers.CallerFacts")
+Row = TypeVar("Row", bound="callers.CallerFacts")
 
 
 class Device(TypedDict):
@@ -96,16 +97,23 @@ class Asked:
 
     def note_details(self, **details: object) -> None:
         """Note details for the audit log, in case the request is refused."""
-        known = self.noted.subject or self.noted.note(user_id=self.user.user_id if self.user else None)
-        known["details"] |= details
-
-    def admit_reader(self, row: F | None, level: Level | None = None) -> F:
-        """Return the row of a statement that reads `caller_facts`. Refuse one below the route's level."""
-        return callers.admit_reader(row, self.caller, level or self.level, self.parts.policy)
+        subject = self.noted.subject or self.noted.note(user_id=self.user.user_id if self.user else None)
+        subject["details"] |= details
 
     def live_caller(self, level: Level | None = None, *, on: Runner | None = None) -> "queries.SelectPerson":
-        """Return the row of the caller. Refuse a caller below the route's level, or another."""
+        """Return the facts about the caller. Refuse a caller who may not go on; see `admit_reader`."""
         return self.admit_reader(callers.select(on or self.db, self.caller), level)
+
+    def admit_reader(self, row: Row | None, level: Level | None = None) -> Row:
+        """Return the row of a statement that reads `caller_facts`.
+
+        Refuse a caller who is banned, or whose session has ended or is below the level, by default the
+        route's.
+        """
+        row = found(row, "caller.user_not_found")
+        if refusal := callers.refusal_of(row, self.caller, level or self.level, self.parts.policy):
+            raise callers.error_of(refusal)
+        return row
 
 
 def current_asked() -> Asked:

@@ -43,19 +43,19 @@ def origin() -> dict[str, str | None]:
     if not has_request_context():
         return of_command() if click.get_current_context(silent=True) else {"actor": "service"}
     g = current_g()
-    known: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
+    fields: dict[str, str | None] = {"actor": g.actor, **g.client, "request_id": g.request_id}
     if g.actor == "user":
-        known["actor_id"] = g.caller.user_id
+        fields["actor_id"] = g.caller.user_id
     if g.administrator:
-        # The name remains when the administrator is deleted.
-        known["administrator"] = g.administrator.email or g.administrator.phone
+        # The log keeps the name when the administrator is deleted.
+        fields["administrator"] = g.administrator.email or g.administrator.phone
     if g.admin_key:
-        known |= {
+        fields |= {
             "actor": "service_role",
             "actor_id": g.admin_key.id,
             "administrator": f"key {g.admin_key.name}",
         }
-    return known
+    return fields
 
 
 def of_command() -> dict[str, str | None]:
@@ -88,8 +88,8 @@ def record_refusal() -> None:
     if action in ("refresh_refused", "application_refused") and g.subject is None:
         return
     try:
-        known = g.subject or g.note(user_id=g.user_id)
+        subject = g.subject or g.note(user_id=g.user_id)
         # No client depends on the row, and a flood must not keep the disk busy.
-        queries.record_refusal(latchkey.db.asynchronous, **known, action=action, reason=reason)
+        queries.record_refusal(latchkey.db.asynchronous, **subject, action=action, reason=reason)
     except psycopg2.Error as error:
         log.warning("refusal_not_recorded", reason=str(error).strip())

@@ -1,15 +1,15 @@
 """The caller of a request, as statements take it, its facts, and why one is refused."""
 
 from datetime import UTC, datetime
-from typing import TypeAlias, TypedDict, TypeVar, cast
+from typing import TypeAlias, TypedDict, cast
 
-from auth.core.tokens.access_tokens import Caller, KeyCaller
-from auth.rules import levels, tokens
+from auth.core.tokens.access_tokens import Caller
+from auth.rules import tokens
+from auth.rules.levels import Aal, Level
 from auth.rules.policy import Policy
 from auth.rules.refusals import Refusal
 from auth.rules.sessions import Session
 from auth.rules.tokens import ApiKey
-from auth.web.declarations import Level
 from auth.web.errors import ApiError
 from sql import Runner, queries
 
@@ -36,45 +36,23 @@ class CallerIds(TypedDict):
     caller_session_id: str
 
 
-def caller_ids(known: Caller) -> CallerIds:
-    return {"caller_id": known.user_id, "caller_session_id": known.session_id}
+def caller_ids(caller: Caller) -> CallerIds:
+    return {"caller_id": caller.user_id, "caller_session_id": caller.session_id}
 
 
-F = TypeVar("F", bound="CallerFacts")
-K = TypeVar("K", bound="KeyFacts")
-
-
-def select(on: Runner, known: Caller) -> "queries.SelectPerson | None":
+def select(on: Runner, caller: Caller) -> "queries.SelectPerson | None":
     """Return the facts about a caller, also in an act, with the user locked."""
-    return queries.select_person(on, user_id=known.user_id, session_id=known.session_id)
+    return queries.select_person(on, user_id=caller.user_id, session_id=caller.session_id)
 
 
-def admit_reader(row: F | None, known: Caller, level: Level, policy: Policy) -> F:
-    """Return the row of a statement that reads `caller_facts`. Refuse a caller below the level."""
-    if row is None:
-        raise ApiError("caller.user_not_found")
-    if refusal := refusal_of(row, known, level, policy):
-        raise error_of(refusal)
-    return row
-
-
-def admit_key(row: K | None, known: KeyCaller, policy: Policy) -> K:
-    """Return the row of an API key. Refuse its access token unless the key is good."""
-    if row is None:
-        raise ApiError("caller.user_not_found")
-    if refusal := refusal_of_key(row, known.expires_at, policy):
-        raise error_of(refusal)
-    return row
-
-
-def refusal_of(row: "CallerFacts", known: Caller, level: Level, policy: Policy) -> Refusal | None:
+def refusal_of(row: "CallerFacts", caller: Caller, level: Level, policy: Policy) -> Refusal | None:
     """Return why a session, a row with `caller_facts`, may not do what demands a level."""
     return tokens.refusal_of_session(
         row,
         session_of(row),
-        None if known.expires_at is None else moment_of(known.expires_at),
-        known.aal,
-        cast(levels.Level, level),
+        None if caller.expires_at is None else moment_of(caller.expires_at),
+        caller.aal,
+        level,
         policy,
     )
 
@@ -90,11 +68,11 @@ def moment_of(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def aal_of(row: "CallerFacts", known: Caller) -> levels.Aal:
+def aal_of(row: "CallerFacts", caller: Caller) -> Aal:
     """Return the level of a session. An access token keeps one that the session has lost with a factor. One
     that lacks a step is of a session of `aal1`.
     """
-    return min(max(known.aal, "aal1"), row.aal or "")
+    return min(max(caller.aal, "aal1"), row.aal or "")
 
 
 def session_of(row: "CallerFacts") -> Session | None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Literal, TypeVar
 
 from flask.typing import ResponseReturnValue
+
+from auth.rules.levels import Level
 
 LARGEST_BODY = 64 * 1024
 
@@ -28,23 +29,6 @@ Scope = Literal[
     "users:read", "users:write", "sessions:end", "audit:read", "invites", "links", "clients", "webhooks",
     "providers", "introspect", "organizations:read", "organizations:write",
 ]  # fmt: skip
-
-
-class Level(StrEnum):
-    """What an operation requires of its caller's session: auth/rules/levels.py says and enforces it.
-
-    ANYONE requires none. CLIENT accepts only access tokens of OAuth clients.
-    """
-
-    ANYONE = "anyone"
-    SERVICE_ROLE = "service_role"
-    SESSION = "session"
-    AAL1 = "aal1"
-    AAL2 = "aal2"
-    ENROL = "enrol"
-    PROOF = "proof"
-    SECOND_FACTOR = "second_factor"
-    CLIENT = "client"
 
 
 # Compared by identity, so that an instance can be the default of `g.route`.

@@ -166,7 +166,7 @@ def _admit_administrator() -> None:
             reason = "neither AUTH_SERVICE_ROLE_KEY, nor a token that AUTH_JWT_KEYS or AUTH_JWT_SECRET verify"
             _key_refused.count(reason=reason)
         raise
-    is_admin = live_caller().role == "admin"
+    is_admin = current_asked().live_caller().role == "admin"
     if g.level == Level.SERVICE_ROLE:
         raise ApiError("insufficient_permissions")
     if not is_admin:
@@ -226,15 +226,15 @@ def sends_administrator() -> bool:
     try:
         if _admits_service_role():
             return True
-        known = latchkey.access_tokens.verify(_credential(_single_header("Authorization")))
+        caller = latchkey.access_tokens.verify(_credential(_single_header("Authorization")))
     except InvalidAccessToken:
         return False
     finally:
         g.actor = actor
-    row = callers.select(latchkey.db, known)
-    if row is None or row.role != "admin":
+    person = callers.select(latchkey.db, caller)
+    if person is None or person.role != "admin":
         return False
-    return callers.refusal_of(row, known, Level.AAL2, latchkey.policy) is None
+    return callers.refusal_of(person, caller, Level.AAL2, latchkey.policy) is None
 
 
 def sends_basic() -> bool:
@@ -262,11 +262,6 @@ def caller_on_network() -> str:
 def is_of_operator() -> bool:
     """Whether the service role key or an administrative key was admitted."""
     return g.actor != "user"
-
-
-def live_caller(level: Level | None = None) -> "queries.SelectPerson":
-    """Return the row of the caller. Refuse a caller below the route's level, or another."""
-    return current_asked().live_caller(level)
 
 
 def _refusal_of_token(token: str) -> ApiError:

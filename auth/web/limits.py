@@ -111,8 +111,8 @@ class PostgresStorage(Storage):
         raise NotImplementedError
 
     def _read(self, key: str) -> "queries.CountRequest | queries.SelectRequestCount | None":
-        known = current_g().limit_counts if has_request_context() else None
-        return (known or {}).get(key) or queries.select_request_count(latchkey.db, key=key)
+        rows = current_g().limit_counts if has_request_context() else None
+        return (rows or {}).get(key) or queries.select_request_count(latchkey.db, key=key)
 
 
 class OptionalRedis(RedisStorage):

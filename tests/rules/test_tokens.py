@@ -7,6 +7,7 @@ from typing import Any
 
 from auth.rules import levels, refreshing, sessions, sign_in, tokens
 from auth.rules.deciding import Deciding, still_decides
+from auth.rules.levels import Level
 from auth.rules.refreshing import TokenState
 from auth.rules.sessions import EPOCH, OpenSession
 from auth.rules.tokens import ApiKey
@@ -106,7 +107,7 @@ def test_code_signs_in(sentence, opener, facts, verdict):
 )
 def test_session_gives_a_token(sentence, user, session, policy, refusal):
     aal = session.aal if session else "aal1"
-    assert tokens.refusal_of_session(user, session, NOW + HOUR, aal, "aal1", policy) == refusal
+    assert tokens.refusal_of_session(user, session, NOW + HOUR, aal, Level.AAL1, policy) == refusal
 
 
 @cases(
@@ -119,7 +120,7 @@ def test_session_without_refreshes_expires_and_no_microsecond_earlier(refreshed_
 
 
 def test_expired_access_token_is_told_first():
-    assert tokens.refusal_of_session(BANNED, FRESH, NOW, "aal1", "aal1", POLICY) == "bad_jwt"
+    assert tokens.refusal_of_session(BANNED, FRESH, NOW, "aal1", Level.AAL1, POLICY) == "bad_jwt"
 
 
 @cases(

@@ -53,7 +53,7 @@ def test_function_that_reads_the_facts_about_a_token_asks_the_rules():
         if name in STATEMENTS and re.search(r"(user|caller)_facts\(|user_object_from\(", body)
     } - {"insert_sign_up"}  # shows a draft, which no token can read
     assert len(reads) == 12
-    askers = {"admit_reader", "refusal_of", "admit_key", "refusal_of_key"}
+    askers = {"admit_reader", "refusal_of", "refusal_of_key"}
     readers = {
         f"{source}:{node.name}": called_in(node)
         for source in SOURCES

@@ -8,6 +8,7 @@ import pytest
 from psycopg2.extras import NamedTupleCursor
 
 from auth.core import settings
+from auth.rules.levels import Level
 from auth.rules.tokens import refusal_of_session
 from auth.web import callers
 from auth.web.context import policy_of
@@ -75,4 +76,4 @@ def _run(parts, text):
 
 def _refusal(row):
     policy = policy_of(settings.load("/dev/null", missing_secrets="ignore"))
-    return refusal_of_session(row, callers.session_of(row), None, "aal1", "second_factor", policy)
+    return refusal_of_session(row, callers.session_of(row), None, "aal1", Level.SECOND_FACTOR, policy)

@@ -29,7 +29,7 @@ class _NewApiKey(schemas.Reauthentication):
 @limited("add_api_key", key=guard.caller_on_network)
 @audited("change_refused")
 def add_api_key() -> ResponseReturnValue:
-    guard.live_caller()
+    current_asked().live_caller()
     return jsonify(api_keys.add(current_asked(), read_body(_NewApiKey))), 201
 
 

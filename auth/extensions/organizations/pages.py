@@ -81,7 +81,7 @@ def _or_not_found(view: View) -> View:
 def shown_memberships() -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
     memberships, open_ones = access.own(current_asked())
-    may_create = latchkey.settings.organizations == "users" and guard.live_caller().email_proved
+    may_create = latchkey.settings.organizations == "users" and current_asked().live_caller().email_proved
     return {
         "memberships": memberships,
         "invitations": open_ones,
@@ -123,7 +123,7 @@ def submit_new() -> Response:
 @blueprint.get("/organizations/<slug>/join")
 @signed_in(Level.AAL2)
 def show_invitation(slug: str, problem: Problem | None = None) -> Response:
-    invitation, known = _invitation(slug), guard.live_caller()
+    invitation, known = _invitation(slug), current_asked().live_caller()
     if invitation is None:
         return redirect_to_own(f"{PATH}/{slug}")
     return page(

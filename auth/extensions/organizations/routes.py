@@ -51,7 +51,7 @@ def changing(operation: str, scope: Scope | None = "organizations:write") -> Cal
         def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
             # Before the body, whose errors are for callers who may send it.
             if not guard.is_of_operator():
-                guard.live_caller()
+                current_asked().live_caller()
             return view(*args, **kwargs)
 
         limit = limited(operation, key=guard.caller_on_network, unless=guard.is_of_operator)

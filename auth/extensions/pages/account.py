@@ -59,7 +59,7 @@ _KINDS = {
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    user, known = own_user(), guard.live_caller()
+    user, known = own_user(), current_asked().live_caller()
     done, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
         "account.html",
@@ -176,7 +176,7 @@ def _connect() -> Response:
 @signed_in(Level.SESSION)
 def show_changes() -> Response:
     """Show recent additions, even to a user who cannot pass a thief's second step."""
-    guard.live_caller()
+    current_asked().live_caller()
     to = destination()
     return page(
         "account_changes.html",

@@ -21,7 +21,7 @@ from auth.html.destinations import destination
 from auth.html.page import address, next_code, page, redirect_to_own
 from auth.html.problems import Problem, form
 from auth.html.redirects import Destination, own_page
-from auth.web import Level, audited, cookies, guard
+from auth.web import Level, audited, cookies
 from auth.web.asked import current_asked
 from auth.web.errors import ApiError
 from auth.web.input import read_form
@@ -31,7 +31,7 @@ blueprint = Blueprint("confirm", __name__)
 
 def require_proof() -> None:
     """Redirect to the page below if the session has no proof."""
-    if not has_proof(current_asked(), guard.live_caller()):
+    if not has_proof(current_asked(), current_asked().live_caller()):
         raise ApiError("reauthentication_needed")
 
 
@@ -40,7 +40,7 @@ def require_proof() -> None:
 def show_confirmation(problem: Problem | None = None) -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or redirect to the page that asks for
     factors."""
-    known, next_page = guard.live_caller(), request.values.get("next", "")
+    known, next_page = current_asked().live_caller(), request.values.get("next", "")
     if known.oldest_factor_at is not None and known.aal == "aal2":
         return redirect_to_own(destination().path("second-step"))
     by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
@@ -85,7 +85,7 @@ def _here(**shown: str) -> str:
 @form("give_proof", shown=show_confirmation, level=Level.SESSION)
 @audited("change_refused")
 def submit_proof() -> Response:
-    guard.live_caller()
+    current_asked().live_caller()
     asked, sent = current_asked(), read_form(form_schemas.ProofForm)
     _, cookie = record_reauthentication(asked, sent | {"browser_hash": asked.browser_hash})
     browser_sessions.keep(cookie, asked.caller.aal)

@@ -53,7 +53,7 @@ def show_second_step(problem: Problem | None = None) -> Response:
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
-    known = guard.live_caller()
+    known = current_asked().live_caller()
     is_required = must_have_step(known, latchkey.policy)
     may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
     offers = {
@@ -68,7 +68,7 @@ def show_second_step(problem: Problem | None = None) -> Response:
 
 def _is_asked() -> bool:
     """Whether the session lacks the step, or it is too old for a change or an application."""
-    known = guard.live_caller()
+    known = current_asked().live_caller()
     if known.aal != "aal2" or (known.oldest_factor_at is not None and not has_proof(current_asked(), known)):
         return True
     waiting = waiting_behind(destination().next or "")
@@ -154,7 +154,7 @@ def submit_two_step() -> Response:
 @signed_in(Level.SESSION)
 def show_first_code(problem: Problem | None = None) -> Response:
     """Ask again for the first code of an app, or for another app if this one has expired."""
-    guard.live_caller()
+    current_asked().live_caller()
     factor_id = request.values.get("factor_id", "")
     try:
         factors.require_begun(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
@@ -208,7 +208,7 @@ def replace_recovery_codes() -> Response:
 def _new_codes(notice: str | None = "recovery_codes_created") -> Response:
     made = recovery_codes.create(current_asked(), {}, notice=notice)
     codes = [grouped(code) for code in made.codes]
-    known, day = guard.live_caller(), date.fromisoformat(made.created_at[:10])
+    known, day = current_asked().live_caller(), date.fromisoformat(made.created_at[:10])
     account = known.email or known.phone or guard.caller_id()
     head = text("two_step", "codes_file", account=account, date=date_alone(day)).unescape()
     return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))
@@ -238,6 +238,6 @@ def submit_rename() -> Response:
 
 
 def _renamed_step() -> dict[str, Any]:
-    guard.live_caller()
+    current_asked().live_caller()
     named = (step for step in own_steps() if step["id"] == request.values.get("id"))
     return found(next(named, None), "not_found")

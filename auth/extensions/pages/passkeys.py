@@ -80,7 +80,7 @@ def submit_new_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
     credential = sent_credential()
-    _, cookie = finish_registration(asked, guard.live_caller(), credential)
+    _, cookie = finish_registration(asked, current_asked().live_caller(), credential)
     browser_sessions.keep(cookie, "aal2")
     to = destination()
     return redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")

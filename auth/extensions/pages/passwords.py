@@ -43,7 +43,7 @@ def check_common() -> Response:
 @signed_in(Level.AAL2)
 def show_new_password(kind: str, problem: Problem | None = None) -> Response:
     """Ask for a new password, or, as /join, for the first one of an invited user."""
-    known = guard.live_caller()
+    known = current_asked().live_caller()
     session = facts.own_session_of(known)
     is_recovery = session is not None and is_fresh_recovery(session, known.now)
     if known.oldest_factor_at is not None or not is_recovery:

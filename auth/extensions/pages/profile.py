@@ -21,7 +21,7 @@ from auth.html.page import address as shown_address
 from auth.html.page import next_code, page, redirect_to_own
 from auth.html.problems import Problem, form, told
 from auth.rules.users import AddressKind
-from auth.web import Level, audited, cookies, guard
+from auth.web import Level, audited, cookies
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -63,7 +63,7 @@ def show_address(kind: AddressKind, problem: Problem | None = None) -> Response:
         # The page of the code asked for another one.
         return _code_page(kind, problem)
     require(current_asked(), add(kind))
-    known, here, said = getattr(guard.live_caller(), kind), f"/account/{kind}", problem or told()
+    known, here, said = getattr(current_asked().live_caller(), kind), f"/account/{kind}", problem or told()
     return page("account_address.html", script=True, here=here, problem=said, kind=kind, known=known)
 
 
@@ -76,7 +76,7 @@ def submit_address(kind: AddressKind) -> Response:
     kept = typed()
     new = kept.address if kept else read_form(_SCHEMAS[kind])[kind]
     back, browser = f"{latchkey.settings.base_url}/account", cookies.bound()
-    known = getattr(guard.live_caller(), kind)
+    known = getattr(current_asked().live_caller(), kind)
     changed = change_user(asked, {kind: new}, {"redirect_to": back, "code_challenge": None, **browser})
     if not kept and new == known and json.loads(changed.user_object)[f"new_{kind}"] is None:
         return redirect_to_own("account", f"{kind}_stays")
@@ -133,5 +133,5 @@ def submit_address_code(kind: str) -> Response:
 
 
 def _has(address: str) -> bool:
-    known = guard.live_caller()
+    known = current_asked().live_caller()
     return address in (known.email, known.phone)

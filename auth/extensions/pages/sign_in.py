@@ -36,7 +36,7 @@ from auth.html.redirects import (
     redirect_onward,
     redirect_with_cookie,
 )
-from auth.web import Level, audited, cookies, guard
+from auth.web import Level, audited, cookies
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.input import read_form
@@ -107,7 +107,7 @@ def continue_signed_in() -> Response:
 @signed_in(Level.AAL2)
 def show_signed_in() -> Response:
     """Continue to the application in a browser that did not request the link that signed it in."""
-    known = guard.live_caller()
+    known = current_asked().live_caller()
     return form_page("signed_in.html", "sign-in/here", problem=told(), account=known.email or known.phone)
 
 

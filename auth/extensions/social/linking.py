@@ -51,7 +51,7 @@ blueprint.record(lambda state: state.app.url_map.converters.update(identity_id=_
 def authorize_identity() -> Response:
     """Return the URL of the page where the user agrees to link an identity."""
     if request.method == "HEAD":
-        guard.live_caller()
+        current_asked().live_caller()
         return Response()
     asked = current_asked()
     identities.require_manual_linking(asked)
@@ -138,7 +138,7 @@ def delete_identity(identity_id: str) -> Response:
     asked = current_asked()
     body = read_body(schemas.Reauthentication)
     if not is_uuid(identity_id):
-        guard.live_caller()
+        current_asked().live_caller()
         raise ApiError("identity_not_found")
     proof = give_proof(asked, body, remove("identity", identity_id)) if body else None
     moment = identities.unlink(asked, identity_id, proof=proof)
