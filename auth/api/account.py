@@ -34,23 +34,21 @@ class _UserChange(schemas.Reauthentication, schemas.Challenged):
 @blueprint.get("/user")
 @guard.access_token_or_api_key(Level.SESSION)
 def get_user() -> Response:
-    g, policy = current_g(), latchkey.policy
-    user: "queries.SelectUser | queries.SelectUserOfApiKey"
-    providers: tuple[str, ...] = ()
     # Without `current_asked()`, which this route, the most frequent one, does not need.
+    g, policy = current_g(), latchkey.policy
     if key := g.key_caller:
         ids = {"user_id": key.user_id, "api_key_id": key.api_key_id}
-        user = found(queries.select_user_of_api_key(latchkey.db, **ids), "caller.user_not_found")
-        refusal = callers.refusal_of_key(user, key.expires_at, policy)
-        aal = user.key_aal or "aal1"
+        of_key = found(queries.select_user_of_api_key(latchkey.db, **ids), "caller.user_not_found")
+        refusal = callers.refusal_of_key(of_key, key.expires_at, policy)
+        user = organizations.user_object_for(of_key, of_key.key_aal or "aal1")
     else:
         caller = g.caller
-        user = found(queries.select_user(latchkey.db, **callers.caller_ids(caller)), "caller.user_not_found")
-        refusal = callers.refusal_of(user, caller, g.level, policy)
-        aal, providers = callers.aal_of(user, caller), caller.providers
+        row = found(queries.select_user(latchkey.db, **callers.caller_ids(caller)), "caller.user_not_found")
+        refusal = callers.refusal_of(row, caller, g.level, policy)
+        user = organizations.user_object_for(row, callers.aal_of(row, caller), caller.providers)
     if refusal:
         raise callers.error_of(refusal)
-    return JsonResponse(organizations.user_object_for(user, aal, providers))
+    return JsonResponse(user)
 
 
 @blueprint.get("/user/recent_changes")

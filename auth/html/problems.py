@@ -144,7 +144,7 @@ def form(
     return decorate
 
 
-def told(wait: object = None) -> Mapping[str, Any] | None:
+def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
     """Return the problem in our redirect to this page, if any. The texts of limits contain a `wait`."""
     name = forms.signed("error_code")
     if name == "otp_expired":

@@ -11,7 +11,7 @@ from auth.core.text.labels import counted, label, quoted
 from auth.flows.admin import admin_keys
 from auth.flows.admin.admin_keys import SCOPES
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import console_page
 from auth.rules.tokens import is_expired
 from auth.web import fields
@@ -45,7 +45,7 @@ def show_keys() -> Response:
         SimpleNamespace(**key._asdict(), is_expired=is_expired(key))
         for key in admin_keys.listed(current_asked())
     ]
-    return console_page("keys.html", keys=keys, acts=_KEY_ACTS, notice=told(_KEY_ACTS))
+    return console_page("keys.html", keys=keys, acts=_KEY_ACTIONS, notice=notice_of(_KEY_ACTIONS))
 
 
 def _key(admin_key_id: str) -> Subject:
@@ -73,9 +73,9 @@ def _all_keys() -> Subject:
     return Subject("Keys", _PATH, SimpleNamespace(boxes=boxes, days=_DAYS, total=total))
 
 
-_act = partial(Action, needs_factor=True, is_spared_here=True)
+_action = partial(Action, needs_factor=True, is_spared_here=True)
 _MAKING = {
-    "new": _act(
+    "new": _action(
         title="Create a key",
         effects=lambda keys: [
             f"You have {keys.row.total} of {counted(constants.MOST_ADMIN_KEYS, 'key')}.",
@@ -89,7 +89,7 @@ _MAKING = {
         template="act_key.html",
     )
 }
-_KEY_ACTS = {
+_KEY_ACTIONS = {
     "end": Action(
         title="End the key",
         effects=lambda subject: [
@@ -103,4 +103,4 @@ _KEY_ACTS = {
     )
 }
 serve(blueprint, "/console/keys", _MAKING, _all_keys)
-serve(blueprint, "/console/keys/<admin_key_id>", _KEY_ACTS, _key)
+serve(blueprint, "/console/keys/<admin_key_id>", _KEY_ACTIONS, _key)

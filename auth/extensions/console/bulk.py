@@ -1,4 +1,4 @@
-"""Acts on up to 500 users at once, in chunks that the browser requests one after the other."""
+"""Actions on up to 500 users at once, in chunks that the browser requests one after the other."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -37,8 +37,8 @@ MOST = 500
 _CHUNK, _SECONDS = 100, 10.0
 # The number of names in a confirmation.
 _SHOWN = 10
-# Refusals of one user, after which the act continues with the others, as after all errors that are not about
-# the administrator. A hook chooses its own status.
+# Refusals of one user, after which the action continues with the others, as it does after all errors that
+# are not about the administrator. A hook chooses its own status.
 _OF_TARGET = {"target.insufficient_permissions", "hook_refused", "invited.over_email_send_rate_limit"}
 
 _ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups(load_default=list))
@@ -86,21 +86,19 @@ def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
     return {"targets": chosen.row.ids, "options": {name: request.form[name] for name in form}}
 
 
-def _start(act: str, _asked: Asked, _subject: Subject, given: dict[str, Any]) -> Response:
-    made = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=act, **given)
-    return redirect_to_own(f"console/bulk/{made.id}")
+def _start(name: str, _asked: Asked, _subject: Subject, work: dict[str, Any]) -> Response:
+    bulk = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=name, **work)
+    return redirect_to_own(f"console/bulk/{bulk.id}")
 
 
-def _confirmation(name: str, act: UserAction, many: Many) -> Action:
-    return Action(
+def _confirmation(name: str, action: UserAction, many: Many) -> Action:
+    return Action.of(
+        action,
         title=f"{many.title} these users",
         effects=lambda chosen: _effects(many, chosen.row),
         undo=many.undo,
         do=partial(_start, name),
-        needs_factor=act.needs_factor,
-        is_destructive=act.is_destructive,
         takes_metadata=True,
-        form=act.form,
         check=_some,
         template="act_ban.html" if name == "ban" else "act.html",
     )
@@ -124,7 +122,7 @@ _INVITING = {
     )
 }
 
-_CHOSEN = {name: _confirmation(name, act, act.many) for name, act in ACTIONS.items() if act.many}
+_CHOSEN = {name: _confirmation(name, action, action.many) for name, action in ACTIONS.items() if action.many}
 serve(blueprint, "/console/users/chosen", _CHOSEN, _chosen)
 serve(blueprint, "/console/users", _INVITING, all_users)
 
@@ -170,8 +168,8 @@ def _do(bulk: "queries.SelectBulkAct", target: str, claim: Callable[[acts.Act], 
     if bulk.act == "invite":
         messages.invite(asked, messages.invitation(target, bulk.options["groups"]))
     else:
-        act = ACTIONS[bulk.act]
-        act.flow(asked, target, check(act.form, bulk.options))
+        action = ACTIONS[bulk.act]
+        action.flow(asked, target, check(action.form, bulk.options))
 
 
 class _AlreadyDone(Exception):

@@ -22,7 +22,7 @@ def _export(asked: Asked, users: Subject, _form: object) -> Response:
     return Response(stream_with_context(lists.export(asked, users.row)), mimetype="text/csv", headers=headers)
 
 
-_ACTS = {
+_ACTIONS = {
     "export": Action(
         title="Export as CSV",
         effects=lambda users: [
@@ -35,4 +35,4 @@ _ACTS = {
     )
 }
 
-serve(blueprint, "/console/users", _ACTS, _list)
+serve(blueprint, "/console/users", _ACTIONS, _list)

@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 from auth.flows.admin import messages
 from auth.flows.history import timeline
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
 from auth.web import fields
 from auth.web.asked import current_asked
@@ -45,7 +45,7 @@ def show_messages() -> Response:
         counts={state: f"{total:,}" + "+" * (total >= _COUNTED) for state, total in totals.items()},
         outcome=timeline.outcome,
         name=timeline.message,
-        notice=told(_ACTS),
+        notice=notice_of(_ACTIONS),
         **page_of(rows, "written_at"),
     )
 
@@ -70,7 +70,7 @@ def _effects(subject: Subject) -> Sequence[str]:
     return effects
 
 
-_ACTS = {
+_ACTIONS = {
     "resend": Action(
         title="Send again",
         effects=_effects,
@@ -80,4 +80,4 @@ _ACTS = {
     ),
 }
 
-serve(blueprint, "/console/messages/<message_id>", _ACTS, _find)
+serve(blueprint, "/console/messages/<message_id>", _ACTIONS, _find)

@@ -1,4 +1,4 @@
-"""The acts of administrators on a user. Changing other administrators requires the service role key."""
+"""The actions of administrators on a user. Changing other administrators requires the service role key."""
 
 import json
 from dataclasses import replace
@@ -79,26 +79,21 @@ def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
 
 
-def _show(user: str, act: str) -> Response:
-    return redirect_to_own(f"console/users/{json.loads(user)['id']}", act)
+def _show(user: str, done: str) -> Response:
+    return redirect_to_own(f"console/users/{json.loads(user)['id']}", done)
 
 
 def _declared(name: str, template: str = "act.html") -> Action:
-    act = ACTIONS[name]
-    return Action(
-        title=act.title,
-        effects=lambda user: act.effects(user.row),
-        undo=act.undo,
-        do=lambda asked, user, form: act.flow(asked, user.row.id, form),
-        done=act.done,
-        needs_factor=act.needs_factor,
-        is_destructive=act.is_destructive,
-        form=act.form,
+    action = ACTIONS[name]
+    return Action.of(
+        action,
+        effects=lambda user: action.effects(user.row),
+        do=lambda asked, user, form: action.flow(asked, user.row.id, form),
         template=template,
     )
 
 
-USER_ACTS = {
+USER_ACTIONS = {
     "invite-again": Action(
         title="Send invitation again",
         effects=lambda user: [
@@ -155,7 +150,7 @@ USER_ACTS = {
     ),
     "delete": _declared("delete"),
 }
-_SESSION_ACTS = {
+_SESSION_ACTIONS = {
     "end": Action(
         title="End this session",
         effects=lambda session: [
@@ -171,7 +166,7 @@ _SESSION_ACTS = {
         is_destructive=True,
     )
 }
-_FACTOR_ACTS = {
+_FACTOR_ACTIONS = {
     "remove": Action(
         title="Remove this factor",
         effects=lambda factor: [
@@ -215,9 +210,9 @@ _WITHOUT_USER = {
         template="act_invite.html",
     ),
 }
-DONE = {**USER_ACTS, **_SESSION_ACTS, **_FACTOR_ACTS, **_WITHOUT_USER}
+DONE = {**USER_ACTIONS, **_SESSION_ACTIONS, **_FACTOR_ACTIONS, **_WITHOUT_USER}
 
-actions.serve(blueprint, "/console/users/<user_id>", USER_ACTS, changeable_user)
-actions.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTS, _session)
-actions.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTS, _factor)
+actions.serve(blueprint, "/console/users/<user_id>", USER_ACTIONS, changeable_user)
+actions.serve(blueprint, "/console/users/<user_id>/sessions/<session_id>", _SESSION_ACTIONS, _session)
+actions.serve(blueprint, "/console/users/<user_id>/factors/<factor_id>", _FACTOR_ACTIONS, _factor)
 actions.serve(blueprint, "/console/users", _WITHOUT_USER, all_users)

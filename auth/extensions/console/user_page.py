@@ -9,10 +9,10 @@ from flask import Blueprint, Response
 
 from auth.core.text import names
 from auth.core.text.labels import counted, quoted
-from auth.extensions.console.user_actions import DONE, USER_ACTS
+from auth.extensions.console.user_actions import DONE, USER_ACTIONS
 from auth.flows.history import explanation, timeline
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import told
+from auth.html.admin.actions import notice_of
 from auth.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
 from auth.web import fields, g
 from auth.web.context import latchkey
@@ -53,7 +53,7 @@ def show_user(user_id: str) -> Response:
     facts = known and queries.select_user_facts(latchkey.db, id=id)
     if facts is None and not story["entries"]:
         raise ApiError("user_not_found")
-    values: dict[str, Any] = {"id": id, "story": story, "notice": told(DONE), "acts": USER_ACTS}
+    values: dict[str, Any] = {"id": id, "story": story, "notice": notice_of(DONE), "acts": USER_ACTIONS}
     if known is None or facts is None:
         return console_page("user_deleted.html", **values)
     return console_page("user.html", **values, **_about(known, facts))
@@ -140,7 +140,7 @@ def _possible(
         "unban": bool(user.banned_until),
         "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
     }
-    return [name for name in USER_ACTS if wanted.get(name, True)]
+    return [name for name in USER_ACTIONS if wanted.get(name, True)]
 
 
 def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:

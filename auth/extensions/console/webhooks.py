@@ -15,7 +15,7 @@ from auth.flows.admin import webhooks
 from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
 from auth.web import fields
 from auth.web.context import latchkey
@@ -42,7 +42,7 @@ class _DeliveryFilters(Filters):
 @blueprint.get("/console/webhooks")
 @administrator
 def show_webhooks() -> Response:
-    return console_page("webhooks.html", webhooks=_states(), notice=told(_WEBHOOK_ACTS))
+    return console_page("webhooks.html", webhooks=_states(), notice=notice_of(_WEBHOOK_ACTIONS))
 
 
 @blueprint.get("/console/webhooks/<webhook_id>")
@@ -56,9 +56,9 @@ def show_webhook(webhook_id: str) -> Response:
     return console_page(
         "webhook.html",
         webhook=known,
-        acts=_WEBHOOK_ACTS,
+        acts=_WEBHOOK_ACTIONS,
         possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
-        notice=told(_WEBHOOK_ACTS | _DELIVERY_ACTS),
+        notice=notice_of(_WEBHOOK_ACTIONS | _DELIVERY_ACTIONS),
         **page_of(rows, "created_at"),
     )
 
@@ -69,7 +69,7 @@ def show_delivery(webhook_id: str, delivery_id: str) -> Response:
     """Show the request of an event, and the response to its last attempt."""
     known, row = _found_delivery(webhook_id, delivery_id)
     body = pretty(event_body(row.details["event"], row.variables))
-    return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTS)
+    return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTIONS)
 
 
 def _states(id: str | None = None) -> list[SimpleNamespace]:
@@ -129,8 +129,8 @@ def _sent_again(subject: Subject) -> list[str]:
     ]
 
 
-_act = partial(Action, needs_factor=True)
-_writing = partial(_act, form=_WebhookForm, template="act_webhook.html")
+_action = partial(Action, needs_factor=True)
+_writing = partial(_action, form=_WebhookForm, template="act_webhook.html")
 _MAKING = {
     "new": _writing(
         title="Add a webhook",
@@ -144,8 +144,8 @@ _MAKING = {
         check=lambda _subject, form: check(NewWebhook, _body(form)),
     ),
 }
-_WEBHOOK_ACTS = {
-    "test": _act(
+_WEBHOOK_ACTIONS = {
+    "test": _action(
         title="Send a test event",
         effects=lambda subject: [f"Sends 1 event to {subject.row.origin}, about a made-up user."],
         undo="A sent event can’t be recalled.",
@@ -162,7 +162,7 @@ _WEBHOOK_ACTS = {
         done="Webhook changed.",
         check=lambda _subject, form: check(WebhookChange, _body(form)),
     ),
-    "new-secret": _act(
+    "new-secret": _action(
         title="Create a new secret",
         effects=lambda _subject: [
             "Creates 1 secret, which you’ll see once.",
@@ -174,7 +174,7 @@ _WEBHOOK_ACTS = {
         ),
         done="Secret created.",
     ),
-    "disable": _act(
+    "disable": _action(
         title="Disable",
         effects=lambda subject: [
             "Stops 1 webhook. It won’t get events until you enable it.",
@@ -185,14 +185,14 @@ _WEBHOOK_ACTS = {
         done="Webhook disabled.",
         is_destructive=True,
     ),
-    "enable": _act(
+    "enable": _action(
         title="Enable",
         effects=lambda subject: ["Starts 1 webhook.", f"{subject.row.waiting} will be sent immediately."],
         undo="You can disable it again.",
         do=lambda asked, subject, _form: webhooks.change(asked, subject.row.id, {"disabled": False}),
         done="Webhook enabled.",
     ),
-    "delete": _act(
+    "delete": _action(
         title="Delete",
         effects=lambda subject: [
             "Deletes 1 webhook with its secret.",
@@ -205,7 +205,7 @@ _WEBHOOK_ACTS = {
         is_destructive=True,
     ),
 }
-_DELIVERY_ACTS = {
+_DELIVERY_ACTIONS = {
     "redeliver": Action(
         title="Send again",
         effects=_sent_again,
@@ -217,5 +217,5 @@ _DELIVERY_ACTS = {
 
 _NEW = Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
 serve(blueprint, "/console/webhooks", _MAKING, lambda: _NEW)
-serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTS, _found)
-serve(blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", _DELIVERY_ACTS, _delivery)
+serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTIONS, _found)
+serve(blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", _DELIVERY_ACTIONS, _delivery)

@@ -13,7 +13,7 @@ from auth.core.text.labels import counted, quoted
 from auth.extensions.organizations import access, invitations, lifecycle, members, sign_in, states
 from auth.extensions.organizations.routes import Role
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import MOST, console_page
 from auth.html.page import redirect_to_own
 from auth.rules.organizations import ADMIN, MEMBER, OWNER
@@ -57,7 +57,7 @@ def show_organizations() -> Response:
         rows=json.loads(row.organizations),
         total=row.total,
         **_paging(query["page"], row.total),
-        notice=told(_MAKING | _ACTS),
+        notice=notice_of(_MAKING | _ACTS),
     )
 
 
@@ -91,7 +91,7 @@ def show_organization(organization_id: str) -> Response:
             "end",
         ],
         **_paging(number, listed.total),
-        notice=told(_MAKING | _ACTS | _MEMBER_ACTS | _INVITATION_ACTS),
+        notice=notice_of(_MAKING | _ACTS | _MEMBER_ACTS | _INVITATION_ACTS),
     )
 
 

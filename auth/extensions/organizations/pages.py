@@ -19,7 +19,7 @@ from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.form_schemas import Decision
 from auth.html.page import address, ago, application, has_text, page, redirect_to_own, text
-from auth.html.problems import Problem, form, told
+from auth.html.problems import Problem, form, problem_of_redirect
 from auth.rules.organizations import ADMIN, MEMBER, OWNER, manages, may_manage
 from auth.web import Level, View, audited, fields, g, guard
 from auth.web.asked import current_asked
@@ -181,7 +181,7 @@ def show_organization(slug: str) -> Response:
         following=number + 1 if listed.total > number * _MOST else None,
         invitations=[_shown_invitation(seen, each) for each in open_ones] if is_manager else [],
         notice=notice(),
-        problem=told(),
+        problem=problem_of_redirect(),
     )
 
 

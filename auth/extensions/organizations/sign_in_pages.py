@@ -14,7 +14,7 @@ from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, Ne
 from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
 from auth.flows.sign_in.reauthentication import require
 from auth.html.page import redirect_to_own
-from auth.html.problems import Problem, told
+from auth.html.problems import Problem, problem_of_redirect
 from auth.html.providers import COOKIES, redirect_to_provider
 from auth.html.redirects import Destination
 from auth.rules.organizations import OWNER
@@ -52,7 +52,7 @@ def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
         each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers}
         for each in sign_in.listed(asked, slug)
     ]
-    failure = problem or told()
+    failure = problem or problem_of_redirect()
     return form_page("sign_in", seen, problem, notice=notice(), domains=named, providers=own, failure=failure)
 
 

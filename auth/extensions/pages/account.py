@@ -31,7 +31,7 @@ from auth.html.page import (
     redirect_to_own,
     text,
 )
-from auth.html.problems import Problem, form, told
+from auth.html.problems import Problem, form, problem_of_redirect
 from auth.rules.users import ADDRESS_KINDS
 from auth.web import Level, audited, g, guard
 from auth.web.application import JsonResponse
@@ -59,29 +59,30 @@ _KINDS = {
 @blueprint.get("/account")
 @signed_in(Level.AAL2)
 def show_account() -> Response:
-    user, known = own_user(), current_asked().live_caller()
-    done, own = forms.signed("done"), {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
+    asked, user, done = current_asked(), own_user(), forms.signed("done")
+    person = asked.live_caller()
+    addresses = {kind: address(user[kind] or "") for kind in ADDRESS_KINDS}
     return page(
         "account.html",
         script=True,
         here="/account",
         user=user,
         own_name=names.of_user(user["user_metadata"]),
-        has_password=known.password_hash is not None,
-        password_leaked=known.password_leaked_at is not None,
+        has_password=person.password_hash is not None,
+        password_leaked=person.password_leaked_at is not None,
         sessions=_devices(),
         providers=[_provider(name, user) for name in [*latchkey.providers, *_left_providers(user)]],
         tabs={
-            name: shown
+            name: tab
             for each in latchkey.extensions
-            for name, shown in each.account_tabs().items()
-            if shown is not None
+            for name, tab in each.account_tabs().items()
+            if tab is not None
         },
-        notice=text("done", done, **own) if has_text("done", done) else None,
-        problem=told(),
+        notice=text("done", done, **addresses) if has_text("done", done) else None,
+        problem=problem_of_redirect(),
         steps=[_step(each) for each in own_steps()],
-        recovery_codes=recovery_codes.status(current_asked()).remaining,
-        changes=len(removal.list_recent(latchkey.db, guard.caller_id())),
+        recovery_codes=recovery_codes.status(asked).remaining,
+        changes=len(removal.list_recent(asked.db, person.id)),
     )
 
 
@@ -166,9 +167,9 @@ def _connect() -> Response:
     """Begin to link an identity; the page that confirms this names the account."""
     asked = current_asked()
     identities.require_manual_linking(asked)
-    chosen = oauth.provider_named(asked, request.values.get("provider", ""))
+    chosen_provider = oauth.provider_named(asked, request.values.get("provider", ""))
     back = {"redirect_to": f"{latchkey.settings.base_url}/account", "code_challenge": None}
-    state = identities.begin(asked, chosen, **back, scopes=None, proof=None)
+    state = identities.begin(asked, chosen_provider, **back, scopes=None, proof=None)
     return redirect_to_own(own_url(latchkey.settings, "link-identity", {"flow": state}).rpartition("/")[2])
 
 
@@ -176,14 +177,13 @@ def _connect() -> Response:
 @signed_in(Level.SESSION)
 def show_changes() -> Response:
     """Show recent additions, even to a user who cannot pass a thief's second step."""
-    current_asked().live_caller()
-    to = destination()
+    person, to = current_asked().live_caller(), destination()
     return page(
         "account_changes.html",
         script=True,
         here=f"/{to.path('account/changes')}",
         to=to,
-        changes=[shown_change(change) for change in removal.list_recent(latchkey.db, guard.caller_id())],
+        changes=[row_of(change) for change in removal.list_recent(latchkey.db, person.id)],
         done=forms.signed("done"),
     )
 
@@ -193,7 +193,7 @@ def name_of(kind: str, name: str = "") -> str:
     return application(name) if name else text(*_KINDS[kind])
 
 
-def shown_change(change: dict[str, Any]) -> dict[str, Any]:
+def row_of(change: dict[str, Any]) -> dict[str, Any]:
     kind, label = change["type"], change["label"] or ""
     if kind == "identity":
         name, _, label = label.partition(" ")
@@ -252,9 +252,9 @@ def _left_providers(user: dict[str, Any]) -> list[str]:
 
 
 def _provider(name: str, user: dict[str, Any]) -> dict[str, Any]:
-    linked = next((each for each in user["identities"] if each["provider"] == name), None)
-    data = linked["identity_data"] if linked else {}
+    identity = next((each for each in user["identities"] if each["provider"] == name), None)
+    data = identity["identity_data"] if identity else {}
     return provider(name) | {
-        "identity_id": linked and linked["id"],
+        "identity_id": identity and identity["id"],
         "known_as": data.get("email") or data.get("name"),
     }

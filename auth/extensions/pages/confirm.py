@@ -31,7 +31,8 @@ blueprint = Blueprint("confirm", __name__)
 
 def require_proof() -> None:
     """Redirect to the page below if the session has no proof."""
-    if not has_proof(current_asked(), current_asked().live_caller()):
+    asked = current_asked()
+    if not has_proof(asked, asked.live_caller()):
         raise ApiError("reauthentication_needed")
 
 
@@ -40,44 +41,46 @@ def require_proof() -> None:
 def show_confirmation(problem: Problem | None = None) -> Response:
     """Ask for the password, a code, a passkey or a new sign-in, or redirect to the page that asks for
     factors."""
-    known, next_page = current_asked().live_caller(), request.values.get("next", "")
-    if known.oldest_factor_at is not None and known.aal == "aal2":
+    asked, next_page = current_asked(), request.values.get("next", "")
+    person = asked.live_caller()
+    if person.oldest_factor_at is not None and person.aal == "aal2":
         return redirect_to_own(destination().path("second-step"))
-    by, is_sent, asked = request.values.get("by", ""), "sent" in request.values, code_address(known)
-    wait = outgoing.seconds_to_wait(current_asked(), asked) if is_sent and asked else 0
+    by, is_sent, recipient = request.values.get("by", ""), "sent" in request.values, code_address(person)
+    wait = outgoing.seconds_to_wait(asked, recipient) if is_sent and recipient else 0
     ways: dict[str, Any] = {}
     if by != "code":
         # Passkeys and providers prove more than an address.
         back = Destination(next=next_page if own_page(next_page) else None).own_url("sign-in")
-        linked = {identity["provider"] for identity in own_user()["identities"]}
-        # Also while passkeys are disabled: those that users have stay a proof.
+        providers = {identity["provider"] for identity in own_user()["identities"]}
+        # While passkeys are disabled too, those that users have stay a proof.
         is_offered = own_passkeys() and may_challenge()
-        ways["challenge"] = assertions.begin_proof(current_asked()) if is_offered else None
-        ways["providers"] = provider_links(back, among=linked, prompt="login")
-    act, console = above(next_page.partition("?")[0]) if next_page.startswith("console/") else (None, None)
+        ways["challenge"] = assertions.begin_proof(asked) if is_offered else None
+        ways["providers"] = provider_links(back, among=providers, prompt="login")
+    path = next_page.partition("?")[0]
+    action, console = above(path) if path.startswith("console/") else (None, None)
     return page(
         "confirm.html",
-        act=act,
+        action=action,
         console=console,
         script=True,
         here="/" + (_here(sent="yes") if is_sent else _here()),
         problem=problem,
         next=next_page if own_page(next_page) else "account",
         by=by,
-        has_password=known.password_hash is not None,
-        account=known.email or known.phone,
-        asked=address(masked(asked)) if asked else None,
+        has_password=person.password_hash is not None,
+        account=person.email or person.phone,
+        recipient=address(masked(recipient)) if recipient else None,
         **next_code(wait),
         is_sent=is_sent,
         **ways,
     )
 
 
-def _here(**shown: str) -> str:
-    sent = request.values
-    query = {"by": "code"} if sent.get("by") == "code" else {}
-    query |= shown
-    query |= {"next": sent["next"]} if own_page(sent.get("next")) else {}
+def _here(**parameters: str) -> str:
+    values = request.values
+    query = {"by": "code"} if values.get("by") == "code" else {}
+    query |= parameters
+    query |= {"next": values["next"]} if own_page(values.get("next")) else {}
     return with_query("account/confirm", query) if query else "account/confirm"
 
 
@@ -85,9 +88,10 @@ def _here(**shown: str) -> str:
 @form("give_proof", shown=show_confirmation, level=Level.SESSION)
 @audited("change_refused")
 def submit_proof() -> Response:
-    current_asked().live_caller()
-    asked, sent = current_asked(), read_form(form_schemas.ProofForm)
-    _, cookie = record_reauthentication(asked, sent | {"browser_hash": asked.browser_hash})
+    asked = current_asked()
+    asked.live_caller()
+    body = read_form(form_schemas.ProofForm) | {"browser_hash": asked.browser_hash}
+    _, cookie = record_reauthentication(asked, body)
     browser_sessions.keep(cookie, asked.caller.aal)
     return redirect_to_own(own_page(request.form.get("next")) or "account")
 

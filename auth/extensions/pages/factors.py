@@ -25,11 +25,11 @@ from auth.html.challenges import (
 )
 from auth.html.destinations import destination, form_page
 from auth.html.page import date_alone, page, redirect_to_own, text, waiting_behind
-from auth.html.problems import Problem, form, told
+from auth.html.problems import Problem, form, problem_of_redirect
 from auth.html.redirects import redirect_onward
 from auth.rules.levels import must_have_step
 from auth.web import Level, audited, g, guard
-from auth.web.asked import current_asked
+from auth.web.asked import Asked, current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError, found
 from auth.web.input import known_id, read_form
@@ -43,7 +43,7 @@ blueprint = Blueprint("second_step", __name__)
 def show_second_step(problem: Problem | None = None) -> Response:
     """Ask for a code of the authenticator app, a passkey or a recovery code."""
     asked = current_asked()
-    if not _is_asked():
+    if not _asks_for_step(asked):
         # A GET request must not continue: another site may have started it. A form sent twice gets no cookie:
         # only the browser that sent the right code does.
         return redirect_to_own(destination().path("sign-in"))
@@ -53,23 +53,22 @@ def show_second_step(problem: Problem | None = None) -> Response:
         return redirect_to_own(destination().path("account/two-step"))
     to, is_again = destination(), g.caller.aal == "aal2"
     # A thief may have added all of them: a recovery by email removes them.
-    known = current_asked().live_caller()
-    is_required = must_have_step(known, latchkey.policy)
+    person = asked.live_caller()
+    is_required = must_have_step(person, latchkey.policy)
     may_skip = to and not to.next and not (ways.apps or ways.keys or is_required)
     offers = {
-        "may_remove": not is_again and removal.may_remove_recent(asked, known),
-        "may_recover": not is_again and removal.has_recent_factor(asked, guard.caller_id()),
+        "may_remove": not is_again and removal.may_remove_recent(asked, person),
+        "may_recover": not is_again and removal.has_recent_factor(asked, person.id),
         "may_skip": not is_again and may_skip,
     }
-    asked_for = own_factors(ways) if may_challenge() else factors_without_challenge(ways)
-    shown = asked_for | offers
-    return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **shown)
+    offers |= own_factors(ways) if may_challenge() else factors_without_challenge(ways)
+    return form_page("second_step.html", "second-step", problem=problem, is_again=is_again, **offers)
 
 
-def _is_asked() -> bool:
+def _asks_for_step(asked: Asked) -> bool:
     """Whether the session lacks the step, or it is too old for a change or an application."""
-    known = current_asked().live_caller()
-    if known.aal != "aal2" or (known.oldest_factor_at is not None and not has_proof(current_asked(), known)):
+    person = asked.live_caller()
+    if person.aal != "aal2" or (person.oldest_factor_at is not None and not has_proof(asked, person)):
         return True
     waiting = waiting_behind(destination().next or "")
     return waiting is not None and not waiting.is_fresh
@@ -129,10 +128,15 @@ def _page(template: str, **values: Any) -> Response:
 def show_two_step(problem: Problem | None = None) -> Response:
     """Name a new authenticator app."""
     require(current_asked(), add("factor"))
-    number, here = sum(step["type"] == "totp" for step in own_steps()) + 1, "/account/two-step"
-    known = browser_sessions.resume(Level.AAL2)
-    shown = {"is_required": known is not None and known.lacks_level, "number": number}
-    return _page("two_step.html", here=here, problem=problem or told(), **shown, **ending())
+    session = browser_sessions.resume(Level.AAL2)
+    return _page(
+        "two_step.html",
+        here="/account/two-step",
+        problem=problem or problem_of_redirect(),
+        is_required=session is not None and session.lacks_level,
+        number=sum(step["type"] == "totp" for step in own_steps()) + 1,
+        **ending(),
+    )
 
 
 @blueprint.post("/account/two-step")
@@ -142,22 +146,22 @@ def submit_two_step() -> Response:
     asked = current_asked()
     require(asked, add("factor"))
     name = read_form(form_schemas.AppNameForm)["name"]
-    enrolled = factors.enrol(asked, {"factor_type": "totp", "friendly_name": name})
-    secret = enrolled["totp"]["secret"]
+    factor = factors.enrol(asked, {"factor_type": "totp", "friendly_name": name})
+    secret = factor["totp"]["secret"]
     spaced = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
     # We generated the SVG.
-    qr_code = Markup(enrolled["totp"]["qr_code"])  # noqa: S704
-    return _first_code_page(enrolled["id"], totp=enrolled["totp"] | {"qr_code": qr_code, "secret": spaced})
+    qr_code = Markup(factor["totp"]["qr_code"])  # noqa: S704
+    return _first_code_page(factor["id"], totp=factor["totp"] | {"qr_code": qr_code, "secret": spaced})
 
 
 @blueprint.get("/account/two-step/verify")
 @signed_in(Level.SESSION)
 def show_first_code(problem: Problem | None = None) -> Response:
     """Ask again for the first code of an app, or for another app if this one has expired."""
-    current_asked().live_caller()
-    factor_id = request.values.get("factor_id", "")
+    asked, factor_id = current_asked(), request.values.get("factor_id", "")
+    asked.live_caller()
     try:
-        factors.require_begun(current_asked(), known_id(factor_id, "mfa_factor_not_found"))
+        factors.require_begun(asked, known_id(factor_id, "mfa_factor_not_found"))
     except ApiError as error:
         if error.error_code != "mfa_factor_not_found":
             raise
@@ -177,13 +181,13 @@ def _first_code_page(
 @audited("factor_refused")
 def submit_first_code() -> Response:
     """Add a new app with its first code. A user without recovery codes sees new ones."""
-    sent = read_form(form_schemas.FirstCodeForm)
-    factor_id = known_id(sent["factor_id"], "mfa_factor_not_found")
+    values = read_form(form_schemas.FirstCodeForm)
+    factor_id = known_id(values["factor_id"], "mfa_factor_not_found")
     asked = current_asked()
     # A new app has its own notice, so the codes get none.
     notice = "recovery_codes_created" if factors.is_verified(asked, factor_id) else None
     challenge_id = factors.challenge(asked, factor_id)["id"]
-    session = factors.verify_totp(asked, factor_id, challenge_id, sent["code"], hook=None)
+    session = factors.verify_totp(asked, factor_id, challenge_id, values["code"], hook=None)
     browser_sessions.keep(session.cookie, session.aal)
     has_codes = recovery_codes.status(current_asked()).remaining
     return redirect_onward(destination(), done="factor_added") if has_codes else _new_codes(notice)
@@ -206,10 +210,11 @@ def replace_recovery_codes() -> Response:
 
 
 def _new_codes(notice: str | None = "recovery_codes_created") -> Response:
-    made = recovery_codes.create(current_asked(), {}, notice=notice)
-    codes = [grouped(code) for code in made.codes]
-    known, day = current_asked().live_caller(), date.fromisoformat(made.created_at[:10])
-    account = known.email or known.phone or guard.caller_id()
+    asked = current_asked()
+    created = recovery_codes.create(asked, {}, notice=notice)
+    codes = [grouped(code) for code in created.codes]
+    person, day = asked.live_caller(), date.fromisoformat(created.created_at[:10])
+    account = person.email or person.phone or person.id
     head = text("two_step", "codes_file", account=account, date=date_alone(day)).unescape()
     return _page("recovery_codes.html", here=None, codes=codes, file="\n".join((head, "", *codes, "")))
 
@@ -239,5 +244,5 @@ def submit_rename() -> Response:
 
 def _renamed_step() -> dict[str, Any]:
     current_asked().live_caller()
-    named = (step for step in own_steps() if step["id"] == request.values.get("id"))
-    return found(next(named, None), "not_found")
+    steps = (step for step in own_steps() if step["id"] == request.values.get("id"))
+    return found(next(steps, None), "not_found")

@@ -51,7 +51,7 @@ def submit_passkey() -> Response:
     return redirect_with_cookie(destination().own_url("sign-in"), session, way="passkey")
 
 
-def ending() -> dict[str, bool]:
+def ending() -> dict[str, Any]:
     """Return whether a factor would be the caller's first, which ends other access, and whether API keys
     end."""
     caller = {"user_id": guard.caller_id()}
@@ -68,9 +68,14 @@ def show_new_passkey() -> Response:
     if not may_challenge():
         return Response()
     require(asked, add("passkey"))
-    challenge = begin_registration(asked, {})
-    shown: dict[str, Any] = {"challenge": challenge, "to": destination(), **ending()}
-    return page("account_passkey.html", script=True, here=None, **shown)
+    return page(
+        "account_passkey.html",
+        script=True,
+        here=None,
+        challenge=begin_registration(asked, {}),
+        to=destination(),
+        **ending(),
+    )
 
 
 @blueprint.post("/account/passkeys")
@@ -80,7 +85,7 @@ def submit_new_passkey() -> Response:
     asked = current_asked()
     require_enabled(asked)
     credential = sent_credential()
-    _, cookie = finish_registration(asked, current_asked().live_caller(), credential)
+    _, cookie = finish_registration(asked, asked.live_caller(), credential)
     browser_sessions.keep(cookie, "aal2")
     to = destination()
     return redirect_onward(to) if to.next else redirect_to_own("account#security", "passkey_added")

@@ -30,9 +30,9 @@ def change_password() -> Response:
 @form("check_common")
 def check_common() -> Response:
     """Return whether a new password is easy to guess. It is neither stored nor logged."""
-    sent = read_form(form_schemas.CommonForm)
+    values = read_form(form_schemas.CommonForm)
     try:
-        check_strength(latchkey.settings, sent["password"], [sent.get("email", "").lower()], None)
+        check_strength(latchkey.settings, values["password"], [values.get("email", "").lower()], None)
     except WeakPassword as weak:
         return jsonify(problem=weak.guessed and text("errors", f"weak_{weak.guessed}"))
     return jsonify(problem=None)
@@ -43,15 +43,15 @@ def check_common() -> Response:
 @signed_in(Level.AAL2)
 def show_new_password(kind: str, problem: Problem | None = None) -> Response:
     """Ask for a new password, or, as /join, for the first one of an invited user."""
-    known = current_asked().live_caller()
-    session = facts.own_session_of(known)
-    is_recovery = session is not None and is_fresh_recovery(session, known.now)
-    if known.oldest_factor_at is not None or not is_recovery:
+    person = current_asked().live_caller()
+    session = facts.own_session_of(person)
+    is_recovery = session is not None and is_fresh_recovery(session, person.now)
+    if person.oldest_factor_at is not None or not is_recovery:
         require_proof()
-    if kind == "join" and known.password_hash:
-        return redirect_to_own(destination().path("new-password"))
     is_first, to = kind == "join", destination()
-    # Unless the next page is the account, which lists them.
+    if is_first and person.password_hash:
+        return redirect_to_own(to.path("new-password"))
+    # If the next page is the account, it lists them.
     changes = removal.list_recent(latchkey.db, guard.caller_id()) if to.then and not is_first else []
     return form_page(
         "new_password.html",
@@ -60,8 +60,8 @@ def show_new_password(kind: str, problem: Problem | None = None) -> Response:
         kind=kind,
         is_first=is_first,
         is_removed=forms.signed("done") == PASSWORD_REMOVED,
-        has_password=known.password_hash is not None,
-        known=browser_sessions.resume(),
+        has_password=person.password_hash is not None,
+        user=browser_sessions.resume(),
         changes=len(changes),
     )
 

@@ -8,13 +8,14 @@ from flask import Blueprint, Response, request
 from markupsafe import Markup
 
 from auth.core.text.names import PREFIX
-from auth.extensions.pages.account import name_of, shown_change
+from auth.extensions.pages.account import name_of, row_of
 from auth.extensions.pages.factors import own_steps
 from auth.extensions.pages.profile import own_user
-from auth.flows.account import grants, identities, removal
+from auth.flows.account import grants, identities
 from auth.flows.account.api_keys import own as own_api_keys
 from auth.flows.account.api_keys import remove as remove_api_key
 from auth.flows.account.changes import change_user
+from auth.flows.account.removal import list_recent
 from auth.flows.factors import factors, recovery_codes
 from auth.flows.passkeys import passkeys
 from auth.flows.sign_in.reauthentication import WantedChange, remove, require
@@ -38,9 +39,10 @@ _REMOVED = {"totp": "factor_removed", "webauthn": "key_removed", "passkey": "pas
 
 
 class _Removal(NamedTuple):
-    """The page shows `name` and `follows`.
+    """What the page shows: the `name` of the object, and what `follows`.
 
-    `act` is what the removal needs. `back`, the next page, shows `done`.
+    `change` is what the session must be allowed to do. The page `back` comes next, and shows the message
+    `done`.
     """
 
     name: str
@@ -63,9 +65,8 @@ def _step(asked: Asked, id: str) -> _Removal:
     if is_last:
         has_codes = recovery_codes.status(asked).remaining > 0
         follows += ["last_factor_with_codes" if has_codes else "last_factor"]
-    said = sentences(*(text("removal", key) for key in follows))
-    name = name_of(type, step["friendly_name"])
-    return _Removal(name, said, change, run, "account#security", _REMOVED[type])
+    name, texts = name_of(type, step["friendly_name"]), (text("removal", key) for key in follows)
+    return _Removal(name, sentences(*texts), change, run, "account#security", _REMOVED[type])
 
 
 def _identity(asked: Asked, id: str) -> _Removal:
@@ -78,7 +79,7 @@ def _identity(asked: Asked, id: str) -> _Removal:
 
 
 def _what_ends(provider: str) -> Markup:
-    """Say what removing an identity ends: of a customer's provider, as much as disabling it."""
+    """Return what ends with an identity. With one of a customer's provider, as much as if it was disabled."""
     if provider.startswith(PREFIX):
         return sentences(text("two_step", "ends"), text("two_step", "ends_keys"))
     return text("removal", "change")
@@ -105,19 +106,19 @@ def _api_key(asked: Asked, id: str) -> _Removal:
 
 def _address(asked: Asked, kind: str) -> _Removal:
     user = own_user()
-    own = found(next((each for each in user["identities"] if each["provider"] == kind), None), "not_found")
-    id, shown = own["id"], address(user[kind])
-    follows, run = text("account", "remove_hint", address=shown), partial(identities.unlink, asked, id)
-    return _Removal(shown, follows, remove("identity", id), run, "account", f"{kind}_removed")
+    identity = next((each for each in user["identities"] if each["provider"] == kind), None)
+    id, name = found(identity, "not_found")["id"], address(user[kind])
+    follows, run = text("account", "remove_hint", address=name), partial(identities.unlink, asked, id)
+    return _Removal(name, follows, remove("identity", id), run, "account", f"{kind}_removed")
 
 
 def _change(asked: Asked, id: str) -> _Removal:
-    recent = {change["id"]: change for change in removal.list_recent(latchkey.db, guard.caller_id())}
-    change = found(recent.get(id), "not_found")
-    shown = shown_change(change)
+    changes = {change["id"]: change for change in list_recent(latchkey.db, guard.caller_id())}
+    change = found(changes.get(id), "not_found")
+    row = row_of(change)
     kind = {"grant": "application", "api_key": "api_key"}.get(change["type"])
     is_of_provider = change["type"] == "identity"
-    parts = (shown["title"], shown["label"]) if is_of_provider else (shown["label"] or shown["title"],)
+    parts = (row["title"], row["label"]) if is_of_provider else (row["label"] or row["title"],)
     name = Markup(" ").join(filter(None, parts))
     done = f"{kind}_removed" if kind else "removed"
     ends = _what_ends(change["label"] if is_of_provider else "")
@@ -136,29 +137,29 @@ _FINDERS = {
 }
 
 
-def _wanted() -> _Removal:
+def _requested_removal() -> _Removal:
     """Return the removal that the request asks for. Refuse if it needs a proof first."""
-    sent = check(form_schemas.RemovalForm, request.values.to_dict())
-    kind, id = sent["kind"], sent.get("id", "")
+    values = check(form_schemas.RemovalForm, request.values.to_dict())
+    kind, id = values["kind"], values.get("id", "")
     asked, is_address = current_asked(), kind in ADDRESS_KINDS
-    wanted = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))
-    require(asked, wanted.change)
-    return wanted
+    removal = _address(asked, kind) if is_address else _FINDERS[kind](asked, known_id(id, "not_found"))
+    require(asked, removal.change)
+    return removal
 
 
 @blueprint.get("/account/remove")
 @signed_in(Level.SESSION)
 def show_removal(problem: Problem | None = None) -> Response:
-    wanted, to = _wanted(), destination()
+    removal, to = _requested_removal(), destination()
     back = to.path("account/changes") if request.values["kind"] == "change" else "account"
     template = "account_remove.html"
-    return page(template, script=True, here=None, problem=problem, removal=wanted, back=back, to=to)
+    return page(template, script=True, here=None, problem=problem, removal=removal, back=back, to=to)
 
 
 @blueprint.post("/account/remove")
 @form("remove", shown=show_removal, level=Level.SESSION)
 @audited("change_refused")
 def submit_removal() -> Response:
-    wanted = _wanted()
-    wanted.run()
-    return redirect_to_own(wanted.back, wanted.done)
+    removal = _requested_removal()
+    removal.run()
+    return redirect_to_own(removal.back, removal.done)

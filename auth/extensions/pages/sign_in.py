@@ -10,12 +10,12 @@ from flask import Blueprint, Response, request
 from auth.core.net.redirects import with_query
 from auth.core.providers.client import Provider
 from auth.extensions.pages.waiting import (
+    address_of_page,
     code_page,
     code_page_again,
     redirect_to_code,
     redirect_when_sent,
     send_code,
-    typed,
 )
 from auth.flows.messages import outgoing
 from auth.flows.sessions.token_response import IssuedSession
@@ -27,7 +27,7 @@ from auth.html import browser_sessions, form_schemas, forms
 from auth.html.browser_sessions import signed_in
 from auth.html.destinations import destination, form_page
 from auth.html.page import identifier, provider, redirect_to_own
-from auth.html.problems import Problem, form, told, why_ended
+from auth.html.problems import Problem, form, problem_of_redirect, why_ended
 from auth.html.providers import begin_sign_in
 from auth.html.redirects import (
     LAST_USED,
@@ -51,20 +51,23 @@ _BY_PASSWORD = "password"  # noqa: S105 (a value of `way`)
 @blueprint.get("/sign-in")
 def show_sign_in() -> Response:
     """Ask for an address and a password, or whether to continue with the signed-in account."""
-    to, known = destination(), browser_sessions.resume()
-    if known and (not to or (request.method == "GET" and is_expected(to))):
+    to, session = destination(), browser_sessions.resume()
+    if session is None:
+        return sign_in_page()
+    if not to or (request.method == "GET" and is_expected(to)):
         return redirect_after_sign_in(to)
-    return form_page("continue.html", "sign-in", problem=told(), known=known) if known else sign_in_page()
+    return form_page("continue.html", "sign-in", problem=problem_of_redirect(), user=session)
 
 
 def sign_in_page(problem: Problem | None = None) -> Response:
-    if problem and problem.error_code == "insufficient_permissions" and (known := browser_sessions.resume()):
+    is_old = problem is not None and problem.error_code == "insufficient_permissions"
+    if is_old and (session := browser_sessions.resume()):
         # Another window has signed in meanwhile. Signing in again would end the session of its application.
-        return form_page("continue.html", "sign-in", problem=problem, known=known)
-    said = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
+        return form_page("continue.html", "sign-in", problem=problem, user=session)
+    shown_problem = problem or (why_ended() if forms.signed("error_code") in ("", _ENDED) else None)
     # Users of a customer's provider who also have a password open this page with this parameter.
     way = _BY_PASSWORD if request.values.get("way") == _BY_PASSWORD else None
-    return _page_with_providers("sign_in.html", "sign-in", said, way=way)
+    return _page_with_providers("sign_in.html", "sign-in", shown_problem, way=way)
 
 
 def _sign_in_again(problem: Problem) -> Response:
@@ -79,8 +82,8 @@ def _sign_in_again(problem: Problem) -> Response:
 @form("sign_in_with_password", shown=_sign_in_again, limit_text="sign_in_rate_limit", is_queued=True)
 @audited("sign_in_refused", sign_in="password")
 def submit_sign_in() -> Response:
-    if customers := _customers_provider():
-        return begin_sign_in(customers, destination().own_url("sign-in"), status=303)
+    if customers_provider := _customers_provider():
+        return begin_sign_in(customers_provider, destination().own_url("sign-in"), status=303)
     session = sign_in_with_password(current_asked(), read_form(form_schemas.SignInForm), hook=None)
     return redirect_with_cookie(destination().own_url("sign-in"), session, way="password")
 
@@ -107,8 +110,9 @@ def continue_signed_in() -> Response:
 @signed_in(Level.AAL2)
 def show_signed_in() -> Response:
     """Continue to the application in a browser that did not request the link that signed it in."""
-    known = current_asked().live_caller()
-    return form_page("signed_in.html", "sign-in/here", problem=told(), account=known.email or known.phone)
+    person = current_asked().live_caller()
+    account = person.email or person.phone
+    return form_page("signed_in.html", "sign-in/here", problem=problem_of_redirect(), account=account)
 
 
 @blueprint.get("/sign-up")
@@ -123,16 +127,16 @@ def show_sign_up(problem: Problem | None = None) -> Response:
 @audited("sign_up_refused")
 def submit_sign_up() -> Response:
     """Register a user and ask for the code. A taken address gets the same page."""
-    sent, to, browser = read_form(form_schemas.SignInForm), destination().or_site(), cookies.bound()
-    address = sent.get("email") or sent["phone"]
-    body = {**sent, "data": {}, "redirect_to": to.own_url("sign-in"), **browser}
+    body, to, browser = read_form(form_schemas.SignInForm), destination().or_site(), cookies.bound()
+    recipient = body.get("email") or body["phone"]
+    body |= {"data": {}, "redirect_to": to.own_url("sign-in"), **browser}
     asked = current_asked()
     if latchkey.settings.autoconfirm:
         session = cast(IssuedSession, register(asked, body))
         return redirect_with_cookie(to.own_url("sign-in"), session, way="password")
-    wait = outgoing.seconds_to_wait(asked, address)
+    wait = outgoing.seconds_to_wait(asked, recipient)
     register(asked, body)
-    return redirect_when_sent("sign-up", address, browser, wait)
+    return redirect_when_sent("sign-up", recipient, browser, wait)
 
 
 @blueprint.post("/sign-up/code")
@@ -144,8 +148,9 @@ def submit_sign_up_code() -> Response:
 
 @blueprint.get("/forgot-password")
 def show_forgot_password(problem: Problem | None = None) -> Response:
+    shown_problem = problem or problem_of_redirect()
     return form_page(
-        "forgot_password.html", "forgot-password", problem=problem or told(), typed_address=_typed_address()
+        "forgot_password.html", "forgot-password", problem=shown_problem, typed_address=_typed_address()
     )
 
 
@@ -163,8 +168,8 @@ def carry_address() -> Response:
     path, email = destination().path("forgot-password"), read_form(form_schemas.CarriedForm)["email"]
     if not email:
         return redirect_to_own(path)
-    kept = waiting.keep_address(current_asked(), email, **cookies.bound(), has_asked=False)
-    return redirect_to_own(with_query(path, {"typed": kept}))
+    address_id = waiting.keep_address(current_asked(), email, **cookies.bound(), has_asked=False)
+    return redirect_to_own(with_query(path, {"typed": address_id}))
 
 
 def _page_with_providers(
@@ -173,7 +178,7 @@ def _page_with_providers(
     return form_page(
         template,
         path,
-        problem=problem or told(),
+        problem=problem or problem_of_redirect(),
         typed_address=_typed_address(),
         providers=provider_links(destination().own_url("sign-in"), among=latchkey.providers),
         last_used=cookies.sent(LAST_USED),
@@ -182,7 +187,10 @@ def _page_with_providers(
 
 
 def provider_links(back: str, among: Collection[str], **query: str) -> list[dict[str, str | None]]:
-    """Return the links of the known providers among these. They return to `back` after the sign-in."""
+    """Return the links of those of the settings' providers that are `among` these names.
+
+    The sign-ins return to `back`.
+    """
     return [
         provider(name) | {"query": urlencode({"provider": name, "redirect_to": back, **query})}
         for name in latchkey.providers
@@ -200,5 +208,5 @@ def _customers_provider() -> Provider | None:
 
 
 def _typed_address() -> str:
-    kept = typed()
-    return kept.address if kept else ""
+    row = address_of_page()
+    return row.address if row else ""

@@ -20,9 +20,8 @@ from auth.flows.sign_in import waiting
 from auth.html import browser_sessions, form_schemas
 from auth.html.destinations import destination, form_page
 from auth.html.forms import is_from_own_page
-from auth.html.page import address as shown_address
-from auth.html.page import next_code, redirect_to_own, text
-from auth.html.problems import Problem, form, problem_of, told
+from auth.html.page import address, next_code, redirect_to_own, text
+from auth.html.problems import Problem, form, problem_of, problem_of_redirect
 from auth.html.redirects import Destination, done_of, redirect_with_cookie
 from auth.web import View, audited, cookies
 from auth.web.asked import current_asked
@@ -36,7 +35,7 @@ blueprint = Blueprint("waiting", __name__)
 LINKS = {"sign-in": "magiclink", "sign-up": "signup", "forgot-password": "recovery"}
 
 
-def typed() -> "queries.SelectTypedAddress | None":
+def address_of_page() -> "queries.SelectTypedAddress | None":
     """Return the address of the page or the submitted form, if this browser has typed it."""
     return waiting.typed_address(current_asked(), request.values.get("typed", ""))
 
@@ -50,35 +49,34 @@ def code_page(path: str, problem: Problem | None = None) -> Response:
     The page waits for the emailed link if this browser has requested one.
     """
     asked = current_asked()
-    kept, (to, page_after) = typed(), _onward(path)
-    if kept is None:
+    row, (to, page_after) = address_of_page(), _onward(path)
+    if row is None:
         # The address has expired, or another browser has opened the URL.
         error_code = "insufficient_permissions" if "typed" in request.values else ""
         return redirect_to_own(destination().path(path), error_code=error_code)
-    used = None if problem else waiting.used_link(asked, kept.address, LINKS[path])
-    known = browser_sessions.resume() if used else None
-    if used and known and known.user_id == used.user_id:
+    used_link = None if problem else waiting.used_link(asked, row.address, LINKS[path])
+    session = browser_sessions.resume() if used_link else None
+    if used_link and session and session.user_id == used_link.user_id:
         return redirect_to_own(to.path(page_after))
-    channel = "" if is_email(kept.address) else "_phone"
+    channel = "" if is_email(row.address) else "_phone"
     # The code of a banned user is used up, and its link with it.
-    is_used_up = used is not None or (problem is not None and problem.error_code == "user_banned")
-    waits = kept.has_asked and not channel and not is_used_up
-    again = next_code(outgoing.seconds_to_wait(asked, kept.address))
+    is_used_up = used_link is not None or (problem is not None and problem.error_code == "user_banned")
+    again = next_code(outgoing.seconds_to_wait(asked, row.address))
     return form_page(
         "code.html",
-        with_query(f"{path}/code", {"typed": kept.id}),
+        with_query(f"{path}/code", {"typed": row.id}),
         path=path,
         again=path if path == "forgot-password" else f"{path}/code",
-        typed=kept.id,
-        shown=shown_address(kept.address),
-        change=with_query(destination().path(path), {"typed": kept.id}),
+        typed=row.id,
+        recipient=address(row.address),
+        change=with_query(destination().path(path), {"typed": row.id}),
         purpose=path.replace("-", "_") + channel,
         channel=channel,
-        is_used=used is not None,
-        has_asked=kept.has_asked,
-        waits=waits,
-        sign_in=with_query(to.path("sign-in"), {"typed": kept.id}),
-        problem=problem or (None if used else told_of_code(again["again_wait"])),
+        is_used=used_link is not None,
+        has_asked=row.has_asked,
+        waits=row.has_asked and not channel and not is_used_up,
+        sign_in=with_query(to.path("sign-in"), {"typed": row.id}),
+        problem=problem or (None if used_link else problem_of_code(again["again_wait"])),
         **again,
     )
 
@@ -88,38 +86,36 @@ def code_page_again(path: str, first_page: Callable[[Problem], Response], proble
     return code_page(path, problem) if "typed" in request.form else first_page(problem)
 
 
-def told_of_code(wait: object) -> Mapping[str, Any] | None:
-    """Return the problem of `told`, or the message that the opened link is still unused."""
-    return {"text": text("errors", "link_not_opened")} if "opened" in request.args else told(wait)
+def problem_of_code(wait: object) -> Mapping[str, Any] | None:
+    """Return the problem of the redirect to this page, or that the opened link is still unused."""
+    return (
+        {"text": text("errors", "link_not_opened")} if "opened" in request.args else problem_of_redirect(wait)
+    )
 
 
 def redirect_to_code(
-    path: str, address: str, browser: cookies.Bound, *, has_asked: bool, problem: Problem | None = None
+    path: str, recipient: str, browser: cookies.Bound, *, has_asked: bool, problem: Problem | None = None
 ) -> Response:
     """Redirect to the page that asks for the code of an address and shows the problem, if any."""
-    query = {"typed": waiting.keep_address(current_asked(), address, **browser, has_asked=has_asked)}
+    query = {"typed": waiting.keep_address(current_asked(), recipient, **browser, has_asked=has_asked)}
     error_code = problem.error_code if problem else ""
     return redirect_to_own(with_query(destination().path(f"{path}/code"), query), error_code=error_code)
 
 
 def send_code(path: str, back: str, by_mail: str, by_sms: str = "sms", **members: Any) -> Response:
     """Send a message of these kinds if the address of the form has a user, and ask for its code."""
-    asked = current_asked()
-    kept = typed()
-    typed_in: dict[str, str] = {kind_of(kept.address): kept.address} if kept else {}
-    sent = typed_in or read_form(form_schemas.AddressForm)
-    (address,), browser = sent.values(), cookies.bound()
-    wait = outgoing.seconds_to_wait(asked, address)
-    request_message(
-        asked, by_mail if "email" in sent else by_sms, {**sent, **members, "redirect_to": back, **browser}
-    )
-    return redirect_when_sent(path, address, browser, wait)
+    asked, row = current_asked(), address_of_page()
+    (recipient,) = [row.address] if row else read_form(form_schemas.AddressForm).values()
+    wait, browser = outgoing.seconds_to_wait(asked, recipient), cookies.bound()
+    body = {kind_of(recipient): recipient, **members, "redirect_to": back, **browser}
+    request_message(asked, by_mail if is_email(recipient) else by_sms, body)
+    return redirect_when_sent(path, recipient, browser, wait)
 
 
-def redirect_when_sent(path: str, address: str, browser: cookies.Bound, wait: float) -> Response:
+def redirect_when_sent(path: str, recipient: str, browser: cookies.Bound, wait: float) -> Response:
     """Redirect to the page that asks for a code. It shows how long to `wait` if the request was too early."""
-    problem = problem_of(outgoing.too_early(address, wait)) if wait else None
-    return redirect_to_code(path, address, browser, has_asked=True, problem=problem)
+    problem = problem_of(outgoing.too_early(recipient, wait)) if wait else None
+    return redirect_to_code(path, recipient, browser, has_asked=True, problem=problem)
 
 
 @blueprint.post("/sign-in/verify", defaults={"path": "sign-in"})
@@ -129,14 +125,12 @@ def redirect_when_sent(path: str, address: str, browser: cookies.Bound, wait: fl
 @audited("verification_refused", sign_in="link")
 def submit_code(path: str) -> Response:
     """Sign the browser in with the code of a form."""
-    asked = current_asked()
-    kept = typed()
+    asked, row = current_asked(), address_of_page()
     # The code of a used link would count as wrong.
-    if kept is None or waiting.used_link(asked, kept.address, LINKS[path]):
+    if row is None or waiting.used_link(asked, row.address, LINKS[path]):
         return code_page(path)
-    sent = read_form(form_schemas.CodeForm)
-    link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(kept.address) else "sms"
-    code = by_code(asked, kept.address, sent["code"], asked.browser_hash)
+    link_type = ("email" if path == "sign-in" else LINKS[path]) if is_email(row.address) else "sms"
+    code = by_code(asked, row.address, read_form(form_schemas.CodeForm)["code"], asked.browser_hash)
     outcome = spend(asked, link_type, code, ToPage(waits_for=LINKS[path]))
     way = "code" if path == "sign-in" else "password"
     done = done_of(outcome)
@@ -165,9 +159,9 @@ def _tells_old_page(view: View) -> View:
 @form("poll_link")
 def show_waiting() -> Response:
     """Return to the browser that requested a link whether it was used."""
-    kept, path = typed(), read_form(form_schemas.PageForm)["page"]
-    used = waiting.used_link(current_asked(), kept.address, LINKS[path]) if kept else None
-    return jsonify(is_used=used is not None)
+    row, path = address_of_page(), read_form(form_schemas.PageForm)["page"]
+    used_link = waiting.used_link(current_asked(), row.address, LINKS[path]) if row else None
+    return jsonify(is_used=used_link is not None)
 
 
 def _onward(path: str) -> tuple[Destination, str]:

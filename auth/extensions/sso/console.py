@@ -12,7 +12,7 @@ from auth.extensions.sso.routes import NewProvider
 from auth.flows.admin import providers
 from auth.flows.admin.schemas import PROVIDER_CHANGE
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import MOST, console_page
 from auth.html.page import redirect_to_own
 from auth.web import fields
@@ -43,7 +43,7 @@ def show_providers() -> Response:
     place = providers.FIRST | read_query(_PageQuery)
     rows = queries.list_identity_providers(latchkey.db, **place, most=MOST + 1)
     last = rows[MOST - 1] if len(rows) > MOST else None
-    return console_page("providers.html", rows=rows[:MOST], last=last, notice=told(_MAKING | _ACTS))
+    return console_page("providers.html", rows=rows[:MOST], last=last, notice=notice_of(_MAKING | _ACTS))
 
 
 @blueprint.get("/console/providers/<provider_id>")
@@ -56,7 +56,7 @@ def show_provider(provider_id: str) -> Response:
         provider=subject.row,
         acts=_ACTS,
         possible=["change", "adopt", *(act for act, can in states.items() if can), "delete"],
-        notice=told(_MAKING | _ACTS),
+        notice=notice_of(_MAKING | _ACTS),
     )
 
 

@@ -1,6 +1,6 @@
-"""The acts of administrators on a user, each declared once: its flow, and its words at every door.
+"""The actions of administrators on a user, each declared once: its flow, and its words at every door.
 
-The console, acts on many users and `latchkey users` are made of this table. The API calls the same flows.
+The console, actions on many users and `latchkey users` are made of this table. The API calls the same flows.
 """
 
 import json
@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from marshmallow import Schema
-
 from auth.core.json_bodies import JsonObject
 from auth.core.settings import state
 from auth.core.text.labels import counted
 from auth.core.text.moments import until
 from auth.flows.admin import schemas, users
+from auth.flows.admin.actions import AdminAction
 from auth.flows.passkeys import passkeys
 from auth.web.asked import Asked
 from auth.web.errors import found
-from auth.web.schemas import Input
 from sql import queries
 
 NEVER = "This can’t be undone."
@@ -26,13 +24,13 @@ NEVER = "This can’t be undone."
 
 @dataclass(frozen=True)
 class Many:
-    """The words of an act on many users, with {users}, {sessions} and {keys} in numbers."""
+    """The words of an action on many users, with {users}, {sessions} and {keys} in numbers."""
 
     title: str
-    # What the users are then.
+    # What the users are afterwards: `banned`.
     past: str
     effect: str
-    # If none of the users is signed in, which {nobody} says.
+    # The effect if none of the users is signed in, which {nobody} says.
     effect_signed_out: str
     undo: str
     effect_on_keys: str = ""
@@ -54,25 +52,18 @@ class Command:
     question: Callable[["queries.SelectSummary"], str] | None = None
 
 
-@dataclass(frozen=True)
-class UserAction:
-    """An act on a user.
+@dataclass(frozen=True, kw_only=True)
+class UserAction(AdminAction):
+    """An action on a user.
 
-    `flow` gets the id of the user and what `form` loads, and returns what `--json` prints. `effects` are
-    sentences in numbers, before the act; empty ones are left out. `undo` tells how to undo the act, or that
-    this is impossible.
+    `flow` gets the id of the user and what `form` loads, and returns what `--json` prints. `effects` returns
+    sentences about the effects, in numbers; empty ones are left out.
     """
 
-    title: str
     flow: Callable[[Asked, str, JsonObject], Mapping[str, Any]]
     effects: Callable[["queries.SelectEffects"], Iterable[str]]
-    undo: str
-    done: str
     command: Command
     many: Many | None = None
-    form: type[Schema] = Input
-    needs_factor: bool = False
-    is_destructive: bool = False
 
 
 def name_of(user: "queries.SelectEffects | queries.SelectSummary | queries.DescribeUsers") -> str:

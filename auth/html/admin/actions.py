@@ -1,19 +1,20 @@
-"""Acts: a page that shows the effects in numbers, and the form that performs the act.
+"""Actions of the console: a page that shows the effects in numbers, and the form that performs the action.
 
-Some acts require a factor or passkey besides that of the session. One added in the last seven days does not
-count, unless it was added within an hour of the first one: see docs/decisions.md.
+Some actions require a factor or passkey besides that of the session. One added in the last seven days does
+not count, unless it was added within an hour of the first one: see docs/decisions.md.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from flask import Blueprint, Response, current_app, request
-from marshmallow import Schema
 from werkzeug.exceptions import HTTPException
 
+from auth.flows.admin.actions import AdminAction
 from auth.flows.factors import recovery_codes
 from auth.flows.factors.factor_codes import check_totp
 from auth.flows.passkeys import assertions
@@ -39,9 +40,9 @@ _TOTP_LENGTH = 6
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of an act: its displayed name, the path of its page, and fields of the act's form.
+    """The subject of an action: its displayed name, the path of its page, and hidden fields of the form.
 
-    Without an effect, the page of the act has no form.
+    Without an effect, the page of the action has no form.
     """
 
     name: str
@@ -51,46 +52,47 @@ class Subject:
     has_effect: bool = True
 
 
-@dataclass(frozen=True)
-class Action:
-    """One act of the console.
+@dataclass(frozen=True, kw_only=True)
+class Action(AdminAction):
+    """An action of the console.
 
-    `effects` returns sentences about the effects, in numbers; empty ones are left out. `undo` explains how to
-    undo the act, or that this is impossible. `do` gets what is asked, the subject, and the result of `check`
-    for the form read by `form`. It may return a response to show instead of the subject's page, or the page
-    `then`.
+    `effects` returns sentences about the effects, in numbers; empty ones are left out. `do` gets the request,
+    the subject, and what `check` returns for the form. It may return a response to show instead of the
+    subject's page, or the page `then`.
     """
 
-    title: str
     effects: Callable[[Subject], Iterable[str]]
-    undo: str
     do: Callable[[Asked, Subject, dict[str, Any]], object]
-    done: str = ""
     then: str = ""
-    needs_factor: bool = False
-    # Except for an administrator without a factor while the service is on this machine.
+    # Whether an administrator without a factor needs none while AUTH_BASE_URL is this machine.
     is_spared_here: bool = False
-    is_destructive: bool = False
     takes_metadata: bool = False
     is_download: bool = False
-    form: type[Schema] = Input
     # Called before the factor is spent, so that a wrong field does not cost a code.
     check: Callable[[Subject, dict[str, Any]], dict[str, Any]] = lambda _subject, form: form
     template: str = "act.html"
 
+    @classmethod
+    def of(cls, action: AdminAction, **members: Any) -> Self:
+        """Return an action of the console with the words of another declaration, and these members."""
+        shared = {each.name: getattr(action, each.name) for each in dataclasses.fields(AdminAction)}
+        return cls(**shared | members)
 
-def serve(blueprint: Blueprint, path: str, acts: Mapping[str, Action], find: Callable[..., Subject]) -> None:
-    """Add a page and a form for each act, at `path`/<name>. `find` gets the variables of the path."""
-    for name, act in acts.items():
-        show, submit = _views(name, act, find)
-        vars(show)["title"] = act.title
+
+def serve(
+    blueprint: Blueprint, path: str, actions: Mapping[str, Action], find: Callable[..., Subject]
+) -> None:
+    """Add a page and a form for each action, at `path`/<name>. `find` gets the variables of the path."""
+    for name, action in actions.items():
+        show, submit = _views(name, action, find)
+        vars(show)["title"] = action.title
         endpoint = name.replace("-", "_")
         blueprint.add_url_rule(f"{path}/{name}", f"show_{endpoint}", show, methods=["GET"])
         blueprint.add_url_rule(f"{path}/{name}", f"submit_{endpoint}", submit, methods=["POST"])
 
 
 def above(path: str) -> tuple[str | None, str]:
-    """Return the title of the act at a path of the console, if any, and the path of the page above."""
+    """Return the title of the action at a path of the console, if any, and the path of the page above."""
     title = getattr(_view_at(path), "title", None)
     while "/" in path:
         path = path.rpartition("/")[0]
@@ -109,26 +111,27 @@ def _view_at(path: str) -> Callable[..., Any] | None:
     return None
 
 
-def told(acts: Mapping[str, Action]) -> str | None:
-    """Return the message of the act that just redirected this browser to the subject's page."""
-    act = acts.get(forms.signed("done"))
-    return act.done if act else None
+def notice_of(actions: Mapping[str, Action]) -> str | None:
+    """Return the message of the action that just redirected this browser to the subject's page."""
+    action = actions.get(forms.signed("done"))
+    return action.done if action else None
 
 
-def _views(name: str, act: Action, find: Callable[..., Subject]) -> tuple[View, View]:
+def _views(name: str, action: Action, find: Callable[..., Subject]) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
-        ways = _asked_factors() if _asks_factor(act) and subject.has_effect else None
-        values: dict[str, Any] = {"act": act, "subject": subject, "problem": problem, "ways": ways}
-        return console_page(act.template, effects=[*filter(None, act.effects(subject))], **values)
+        ways = _offered_factors() if _asks_factor(action) and subject.has_effect else None
+        values: dict[str, Any] = {"action": action, "subject": subject, "problem": problem, "ways": ways}
+        return console_page(action.template, effects=[*filter(None, action.effects(subject))], **values)
 
     @administrator
     def show(**ids: Any) -> Response:
         require_proof()
-        if _asks_factor(act) and not g.administrator.has_factor:
+        if _asks_factor(action) and not g.administrator.has_factor:
             return needs_factor()
-        if _asks_factor(act):
-            # The challenges are rows. Links from other sites to this page must not use up the limit of acts.
+        if _asks_factor(action):
+            # The challenges are rows. Links from other sites to this page must not use up the limit of
+            # actions.
             limits.count("confirm_administration", guard.caller_on_network())
         return confirmation(**ids)
 
@@ -138,24 +141,24 @@ def _views(name: str, act: Action, find: Callable[..., Subject]) -> tuple[View, 
     @shows(confirmation, explain)
     def submit(**ids: object) -> Response:
         subject = find(**ids)
-        form = act.check(subject, read_form(act.form))
-        if _asks_factor(act):
+        form = action.check(subject, read_form(action.form))
+        if _asks_factor(action):
             _give_factor()
-        shown = act.do(current_asked(), subject, form)
-        return shown if isinstance(shown, Response) else redirect_to_own(act.then or subject.path, name)
+        result = action.do(current_asked(), subject, form)
+        return result if isinstance(result, Response) else redirect_to_own(action.then or subject.path, name)
 
-    return show, takes_metadata(submit) if act.takes_metadata else submit
-
-
-def _asks_factor(act: Action) -> bool:
-    is_spared = act.is_spared_here and latchkey.settings.is_local and not g.administrator.has_factor
-    return act.needs_factor and not is_spared
+    return show, takes_metadata(submit) if action.takes_metadata else submit
 
 
-def _asked_factors() -> dict[str, Any]:
+def _asks_factor(action: Action) -> bool:
+    is_spared = action.is_spared_here and latchkey.settings.is_local and not g.administrator.has_factor
+    return action.needs_factor and not is_spared
+
+
+def _offered_factors() -> dict[str, Any]:
     ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=_trusted_before())
-    asked_for = factors_without_challenge(ways) if request.method == "HEAD" else own_factors(ways)
-    return asked_for | {"has_passkey": ways.has_passkey}
+    factors = factors_without_challenge(ways) if request.method == "HEAD" else own_factors(ways)
+    return factors | {"has_passkey": ways.has_passkey}
 
 
 def _give_factor() -> None:
@@ -181,5 +184,5 @@ def _give_factor() -> None:
 
 
 def _trusted_before() -> datetime:
-    known = found(callers.select(latchkey.db, g.caller), "caller.user_not_found")
-    return trusted_before(known.first_factor_at, known.now)
+    person = found(callers.select(latchkey.db, g.caller), "caller.user_not_found")
+    return trusted_before(person.first_factor_at, person.now)

@@ -93,11 +93,11 @@ def find(text: str) -> None:
 
 
 def _show_line(user: "queries.DescribeUsers") -> None:
-    known = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
+    columns = {name: getattr(user, name) for name in ("id", "email", "phone", "name")}
     states = ("banned" if user.is_banned else None, "locked" if user.is_locked else None)
     parts = (user.id, name_of(user), user.name, *states)
     show(
-        known | {"banned": user.is_banned, "locked": user.is_locked},
+        columns | {"banned": user.is_banned, "locked": user.is_locked},
         printable("  ".join(filter(None, parts))),
     )
 
@@ -136,11 +136,11 @@ def invite(emails: tuple[str, ...], groups: str) -> None:
     has_refused = False
     with as_operator() as asked, failures(Path(emails[0])):
         texts = [Path(each).read_text(errors="replace") if Path(each).is_file() else each for each in emails]
-        named = check(form_schemas.InvitationForm(only=["groups"]), {"groups": groups})["groups"]
+        group_names = check(form_schemas.InvitationForm(only=["groups"]), {"groups": groups})["groups"]
         for email in lists.emails_in("\n".join(texts)):
             reason = None
             try:
-                messages.invite(asked, messages.invitation(email, named))
+                messages.invite(asked, messages.invitation(email, group_names))
             except ApiError as error:
                 has_refused, reason = True, error.details or error.msg
             text = f"{email}: refused: {reason}" if reason else f"{email} is invited."
@@ -149,7 +149,7 @@ def invite(emails: tuple[str, ...], groups: str) -> None:
         raise click.exceptions.Exit(3)
 
 
-# By act: what its flow takes besides the user.
+# The options of commands whose flow takes more than the user.
 _OPTIONS = {
     "ban": click.option(
         "--for",
@@ -168,16 +168,16 @@ _OPTIONS = {
 }
 
 
-def _command(act: UserAction) -> click.Command:
-    words = act.command
+def _command(action: UserAction) -> click.Command:
+    words = action.command
 
     def do(subject: str, **options: object) -> None:
         with _acting_on(subject) as (asked, user):
             if question := words.question and words.question(user):
                 ask(printable(question))
-            outcome = act.flow(asked, user.id, options)
-            known = {"id": user.id, "email": user.email, "phone": user.phone}
-            show({**known, **outcome}, f"{name_of(user)} {words.said(outcome)}")
+            outcome = action.flow(asked, user.id, options)
+            addresses = {"id": user.id, "email": user.email, "phone": user.phone}
+            show({**addresses, **outcome}, f"{name_of(user)} {words.said(outcome)}")
 
     parameters = [json_option, *([yes_option] if words.question else [])]
     parameters += [_OPTIONS[words.name]] if words.name in _OPTIONS else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from auth.extensions.console.user_actions import USER_ACTS
+from auth.extensions.console.user_actions import USER_ACTIONS
 from tests.support.answers import assert_error
 from tests.support.audit import clear_history
 from tests.support.cases import cases
@@ -204,7 +204,7 @@ class TestRefusals:
         assert found == {"note": "mine"}
 
     def test_other_administrators_and_oneself_are_refused(self, armed, codes, carol, alice, database):
-        for name in USER_ACTS:
+        for name in USER_ACTIONS:
             database.run("UPDATE users SET role = 'authenticated' WHERE id = %(id)s", id=alice.id)
             armed.visit(f"/console/users/{alice.id}/{name}")
             database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=alice.id)

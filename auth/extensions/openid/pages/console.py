@@ -23,7 +23,7 @@ from auth.extensions.openid.pages.console_clients import (
 )
 from auth.flows import organizations
 from auth.html.admin.access import administrator
-from auth.html.admin.actions import Action, Subject, serve, told
+from auth.html.admin.actions import Action, Subject, notice_of, serve
 from auth.html.admin.console_page import Filters, client_name, console_page, page_of, place_of
 from auth.html.page import redirect_to_own
 from auth.web import fields
@@ -62,7 +62,7 @@ def show_clients() -> Response:
         "applications.html",
         amount=amount,
         unused=console_grants.unused,
-        notice=told(_ACTS),
+        notice=notice_of(_ACTS),
         **page_of(rows, "created_at"),
     )
 
@@ -85,7 +85,7 @@ def show_client(client_id: str) -> Response:
         lifetime=latchkey.settings.access_token_lifetime,
         acts=_ACTS,
         possible=["change", *secret_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
-        notice=told(_MAKING | _ACTS),
+        notice=notice_of(_MAKING | _ACTS),
         **page_of(rows, "granted_at"),
     )
 

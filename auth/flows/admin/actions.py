@@ -1,0 +1,22 @@
+"""What the actions of administrators have in common, at every door and whatever they are about."""
+
+from dataclasses import dataclass
+
+from marshmallow import Schema
+
+from auth.web.schemas import Input
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdminAction:
+    """An action of an administrator.
+
+    `undo` explains how to undo the action, or that this is impossible, and `done` is the message after it.
+    """
+
+    title: str
+    undo: str
+    done: str = ""
+    form: type[Schema] = Input
+    needs_factor: bool = False
+    is_destructive: bool = False
