@@ -63,7 +63,7 @@ def brand_css() -> Response:
 @blueprint.get("/brand/logo/<name>")
 @any_origin
 def brand_logo(name: str | None) -> Response:
-    """Return the file `AUTH_BRAND_LOGO`, or that of a provider."""
+    """Return the file of `AUTH_BRAND_LOGO`, or the logo of a provider."""
     setting = f"{PROVIDER_PREFIX}{name.upper()}_LOGO" if name else "AUTH_BRAND_LOGO"
     logo = latchkey.settings.logos.get(setting)
     content = logo_file(setting, logo) if logo else None

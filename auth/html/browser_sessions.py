@@ -33,7 +33,7 @@ _BETWEEN_WRITES = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class BrowserSession:
-    """The session of a browser, with its user. `lacks_level` refers to the level that was demanded."""
+    """The session of a browser, with its user. `lacks_level` is whether it is below the demanded level."""
 
     user_id: str
     email: str | None
@@ -48,7 +48,7 @@ class BrowserSession:
 def resume(level: Level | None = None) -> BrowserSession | None:
     """Make the user of the browser's session the caller, and return the session, or None.
 
-    Its `lacks_level` refers to this level, else to the route's. One write in five minutes keeps it alive.
+    Its `lacks_level` refers to `level`, by default the route's. One write in five minutes keeps it alive.
     """
     token_hash = one_time.hash_token(forms.session_cookie())
     if token_hash is None:
@@ -93,21 +93,21 @@ def keep(cookie: str | None, aal: str) -> None:
     """
     if cookie is None:
         raise RuntimeError("only a browser's session has a cookie")
-    known = cookies.browser_secret(cookies.KNOWN)
+    browser = cookies.browser_secret(cookies.KNOWN)
     g.session_cookie = cookie
     g.admit(replace(g.caller, aal=aal, cookie_hash=one_time.hash_token(cookie)))
 
     @after_this_request
     def set_cookies(response: Response) -> Response:
         cookies.remember(response, SESSION, cookie, max_age=_LONGEST)
-        cookies.remember(response, cookies.KNOWN, known, max_age=_LONGEST)
+        cookies.remember(response, cookies.KNOWN, browser, max_age=_LONGEST)
         return response
 
     # One cookie makes the browser known at the next sign-in.
-    row = callers.select(latchkey.db, g.caller)
-    session = row and facts.own_session_of(row)
-    if row and session and levels.passes_every_step(row, session.aal):
-        queries.know_browser(latchkey.db, user_id=row.id, browser=cookies.browser_name(known))
+    person = callers.select(latchkey.db, g.caller)
+    session = person and facts.own_session_of(person)
+    if person and session and levels.passes_every_step(person, session.aal):
+        queries.know_browser(latchkey.db, user_id=person.id, browser=cookies.browser_name(browser))
 
 
 def forget(response: Response) -> Response:

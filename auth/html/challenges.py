@@ -49,9 +49,9 @@ def own_factors(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
     """Return the factors to ask the caller for, with new challenges."""
     keys = []
     for key in ways.keys:
-        made = factors.challenge(current_asked(), key["id"])
-        options = made["webauthn"]["credential_options"]["publicKey"]
-        keys.append(key | {"challenge": {"challenge_id": made["id"], "options": options}})
+        challenge = factors.challenge(current_asked(), key["id"])
+        options = challenge["webauthn"]["credential_options"]["publicKey"]
+        keys.append(key | {"challenge": {"challenge_id": challenge["id"], "options": options}})
     return {
         "apps": ways.apps,
         "challenge": assertions.begin_proof(current_asked()) if ways.has_passkey else None,
@@ -62,10 +62,9 @@ def own_factors(ways: "queries.SelectSecondSteps") -> dict[str, Any]:
 
 def verify_key(*, added_before: datetime | None = None) -> IssuedSession:
     """Raise the session by the security key of the sent form."""
-    sent = sent_credential()
+    body = sent_credential()
     factor_id = known_id(request.form.get("factor_id", ""), "mfa_factor_not_found")
-    answer = {"type": "request", "credential_response": sent["credential"]}
-    challenge_id = sent["challenge_id"]
+    response = {"type": "request", "credential_response": body["credential"]}
     return factors.verify_webauthn(
-        current_asked(), factor_id, challenge_id, answer, added_before=added_before
+        current_asked(), factor_id, body["challenge_id"], response, added_before=added_before
     )

@@ -21,7 +21,7 @@ from auth.web.errors import ApiError
 from auth.web.input import whole_body
 
 FIELD = "form_token"
-# The cookie of a browser with a session on our pages, and that of any other browser with a form.
+# The cookies of a browser with a session on our pages, and of any other browser with a form.
 SESSION, VISIT = "latchkey", "latchkey_form"
 _SIGNED = re.compile(r"(.+)\.([0-9]{10})\.([0-9a-f]{64})", re.DOTALL)
 _TOKEN = re.compile(rf"(?:^|&){FIELD}=([0-9a-f]{{64}})(?:&|$)".encode())
@@ -65,11 +65,12 @@ def signed_query(**values: str) -> dict[str, str]:
 
 def signed(name: str) -> str:
     """Return a value of `signed_query`, or an empty one from another browser or after its time."""
-    secret, sent = cookies.sent(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
+    secret, match = cookies.sent(VISIT), _SIGNED.fullmatch(request.args.get(name, ""))
     # Anyone could sign with a secret that is not random.
-    if sent is None or one_time.hash_token(secret) is None or int(sent[2]) <= time.time():
+    if match is None or one_time.hash_token(secret) is None or int(match[2]) <= time.time():
         return ""
-    return sent[1] if hmac.compare_digest(sent[3], _signature(secret, name, sent[1], sent[2])) else ""
+    value, until, signature = match.groups()
+    return value if hmac.compare_digest(signature, _signature(secret, name, value, until)) else ""
 
 
 def _signature(secret: str, name: str, value: str, until: str) -> str:
@@ -79,7 +80,7 @@ def _signature(secret: str, name: str, value: str, until: str) -> str:
 def own_form(view: View) -> View:
     """Refuse forms from other sites before a limit counts them against those sites' visitors.
 
-    Also refuse a request without a body: browsers send it from other origins without a preflight.
+    A request without a body is refused too: browsers send it from other origins without a preflight.
     """
 
     @functools.wraps(view)
@@ -96,8 +97,8 @@ def own_form_or_json(view: View) -> View:
 
     @functools.wraps(view)
     def checked(*args: object, **kwargs: object) -> ResponseReturnValue:
-        asked = for_forms if request.mimetype == FORM else view
-        return asked(*args, **kwargs)
+        answering = for_forms if request.mimetype == FORM else view
+        return answering(*args, **kwargs)
 
     return accepts_forms(checked)
 
@@ -109,9 +110,9 @@ def is_from_own_page() -> bool:
 
 def _refuse_foreign() -> None:
     # The form itself is parsed after a limit has counted it.
-    sent = _TOKEN.search(whole_body())
+    match = _TOKEN.search(whole_body())
     # A browser without either cookie gets a new secret here. No form has its token.
-    if hmac.compare_digest(sent[1] if sent else b"", token_of(secret()).encode()):
+    if hmac.compare_digest(match[1] if match else b"", token_of(secret()).encode()):
         return
     if not is_from_own_page():
         # Show the page again with a valid token, but without the values of another site.

@@ -25,8 +25,8 @@ def redirect_to_missing(error: ApiError) -> Response:
         application = {name: request.values[name] for name in _APPLICATION if name in request.values}
         if next_page in ("connect", "remove", "rename"):
             # These pages are about a provider, or an object of the user.
-            named = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
-            next_page = with_query(f"account/{next_page}", named)
+            query = {key: value for key in ("provider", "kind", "id") if (value := request.values.get(key))}
+            next_page = with_query(f"account/{next_page}", query)
         return to_step(error.key, {"next": next_page} | application)
     # The page shows why a link failed: the query is signed.
     query = {"error_code": request.args["error_code"]} if "error_code" in request.args else {}

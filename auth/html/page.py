@@ -131,7 +131,8 @@ def page(
 
 def waiting_behind(next_page: str) -> Waiting | None:
     """Return the application that a page continues to, or None."""
-    return next((found for each in latchkey.extensions if (found := each.waiting_behind(next_page))), None)
+    waiting = (each.waiting_behind(next_page) for each in latchkey.extensions)
+    return next(filter(None, waiting), None)
 
 
 def next_code(wait: float) -> dict[str, Any]:
@@ -159,10 +160,12 @@ def root() -> str:
 
 
 def redirect_to_own(path: str, done: str = "", error_code: str = "") -> Response:
-    """Redirect to a path of this service, without its leading slash. The page shows the message `done`, or
-    the error."""
-    shown = {name: value for name, value in {"done": done, "error_code": error_code}.items() if value}
-    path = with_query(path, forms.signed_query(**shown)) if shown else path
+    """Redirect to a path of this service, without its leading slash.
+
+    The page shows the message `done`, or the error.
+    """
+    result = {name: value for name, value in {"done": done, "error_code": error_code}.items() if value}
+    path = with_query(path, forms.signed_query(**result)) if result else path
     return redirect(f"{root()}{path}" or "./")
 
 
@@ -192,8 +195,8 @@ def _say(language: str, table: str, name: str, /, **variables: object) -> Markup
     settings = latchkey.settings
     brand = settings.brand_name
     contact = link_to(settings.support_url, brand) if settings.support_url else brand
-    named = {"brand": brand, "contact": contact}
-    return _spaced(string("pages", language, f"{table}.{name}").render(named, **variables), language)
+    common = {"brand": brand, "contact": contact}
+    return _spaced(string("pages", language, f"{table}.{name}").render(common, **variables), language)
 
 
 def link_to(url: str, text: str) -> Markup:
@@ -242,18 +245,19 @@ def provider(name: str) -> dict[str, Any]:
 
 
 def address(text: str) -> Markup:
-    """Isolate an address in right-to-left text, exclude it from translation, and break it only at
-    punctuation."""
+    """Isolate an address in right-to-left text, exclude it from translation, and break it only after
+    punctuation.
+    """
     text = spaced_phone(text)
     parts = [text] if len(text) <= _ONE_LINE else re.split("(?<=[@.])(?=.)", text)
-    shown = [
-        # On one line in spite of its hyphens, or the spaces of a phone number.
+    html = [
+        # Keep it on one line in spite of its hyphens, or the spaces of a phone number.
         Markup('<span class="whole">{}</span>').format(part)
         if re.search("[- ]", part) and len(part) <= _ONE_LINE
         else escape(part)
         for part in parts
     ]
-    return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(shown))
+    return Markup('<bdi translate="no">{}</bdi>').format(Markup("<wbr>").join(html))
 
 
 def application(name: str) -> Markup:

@@ -123,19 +123,19 @@ def form(
     limit_text: str = "over_request_rate_limit",
     is_queued: bool = False,
 ) -> Callable[[View], View]:
-    """Return a decorator for the view that a form is sent to. `shown(problem=…)` shows its page again if the
-    form is refused; the problem's text beyond the limit is `limit_text`.
+    """Return a decorator for the view that a form is sent to.
 
-    With a `level`, the form is for signed-in users, and the windows of the operations count each user on each
-    network. To share the windows of strangers, put `signed_in` above this decorator instead. Otherwise they
-    count by `key`, or each network. `is_queued` if the view hashes a password.
+    `shown(problem=…)` shows its page again if the form is refused; beyond the limit, the text of the problem
+    is `limit_text`. With a `level`, the form is for signed-in users, and the windows of the operations count
+    each user on each network. To share the windows of strangers, put `signed_in` above this decorator
+    instead. Otherwise they count by `key`, or each network. Set `is_queued` if the view hashes a password.
     """
-    counted = key or (guard.caller_on_network if level else None)
+    limit_key = key or (guard.caller_on_network if level else None)
 
     def decorate(view: View) -> View:
         for operation in reversed(operations):
             is_first = operation == operations[0]
-            view = limited(operation, key=counted, is_queued=is_queued and is_first)(view)
+            view = limited(operation, key=limit_key, is_queued=is_queued and is_first)(view)
         view = own_form(view)
         if shown:
             view = shows(shown, functools.partial(problem_of, limit_text=limit_text))(view)
@@ -145,23 +145,23 @@ def form(
 
 
 def problem_of_redirect(wait: object = None) -> Mapping[str, Any] | None:
-    """Return the problem in our redirect to this page, if any. The texts of limits contain a `wait`."""
+    """Return the problem that a redirect to this page carries, if any. Texts of limits contain a `wait`."""
     name = forms.signed("error_code")
     if name == "otp_expired":
         return {"text": text("welcome", name)}
     if name.endswith("_send_rate_limit") and not wait:
         return None
     is_limit = name.endswith("_rate_limit") and not wait
-    known = has_text("errors", name) and not is_limit
-    said = text("errors", name if known else "other", request_id=_own_line(g.request_id), wait=wait)
-    return {"text": said, "reason": _for_developer(forms.signed("reason"))} if name else None
+    text_name = name if has_text("errors", name) and not is_limit else "other"
+    message = text("errors", text_name, request_id=_own_line(g.request_id), wait=wait)
+    return {"text": message, "reason": _for_developer(forms.signed("reason"))} if name else None
 
 
 def why_ended() -> Mapping[str, Any] | None:
     """Return the message of a sign-in page about the browser's session, if the user or an act ended it."""
     token_hash = one_time.hash_token(cookies.sent(forms.SESSION))
-    ended = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
-    reason = ended.reason if ended else None
+    row = token_hash and queries.select_end_of_browser_session(latchkey.db, token_hash=token_hash)
+    reason = row.reason if row else None
     return {"text": text("ended", reason)} if reason and has_text("ended", reason) else None
 
 
@@ -188,20 +188,20 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
         "most": error.values.get("most"),
         "request_id": _own_line(g.request_id),
     }
-    said: str = text("errors", _name(exception, error, field, limit_text), **values)
+    message: str = text("errors", _name_of_text(exception, error, field, limit_text), **values)
     if error.error_code == "hook_refused":
         # Not `Markup`: the page escapes it.
-        said = error.msg
+        message = error.msg
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status
-    return Problem(said, field, status, error.headers, error.error_code)
+    return Problem(message, field, status, error.headers, error.error_code)
 
 
 def _own_line(id: str) -> Markup:
     return Markup('<code class="id">{}</code>').format(id)
 
 
-def _name(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
+def _name_of_text(exception: Exception, error: ApiError, field: str | None, limit_text: str) -> str:
     if isinstance(exception, WeakPassword):
         return f"weak_{exception.reason}"
     if error.key in _BY_KEY:
@@ -217,7 +217,7 @@ def _name(exception: Exception, error: ApiError, field: str | None, limit_text: 
 
 
 def _name_of_invalid(field: str | None) -> str:
-    """Return the text about a parameter of an application's request, or about a field of a form of ours."""
+    """Return the name of the text about a parameter of an application's request, or a field of our form."""
     names = [f"parameter_{field}_invalid"] if g.route.refuses_by_page else []
     names += [f"{field}_invalid", "link_invalid" if request.method in _OPENING else "form_invalid"]
     return next(name for name in names if has_text("errors", name))
@@ -279,9 +279,9 @@ def _is_ours(path: str, method: str, blueprints: tuple[str, ...] = ("pages.", "b
     return False
 
 
-def show_no_page(error: HTTPException) -> Response:
+def show_no_page(exception: HTTPException) -> Response:
     """Answer a browser at an unknown path, or one that opens the target of a form."""
-    known = as_api_error(error)
+    error = as_api_error(exception)
     if request.method in _OPENING and asks_for_page():
         if request.path.endswith("/") and _is_ours(request.path[:-1], "GET", _OPENED):
             query = request.query_string.decode("ascii", "replace")
@@ -289,6 +289,6 @@ def show_no_page(error: HTTPException) -> Response:
         if start := _start_of_form():
             return redirect_to_own(start)
     if request.method not in _OPENING and request.mimetype not in _FORM_TYPES:
-        return envelope(known)
-    missing = ApiError("not_found", status=known.status, headers=known.headers)
-    return _answer(missing) if asks_for_page() else envelope(known)
+        return envelope(error)
+    missing = ApiError("not_found", status=error.status, headers=error.headers)
+    return _answer(missing) if asks_for_page() else envelope(error)

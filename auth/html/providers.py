@@ -16,14 +16,14 @@ from auth.web.asked import current_asked
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
 
-# RFC 6749, section 4.1.2.1. The others are `access_denied`.
+# The names of errors in RFC 6749, section 4.1.2.1. All others are `access_denied`.
 _ERRORS = {
     "bad_oauth_state": "invalid_request",
     "bad_oauth_callback": "server_error",
     "oauth_provider_not_supported": "server_error",
     "hook_failed": "temporarily_unavailable",
 }
-# By whether the provider posts a form, with which browsers do not send a Lax cookie.
+# The cookie by whether the provider posts a form, with which browsers do not send a Lax cookie.
 COOKIES = {False: "latchkey_flow", True: "latchkey_flow_post"}
 
 
@@ -62,8 +62,8 @@ def begin_sign_in(
 
 
 def redirect_with_refusal(ending: FlowEnd, error: ApiError) -> Response:
-    known = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
-    return redirect_with_error(ending, known, error)
+    name = getattr(error, "error", None) or _ERRORS.get(error.error_code, "access_denied")
+    return redirect_with_error(ending, name, error)
 
 
 def redirect_to_provider(

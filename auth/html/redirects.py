@@ -42,8 +42,8 @@ def own_page(name: str | None) -> str | None:
 class Destination:
     """The application that the browser came from: its URL, and a code challenge (RFC 7636).
 
-    Or a page of ours, `next`, which also gets the others. `then` is `site` if a sign-up or a new password
-    continues at AUTH_SITE_LOGIN_URL, without tokens.
+    With `next`, the browser continues to that page of ours, which gets both. `then` is `site` if a sign-up or
+    a new password continues at AUTH_SITE_LOGIN_URL, without tokens.
     """
 
     redirect_to: str | None = None
@@ -54,9 +54,9 @@ class Destination:
     @classmethod
     def read(cls, values: Mapping[str, str]) -> "Destination":
         """Read a query or form. Refuse what `allowed_redirect` refuses."""
-        sent = values.get("redirect_to")
-        checked = allowed_redirect(current_asked(), sent) if sent else None
-        redirect_to = None if checked and latchkey.redirects.is_own_page(checked) else checked
+        url = values.get("redirect_to")
+        target = allowed_redirect(current_asked(), url) if url else None
+        redirect_to = None if target and latchkey.redirects.is_own_page(target) else target
         next_page = values.get("next") if own_page(values.get("next")) else None
         then = "site" if values.get("then") == "site" else None
         return cls(redirect_to, values.get("code_challenge"), next_page, then)
@@ -136,10 +136,10 @@ def ends_of(target: str) -> tuple[str, str | None]:
 def entrance(target: str) -> Destination:
     """Return the start for a browser without the code: the application or our page of a link."""
     is_ours = latchkey.redirects.is_own_page(target)
-    asked = _destination(target) if is_ours else Destination(target)
-    if asked.next:
-        return Destination(next=asked.next)
-    url = asked.redirect_to
+    to = _destination(target) if is_ours else Destination(target)
+    if to.next:
+        return Destination(next=to.next)
+    url = to.redirect_to
     is_site = not url or not is_web(url) or origin(url) == origin(latchkey.settings.site_login_url)
     return Destination().or_site() if is_site else Destination(url, next="here")
 
@@ -155,8 +155,9 @@ class Flow(Protocol):
 
 @dataclass(frozen=True)
 class FlowEnd:
-    """Where a flow ends: an allowed URL. With a code challenge, its server reads the query, which has the
-    code.
+    """Where a flow ends: an allowed URL.
+
+    With a code challenge, the application's server reads the query, which has the code.
     """
 
     url: str
@@ -205,7 +206,7 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
     if next_url := destination.next_url():
         return redirect(next_url)
     if destination:
-        # Refuse if the second step is missing.
+        # This refuses if the second step is missing.
         outcome = sites.hand_on(current_asked(), destination.code_challenge, level)
         return redirect_signed_in(destination.url, outcome)
     if destination.then:

@@ -17,15 +17,15 @@ STUCK = "stuck"
 
 def ask(
     action: str,
-    known: BrowserSession,
+    session: BrowserSession,
     url: str | None,
     application: str | None,
-    sent: Mapping[str, str | None],
+    fields: Mapping[str, str | None],
     language: str | None = None,
     *,
     is_stuck: bool = False,
 ) -> Response:
-    """Ask whether to sign out.
+    """Ask whether to sign out. The form is sent to `action`, with the hidden `fields`.
 
     With `is_stuck`, explain that the browser will not return to the application.
     """
@@ -36,8 +36,8 @@ def ask(
         form_target=url,
         client_name=application,
         is_stuck=is_stuck,
-        account=known.email or known.phone or known.name,
-        sent={name: value for name, value in sent.items() if value},
+        account=session.email or session.phone or session.name,
+        fields={name: value for name, value in fields.items() if value},
     )
 
 

@@ -208,8 +208,8 @@ class Redirect(Response):
 
 
 def redirect(url: str, status: int = 303) -> Response:
-    # Not Flask's: its page repeats the tokens. After a form, browsers that leave for another website get a
-    # page instead: see auth/html/leaving.py.
+    # The page of Flask's redirect would repeat the tokens. After a form, browsers that leave for another
+    # website get a page instead: see auth/html/leaving.py.
     return Redirect(url, status)
 
 
@@ -240,10 +240,10 @@ def paginated(
     last = max(1, total_pages)
     pages = {"first": 1, "prev": page - 1, "next": page + 1, "last": last}
     # Always include the first and the last page: without the header, clients ignore the total.
-    kept = [
+    filters = [
         (name, value) for name, value in request.args.items(multi=True) if name not in ("page", "per_page")
     ]
-    rest = urlencode([("per_page", per_page), *kept])
+    rest = urlencode([("per_page", per_page), *filters])
     response.headers["Link"] = ", ".join(
         f'<{request.script_root}{request.path}?page={number}&{rest}>; rel="{rel}"'
         for rel, number in pages.items()

@@ -1,4 +1,4 @@
-"""What a request or a command asks for: all that a flow knows of either."""
+"""What a request or a command asks for: all that a flow knows about it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,10 +34,10 @@ class Asked:
     # `ip`, `network` and `user_agent` of the client are parameters of statements.
     client: dict[str, Any]
     actor: Actor
-    # If the actor is a user.
+    # Set if the actor is a user.
     user: Caller | None = None
     admin_key: AdminKeyCaller | None = None
-    # That of the route.
+    # The route's.
     level: Level = Level.SESSION
     # The `BrowserSession`, in the console.
     administrator: Any = None
@@ -78,12 +78,12 @@ class Asked:
 
     @property
     def browser_hash(self) -> bytes | None:
-        """What the links and codes that the browser asked for are bound to."""
+        """The hash to which the links and codes that this browser asks for are bound."""
         return one_time.hash_token(self.cookie(cookies.WAITING))
 
     @property
     def device(self) -> Device:
-        """What asks, as sessions and links show it."""
+        """The client's device, as sessions and links show it."""
         return {"ip": self.client["ip"], "user_agent": self.client["user_agent"]}
 
     @property

@@ -1,4 +1,4 @@
-"""The caller of a request, as statements take it, its facts, and why one is refused."""
+"""The caller of a request, as statements take it, the facts about it, and why it is refused."""
 
 from datetime import UTC, datetime
 from typing import TypeAlias, TypedDict, cast
@@ -13,7 +13,7 @@ from auth.rules.tokens import ApiKey
 from auth.web.errors import ApiError
 from sql import Runner, queries
 
-# What a caller is told of these refusals.
+# The keys of the errors that tell a caller of a refusal, where they differ.
 _REFUSALS = {
     "bad_jwt": "expired.bad_jwt",
     "api_key_not_found": "key.session_not_found",
@@ -25,7 +25,7 @@ CallerFacts: TypeAlias = (
     " | queries.SelectApiKeys | queries.SelectRecoveryCodes | queries.SelectClientCaller"
     " | queries.SelectMember | queries.SelectOwnOrganizations"
 )
-# Those with the columns of `user_facts`, and the level and the end of an API key.
+# The rows with the columns of `user_facts`, and the level and the end of an API key.
 KeyFacts: TypeAlias = "queries.SelectApiKey | queries.SelectUserOfApiKey | queries.SelectApiKeyToUse"
 
 
@@ -41,12 +41,12 @@ def caller_ids(caller: Caller) -> CallerIds:
 
 
 def select(on: Runner, caller: Caller) -> "queries.SelectPerson | None":
-    """Return the facts about a caller, also in an act, with the user locked."""
+    """Return the facts about a caller. In an act, the user is locked."""
     return queries.select_person(on, user_id=caller.user_id, session_id=caller.session_id)
 
 
 def refusal_of(row: "CallerFacts", caller: Caller, level: Level, policy: Policy) -> Refusal | None:
-    """Return why a session, a row with `caller_facts`, may not do what demands a level."""
+    """Return why a caller, with these facts, may not do what demands a level, or None."""
     return tokens.refusal_of_session(
         row,
         session_of(row),
@@ -58,7 +58,7 @@ def refusal_of(row: "CallerFacts", caller: Caller, level: Level, policy: Policy)
 
 
 def refusal_of_key(row: "KeyFacts", expires_at: int | None, policy: Policy) -> Refusal | None:
-    """Return why an API key, or its access token, which expires at a Unix time, gives nothing."""
+    """Return why an API key, or its access token that expires at a Unix time, gives nothing, or None."""
     token_end = None if expires_at is None else moment_of(expires_at)
     return tokens.refusal_of_api_key(row, key_of(row), token_end, policy)
 
@@ -69,8 +69,10 @@ def moment_of(seconds: int) -> datetime:
 
 
 def aal_of(row: "CallerFacts", caller: Caller) -> Aal:
-    """Return the level of a session. An access token keeps one that the session has lost with a factor. One
-    that lacks a step is of a session of `aal1`.
+    """Return the level of a caller's session.
+
+    An access token keeps a level that the session has lost with a factor. A token that lacks a step belongs
+    to a session of `aal1`.
     """
     return min(max(caller.aal, "aal1"), row.aal or "")
 

@@ -122,7 +122,7 @@ def log_context() -> dict[str, str]:
 
 
 def for_no_other_origin(response: Response) -> Response:
-    """Hide the response from other origins. A hook for the end of a blueprint's requests."""
+    """Hide a response from other origins. Blueprints call it after each request."""
     response.headers[_RESOURCE_POLICY] = "same-origin"
     return response
 
@@ -218,10 +218,10 @@ def _end(response: Response) -> Response:
         headers["Access-Control-Allow-Origin"] = origin
         headers["Access-Control-Expose-Headers"] = _EXPOSED
         if request.method == "OPTIONS":
-            asked = request.headers.get("Access-Control-Request-Headers", "")
+            names = request.headers.get("Access-Control-Request-Headers", "")
             # Headers that clients add grant nothing.
-            is_good = len(asked) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(asked)
-            headers["Access-Control-Allow-Headers"] = asked if is_good else "" if is_public else _ALLOWED
+            is_good = len(names) <= _LONGEST_NAMES and _NAMES_OF_HEADERS.fullmatch(names)
+            headers["Access-Control-Allow-Headers"] = names if is_good else "" if is_public else _ALLOWED
             headers["Access-Control-Allow-Methods"] = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
             headers["Access-Control-Max-Age"] = "3600"  # seconds
     return response

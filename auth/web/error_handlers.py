@@ -41,8 +41,8 @@ def as_api_error(error: Exception) -> ApiError:
     # Not str(error), because Postgres quotes the values of the row in its DETAIL.
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    said = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
-    log.error("unexpected_failure", error=type(error).__name__, said=said, where=where)
+    message = error.diag.message_primary if isinstance(error, psycopg2.Error) else None
+    log.error("unexpected_failure", error=type(error).__name__, said=message, where=where)
     return ApiError("unexpected_failure", request_id=g.request_id)
 
 

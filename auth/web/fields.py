@@ -239,9 +239,9 @@ CodeVerifier = _matching(r"[A-Za-z0-9\-._~]{43,128}", "must be 43 to 128 letters
 
 @_field
 def Groups(value: object) -> list[str]:
-    sent = list(filter(str.strip, _text(value).split(",")))
-    names = [name for each in sent if (name := normalize.name(each.strip(), 64))]
-    if len(names) < len(sent):
+    items = list(filter(str.strip, _text(value).split(",")))
+    names = [name for each in items if (name := normalize.name(each.strip(), 64))]
+    if len(names) < len(items):
         raise ValidationError("must be names of at most 64 visible characters with commas between them")
     return [*dict.fromkeys(names)]
 

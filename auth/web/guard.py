@@ -54,7 +54,7 @@ def guarded(
 def administrative(
     name: str, level: Level, admit: Callable[[], None], scope: Scope | None = None
 ) -> Callable[[View], View]:
-    """Return such a decorator of administrative views. Administrative keys need the scope."""
+    """Return the decorator of `guarded` for administrative views. Administrative keys need the scope."""
 
     def decorate(view: View) -> View:
         return guarded(name, level, admit, scope)(audited("admin_refused")(view))
@@ -78,7 +78,7 @@ def access_token(level: Level) -> Callable[[View], View]:
 
 
 def access_token_or_api_key(level: Level) -> Callable[[View], View]:
-    """Accept access tokens, also of API keys. The view passes `g.key_caller`, if any, to its statement."""
+    """Accept access tokens of sessions and of API keys. For these, the view reads `g.key_caller`."""
     return guarded("access_token_or_api_key", level, _admit_user_or_key)
 
 
@@ -129,16 +129,17 @@ def _admit_client() -> None:
 
 
 def _admits_service_role(*, decides: bool = False) -> bool:
-    """Accept the service role key or its JWT, and return whether the request has one. If Authorization
-    `decides`, a key as `apikey` is none.
+    """Accept the service role key or its JWT, and return whether the request has one.
+
+    If Authorization `decides`, a key in `apikey` does not count.
     """
     authorization, apikey = _single_header("Authorization"), _single_header("apikey")
-    sent = _credential(authorization)
-    if latchkey.service_role_keys.match("" if decides else apikey, sent):
+    credential = _credential(authorization)
+    if latchkey.service_role_keys.match("" if decides else apikey, credential):
         g.actor = "service_role"
         return True
     # Clients with a session also send the JWT of the service role as `apikey`.
-    jwt = sent if authorization else apikey
+    jwt = credential if authorization else apikey
     return latchkey.settings.service_role_jwt and _admits_service_role_jwt(jwt)
 
 
@@ -186,7 +187,7 @@ def _admits_admin_key() -> bool:
     if row:
         g.actor, g.admin_key = "admin_key", AdminKeyCaller(id, row.name, scope)
     refusal = refusal_of_admin_key(row, scope)
-    # At routes of members, too.
+    # Routes that also admit members record a refused key under this name too.
     g.refusal = "admin_refused" if refusal else None
     if refusal == "admin_key.insufficient_scope":
         raise ApiError(refusal, f"scope: must have {scope}" if scope else "no scope opens this")
@@ -270,7 +271,7 @@ def _refusal_of_token(token: str) -> ApiError:
         return ApiError("insufficient_scope")
     if _key_caller(token):
         return ApiError("insufficient_scope")
-    # Only now: the regular expression takes longer than a token in the cache of `verify`.
+    # Check the form last: the regular expression takes longer than a token in the cache of `verify`.
     if _BEARER.fullmatch(_single_header("Authorization")):
         return ApiError("api_key.bad_jwt" if token.startswith("lk_") else "bad_jwt")
     return ApiError("malformed.bad_jwt", "Authorization: must be Bearer <token>")
@@ -304,17 +305,17 @@ def _single_header(name: str) -> str:
 def _admits_service_role_jwt(token: str) -> bool:
     """Accept a JWT of the service role, and return whether it is one."""
     try:
-        used = latchkey.access_tokens.service_role(token)
+        jwt = latchkey.access_tokens.service_role(token)
     except InvalidAccessToken:
         return False
-    times = {"not_before": used.not_before, "expires_at": used.expires_at}
+    times = {"not_before": jwt.not_before, "expires_at": jwt.expires_at}
     if not queries.select_is_current(latchkey.db, **times).is_current:
         return False
     g.actor = "service_role"
     with acts.on(latchkey.db) as act:
-        audit.record(act, None, None, ["service_role_jwt_used"], [], role=used.role, kid=used.kid)
+        audit.record(act, None, None, ["service_role_jwt_used"], [], role=jwt.role, kid=jwt.kid)
     return True
 
 
-def _has_inbox_key(sent: str) -> bool:
-    return bool(served.inbox_key) and hmac.compare_digest(sent.encode(), served.inbox_key.encode())
+def _has_inbox_key(key: str) -> bool:
+    return bool(served.inbox_key) and hmac.compare_digest(key.encode(), served.inbox_key.encode())

@@ -24,7 +24,7 @@ from auth.web.schemas import Input
 _redirect_refused = ThrottledLog("redirect_not_allowed")
 _challenge_refused = ThrottledLog("code_challenge_not_valid")
 
-# What marshmallow says about the fields of an object, by their names.
+# The messages of marshmallow about the fields of an object, by their names.
 _Errors: TypeAlias = "list[str] | Mapping[str, _Errors]"
 _RedirectQuery = Input.of(redirect_to=fields.Text())
 # marshmallow's messages, reworded to follow the name of a field.
@@ -116,16 +116,16 @@ def sent_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
 
 
 def checked_redirect(asked: Asked, body: Mapping[str, Any]) -> str | None:
-    """Return `redirect_to` of body or query: None if missing, that of `allowed_redirect` otherwise."""
-    sent = sent_redirect(asked, body)
-    return allowed_redirect(asked, sent) if sent else None
+    """Return `redirect_to` of body or query as `allowed_redirect` does, or None if it is missing."""
+    url = sent_redirect(asked, body)
+    return allowed_redirect(asked, url) if url else None
 
 
 def allowed_redirect(asked: Asked, url: str) -> str:
-    """Return a URL that may receive tokens: the given one or, with a line in the log, the site's.
+    """Return a URL that may receive tokens: `url` if it is allowed, else the site's, with a line in the log.
 
-    Refuse it instead, for the developer, while AUTH_BASE_URL is this machine. Clients of the dialect expect
-    the site there too, and the development inbox names the target.
+    While AUTH_BASE_URL is this machine, refuse any other URL instead, for the developer. Clients of the
+    dialect expect the site there too, and the development inbox names the target.
     """
     redirects, is_local = asked.parts.redirects, asked.settings.is_local
     if allowed := redirects.allowed(url):

@@ -146,8 +146,8 @@ def limited(
 ) -> Callable[[View], View]:
     """Limit a view by the window of an operation, per network or `key`.
 
-    If `key` needs the guard, put that outside. One that `is_queued` hashes a password: it waits for its turn
-    before it costs a statement.
+    If `key` needs the guard, put that outside. Set `is_queued` if the view hashes a password: the request
+    then waits for its turn before it costs a statement.
     """
 
     def decorate(view: View) -> View:
@@ -169,10 +169,10 @@ def count(operation: str, key: str, limit: RateLimitItem | None = None) -> None:
     if not latchkey.settings.rate_limits_enabled:
         return
     limit = limit or getattr(latchkey.settings, _SETTINGS[operation])
-    of_request = RequestLimit(limiter, limit, [key, operation], breached=False, shared=True)
-    current_g().counted += (of_request,)
+    request_limit = RequestLimit(limiter, limit, [key, operation], breached=False, shared=True)
+    current_g().counted += (request_limit,)
     if not limiter.limiter.hit(limit, key, operation):
-        raise refusal("over_request_rate_limit", of_request.window.reset_time - time.time())
+        raise refusal("over_request_rate_limit", request_limit.window.reset_time - time.time())
 
 
 def _queued(view: View) -> View:

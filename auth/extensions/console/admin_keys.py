@@ -1,4 +1,4 @@
-"""The administrative keys. A key is shown once."""
+"""The administrative keys. A page shows a new key once."""
 
 from functools import partial
 from types import SimpleNamespace

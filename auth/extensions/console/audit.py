@@ -43,29 +43,28 @@ class _AuditFilters(Filters):
 @administrator
 def show_audit() -> Response:
     try:
-        found = _search(read_query(_AuditFilters))
-    except _Unknown as error:
-        found = {"rows": [], "unknown": str(error)}
-    return console_page("audit.html", actions=_actions(), first=first_page(), **found)
+        result = _search(read_query(_AuditFilters))
+    except _UnknownAddress as error:
+        result = {"rows": [], "unknown": str(error)}
+    return console_page("audit.html", actions=_actions(), first=first_page(), **result)
 
 
-class _Unknown(Exception):
+class _UnknownAddress(Exception):
     """No user has the address of a filter."""
 
 
 def _search(query: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries, the URL of the next page and, if the search gave up early, the time that it
-    reached."""
+    """Return the entries, the URL of the next page and, if the search gave up early, the time it reached."""
     place = {name: query[name] for name in ("since", "until", "before_at", "before_id")}
-    wanted = {
+    filters = {
         "subject": _id_of(query.get("user")),
         "done_by": query["by"] if query.get("by") in names("actors") else _id_of(query.get("by")),
         "action": query["action"],
     }
-    known = wanted | {"request_id": query["request_id"]}
-    indexed = next((name for name in _INDEXED if known[name]), None)
-    first = {f"first_{name}": known[name] if name == indexed else None for name in _INDEXED}
-    rows = queries.search_audit(latchkey.db, **first, **wanted, **place, reach=REACH, most=MOST + 1)
+    indexable = filters | {"request_id": query["request_id"]}
+    indexed = next((name for name in _INDEXED if indexable[name]), None)
+    first = {f"first_{name}": indexable[name] if name == indexed else None for name in _INDEXED}
+    rows = queries.search_audit(latchkey.db, **first, **filters, **place, reach=REACH, most=MOST + 1)
     is_whole = bool(query["request_id"] or query["action"])
     entries = [
         _entry(row, is_whole=is_whole) for row in rows[:MOST] if is_whole or not _is_of_invitation(row)
@@ -73,8 +72,8 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     if len(rows) > MOST:
         return {"rows": entries, "next": page_after(rows[MOST - 1].at, rows[MOST - 1].id)}
     last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)
-    searched = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
-    return {"rows": entries, **searched}
+    reach = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
+    return {"rows": entries, **reach}
 
 
 def _actions() -> list[tuple[str, str]]:
@@ -86,24 +85,24 @@ def _actions() -> list[tuple[str, str]]:
 
 
 def _is_of_invitation(row: "queries.SearchAudit") -> bool:
-    """Whether the entry of an invitation says the same."""
+    """Whether an entry repeats that of an invitation."""
     return row.name == "user_created" and row.details.get("by") == "invitation"
 
 
 def _entry(row: "queries.SearchAudit", *, is_whole: bool) -> dict[str, Any]:
-    """Return an entry for the list: without IDs, which the entries of one request show."""
+    """Return an entry for the list: without IDs, which only a list of one request or action shows."""
     text = timeline.what(row)
     key = timeline.key_of(row)
-    untold = {"administrator"} if key else set[str]()
+    omitted = {"administrator"} if key else set[str]()
     if row.request_id and not is_whole:
-        untold |= {name for name in row.details if name == "id" or name.endswith("_id")}
-        untold |= {"by"} if row.name == "invited" else set()
-    shown = row.details | dict.fromkeys(untold)
+        omitted |= {name for name in row.details if name == "id" or name.endswith("_id")}
+        omitted |= {"by"} if row.name == "invited" else set()
+    members = row.details | dict.fromkeys(omitted)
     moment = datetime.fromisoformat(row.at).astimezone(UTC)
     is_of_year = moment.year == datetime.now(UTC).year
     return row._asdict() | {
         "text": text,
-        "details": details(shown, line=f"{text} {row.actor_address}"),
+        "details": details(members, line=f"{text} {row.actor_address}"),
         "key": key,
         "time": f"{moment:%b %-d, %H:%M:%S}" if is_of_year else f"{moment:%Y-%m-%d %H:%M:%S}",
     }
@@ -112,7 +111,7 @@ def _entry(row: "queries.SearchAudit", *, is_whole: bool) -> dict[str, Any]:
 def _id_of(text: str | None) -> str | None:
     """Return the id of the user with an address, if a filter has one.
 
-    Accepts any id, even of a deleted user. Raises `_Unknown`.
+    Accepts any id, even of a deleted user. Raises `_UnknownAddress`.
     """
     if text is None:
         return None
@@ -121,5 +120,5 @@ def _id_of(text: str | None) -> str | None:
     address = whole_address(text)
     owner = address and queries.select_user_of_address(latchkey.db, address=address)
     if not owner:
-        raise _Unknown(text)
+        raise _UnknownAddress(text)
     return owner.id

@@ -76,18 +76,18 @@ def _effects(many: Many, row: "queries.SelectChosen") -> Iterator[str]:
         )
     if row.api_keys and many.effect_on_keys:
         yield many.effect_on_keys.format(keys=counted(row.api_keys, "API key"))
-    if kept := len(row.ids) - row.changeable:
-        yield f"Leaves {counted(kept, 'administrator')} unchanged."
+    if administrators := len(row.ids) - row.changeable:
+        yield f"Leaves {counted(administrators, 'administrator')} unchanged."
 
 
-def _some(chosen: Subject, form: Iterable[str]) -> dict[str, Any]:
-    if not chosen.has_effect:
+def _columns(users: Subject, form: Iterable[str]) -> dict[str, Any]:
+    if not users.has_effect:
         raise ApiError("validation_failed", "ids: must be at least one user")
-    return {"targets": chosen.row.ids, "options": {name: request.form[name] for name in form}}
+    return {"targets": users.row.ids, "options": {name: request.form[name] for name in form}}
 
 
-def _start(name: str, _asked: Asked, _subject: Subject, work: dict[str, Any]) -> Response:
-    bulk = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=name, **work)
+def _start(name: str, _asked: Asked, _subject: Subject, columns: dict[str, Any]) -> Response:
+    bulk = queries.create_bulk_act(latchkey.db, user_id=guard.caller_id(), act=name, **columns)
     return redirect_to_own(f"console/bulk/{bulk.id}")
 
 
@@ -95,11 +95,11 @@ def _confirmation(name: str, action: UserAction, many: Many) -> Action:
     return Action.of(
         action,
         title=f"{many.title} these users",
-        effects=lambda chosen: _effects(many, chosen.row),
+        effects=lambda users: _effects(many, users.row),
         undo=many.undo,
         do=partial(_start, name),
         takes_metadata=True,
-        check=_some,
+        check=_columns,
         template="act_ban.html" if name == "ban" else "act.html",
     )
 
@@ -138,17 +138,19 @@ def show_bulk(bulk_id: str) -> Response:
 @administrator
 @changing
 def work_on(bulk_id: str) -> Response:
-    """Work on the next targets. Each has its own transaction, which also marks it as done, so that a repeated
-    request does nothing twice."""
+    """Work on the next targets. Each has its own transaction, which also marks it as done.
+
+    So a repeated request does nothing twice.
+    """
     bulk, until = _find(bulk_id), time.monotonic() + _SECONDS
     for position in range(bulk.position, min(bulk.position + _CHUNK, len(bulk.targets))):
         try:
             _do(bulk, bulk.targets[position], partial(_claim, id=bulk.id, position=position))
         except _AlreadyDone:
-            # That request continues. The page of this one would repeat the request, up to the limit.
+            # The other request continues. The page of this one would repeat it, up to the limit.
             return redirect_to_own(f"console/bulk/{bulk.id}", "elsewhere")
-        except (ApiError, psycopg2.Error) as failure:
-            error = as_api_error(failure)
+        except (ApiError, psycopg2.Error) as exception:
+            error = as_api_error(exception)
             is_of_all = error.key not in _OF_TARGET
             if is_of_all and error.status == 429:
                 return _page(_find(bulk_id), explain(error))

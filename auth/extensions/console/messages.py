@@ -33,8 +33,8 @@ class _MessageFilters(Filters):
 @administrator
 def show_messages() -> Response:
     query = read_query(_MessageFilters)
-    found = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
-    totals = {row.state: row.total for row in found}
+    counts = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
+    totals = {row.state: row.total for row in counts}
     totals["failed"] += totals.pop("expired")
     states = _STATES[query["state"]] if "state" in query else [*chain(*_STATES.values())]
     recipient = (whole_address(query["to"]) or query["to"]) if "to" in query else None

@@ -32,15 +32,15 @@ Days = Sequence["queries.ListDailyCounts"]
 @administrator
 def show_overview() -> Response:
     days = queries.list_daily_counts(latchkey.db, days=_DAYS)
-    before, shown = days[:_DAYS], days[_DAYS:]
+    days_before, days = days[:_DAYS], days[_DAYS:]
     limits = latchkey.settings.message_totals if latchkey.settings.rate_limits_enabled else {}
     seconds = [limit.get_expiry() for limit in limits.values()]
     health = queries.select_health(latchkey.db, most=_MOST)
     return console_page(
         "overview.html",
         urgent=list(_urgent(health)),
-        charts=[_chart(shown, before, name, title) for name, title in _CHARTS.items()],
-        days=shown,
+        charts=[_chart(days, days_before, name, title) for name, title in _CHARTS.items()],
+        days=days,
         failures=queries.list_failures(latchkey.db),
         health=health,
         totals=queries.measure_totals(latchkey.db, names=[*limits], seconds=seconds),
@@ -55,14 +55,14 @@ def show_overview() -> Response:
 def show_settings() -> Response:
     """Show the settings of this node: first those that are set, then the defaults."""
     part = request.args.get("q", "").strip()
-    found = [
+    rows = [
         each for each in listed(latchkey.key_ring.settings) if part.upper().replace(" ", "_") in each.name
     ]
     return console_page(
         "settings.html",
         q=part,
-        chosen=[each for each in found if each.origin != DEFAULT],
-        defaults=[each for each in found if each.origin == DEFAULT],
+        chosen=[each for each in rows if each.origin != DEFAULT],
+        defaults=[each for each in rows if each.origin == DEFAULT],
         where=_where,
         dotenv=Path(".env").resolve(),
         version=__version__,
@@ -71,7 +71,7 @@ def show_settings() -> Response:
 
 
 def _urgent(health: "queries.SelectHealth") -> Iterator[tuple[str, str]]:
-    """Yield what needs an act of the operator, with the page that shows it, if one does."""
+    """Yield each problem that the operator must solve, and the path of the page that shows it, or ""."""
     if health.counted_at and not health.is_delivering:
         yield "The delivery process isn’t running: latchkey doctor says why.", ""
     if health.is_late:

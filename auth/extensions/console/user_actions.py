@@ -59,21 +59,21 @@ def _factor(user_id: str, factor_id: str) -> Subject:
 def _new_addresses(user: Subject, form: dict[str, str]) -> dict[str, Any]:
     # An empty field removes the address. The API's schema reads the other values. The present address
     # withdraws a pending change.
-    sent: dict[str, Any] = {kind: form[kind] or None for kind in ADDRESS_KINDS}
-    changed = {
+    addresses: dict[str, Any] = {kind: form[kind] or None for kind in ADDRESS_KINDS}
+    changes = {
         kind: address
-        for kind, address in sent.items()
+        for kind, address in addresses.items()
         if address != getattr(user.row, kind) or getattr(user.row, f"new_{kind}")
     }
-    return check(_TYPED_ADDRESSES, changed)
+    return check(_TYPED_ADDRESSES, changes)
 
 
 def _new_user(_users: Subject, form: dict[str, str]) -> dict[str, Any]:
-    sent: dict[str, Any] = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
-    if "phone" not in sent:
+    values: dict[str, Any] = {kind: form[kind] for kind in ("email", "phone", "password") if form[kind]}
+    if "phone" not in values:
         # The schema requires one address.
-        sent["email"] = form["email"]
-    body = check(_NEW_USER, sent)
+        values["email"] = form["email"]
+    body = check(_NEW_USER, values)
     name = form["name"].strip()
     body |= {f"{kind}_confirm": bool(form["is_confirmed"]) for kind in ADDRESS_KINDS}
     return body | {"user_metadata": {"name": name} if name else {}, "app_metadata": {}}
@@ -141,7 +141,7 @@ USER_ACTIONS = {
             ),
         ],
         undo="You can change it back: the audit log has the old address. Earlier undo links stop working.",
-        do=lambda asked, user, changed: users.change_addresses(asked, user.row.id, changed),
+        do=lambda asked, user, changes: users.change_addresses(asked, user.row.id, changes),
         done="Addresses saved.",
         needs_factor=True,
         form=_AddressForm,

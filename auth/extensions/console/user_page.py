@@ -25,7 +25,7 @@ blueprint = Blueprint("user", __name__)
 ENTRIES = 25
 _SESSIONS, _MESSAGES = 10, 10
 _LONGEST_NAME = 200
-# The acts that support needs most often: buttons, where the others are in a menu.
+# The actions that support needs most often. They are buttons, and the others are in a menu.
 _OFTEN = ("invite-again", "recover", "end-sessions", "reset-two-step", "unban")
 _KINDS_OF_ENTRIES = {
     "act": "Actions",
@@ -48,15 +48,15 @@ def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
     id, query = known_id(user_id, "user_not_found"), read_query(_TimelineFilters)
     story = _story(id, query)
-    known = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
+    user = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
-    facts = known and queries.select_user_facts(latchkey.db, id=id)
+    facts = user and queries.select_user_facts(latchkey.db, id=id)
     if facts is None and not story["entries"]:
         raise ApiError("user_not_found")
     values: dict[str, Any] = {"id": id, "story": story, "notice": notice_of(DONE), "acts": USER_ACTIONS}
-    if known is None or facts is None:
+    if user is None or facts is None:
         return console_page("user_deleted.html", **values)
-    return console_page("user.html", **values, **_about(known, facts))
+    return console_page("user.html", **values, **_about(user, facts))
 
 
 def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _about(user: "queries.SelectSummary", facts: "queries.SelectUserFacts") -> d
         explained = replace(explained, obstacles=obstacles)
     is_administrator = user.role == "admin"
     steps = [factor for factor in facts.factors if factor["type"] != "passkey"]
-    # Without one, losing the phone locks the user out.
+    # Without a reserve, losing the phone locks the user out.
     has_reserve = user.recovery_codes > 0 or len(steps) != 1 or explanation.PASSKEY in explained.ways
     codes_left = (
         f"{counted(user.recovery_codes, 'recovery code')} left"

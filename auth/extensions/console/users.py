@@ -9,6 +9,7 @@ from psycopg2.errors import QueryCanceled
 from auth.core.text.labels import counted
 from auth.flows import failure_counts
 from auth.flows.admin import searches
+from auth.flows.admin.searches import Filters
 from auth.html.admin.access import administrator
 from auth.html.admin.console_page import console_page, whole_address
 from auth.html.page import provider
@@ -22,7 +23,6 @@ from sql import queries
 
 blueprint = Blueprint("console_users", __name__)
 
-Filters = dict[str, Any]
 PAGE_SIZE = 25
 # Up to this number, matches are counted and fetched by their ids. If there are more, a scan in list order
 # finds a page of them quickly.
@@ -91,29 +91,29 @@ def show_users() -> Response:
     }
     values: dict[str, Any] = {"query": query, "choices": choices, "readings": _READINGS}
     try:
-        found = _find(query)
+        result = _find(query)
     except QueryCanceled:
         return console_page("users.html", status=422, found=None, **values)
-    return console_page("users.html", found=found, provider=provider, **values)
+    return console_page("users.html", found=result, provider=provider, **values)
 
 
 def _find(query: dict[str, str]) -> dict[str, Any]:
     """Return a page of users, with the place of the next one, and their total.
 
-    `reading` is how the search was understood, one of `readings`, and `filters` the query of the first page
-    with it. `pending` are users who requested exactly this address but have not confirmed it. Raises
+    `reading`, one of `readings`, is how the search was understood, and `filters` is the query of the first
+    page with it. `pending` are users who requested exactly this address but have not confirmed it. Raises
     `QueryCanceled` if it takes too long.
     """
     text, filters, is_first = query.get("q", ""), _filters(query), "after" not in query
-    readings, chosen = searches.readings(text), _chosen_readings(query)
-    for reading, meant in chosen.items():
-        wanted = filters | _split(meant)
-        total = queries.estimate_users(latchkey.db).total if not wanted else 0
+    readings = searches.readings(text)
+    for reading, words in _chosen_readings(query).items():
+        criteria = filters | _split(words)
+        total = queries.estimate_users(latchkey.db).total if not criteria else 0
         # The number of all users is an estimate. Users with common words are too many to collect.
-        is_many = total > FEW or wanted.keys() == {"common"}
-        among, least = (None, PAGE_SIZE) if is_many else few(wanted)
-        order = reading if reading in _SORTED else "last_sign_in" if "within" in wanted else query["sort"]
-        rows, is_last = _page(order, wanted, among, query.get("after"))
+        is_many = total > FEW or criteria.keys() == {"common"}
+        among, least = (None, PAGE_SIZE) if is_many else few(criteria)
+        order = reading if reading in _SORTED else "last_sign_in" if "within" in criteria else query["sort"]
+        rows, is_last = _page(order, criteria, among, query.get("after"))
         if rows:
             break
     locks = failure_counts.locks(latchkey.settings)
@@ -136,7 +136,7 @@ def _find(query: dict[str, str]) -> dict[str, Any]:
         "filters": {
             name: text for name, text in (query | {"by": reading}).items() if name not in ("after", "at")
         },
-        "is_sorted": reading in _SORTED or "within" in wanted,
+        "is_sorted": reading in _SORTED or "within" in criteria,
         "readings": list(readings),
         "is_first": is_first,
         "next": None if is_last else f"{rows[-1].place}~{rows[-1].id}",
@@ -162,37 +162,37 @@ def _filters(query: dict[str, str]) -> Filters:
     return filters | _SIGNED_IN[query.get("signed_in", "")][1]
 
 
-def _split(meant: Filters) -> Filters:
+def _split(reading: Filters) -> Filters:
     """Return a reading that does not look up common words in the index."""
-    if "words" not in meant:
-        return meant
-    split = queries.split_words(latchkey.db, search=meant["words"])
+    if "words" not in reading:
+        return reading
+    split = queries.split_words(latchkey.db, search=reading["words"])
     words = {name: text for name, text in (("words", split.rare), ("common", split.common)) if text}
-    return words or meant
+    return words or reading
 
 
-def few(wanted: Filters) -> tuple[list[str] | None, int]:
+def few(filters: Filters) -> tuple[list[str] | None, int]:
     """Return the ids of the users that match the filters, or None and a lower bound of their number."""
-    if "provider" in wanted:
+    if "provider" in filters:
         query: Callable[..., Any] = queries.few_users_of_provider
-    elif wanted.get("has_factor"):
+    elif filters.get("has_factor"):
         query = queries.few_users_with_factor
-    elif "locks" in wanted:
+    elif "locks" in filters:
         query = queries.few_locked_users
-    elif wanted.keys() & {"within", "not_within"}:
+    elif filters.keys() & {"within", "not_within"}:
         query = queries.few_users_by_sign_in
     else:
         query = queries.few_users
     try:
         with latchkey.db.transaction() as tx:
             queries.bound_search(tx, seconds=_COUNTING, in_order=False)
-            return query(tx, filters=wanted, few=FEW).ids, FEW
+            return query(tx, filters=filters, few=FEW).ids, FEW
     except QueryCanceled:
         return None, PAGE_SIZE
 
 
 def _page(
-    sort: str, wanted: Filters, among: list[str] | None, after: str | None
+    sort: str, filters: Filters, among: list[str] | None, after: str | None
 ) -> tuple[list["queries.SearchUsers"], bool]:
     """Return the rows of a page, and whether it is the last one. Raises `QueryCanceled`."""
     if among == []:
@@ -201,7 +201,7 @@ def _page(
     with latchkey.db.transaction() as tx:
         queries.bound_search(tx, seconds=_LISTING, in_order=among is None)
         rows = queries.search_users(
-            tx, filters=wanted, among=among, sort=sort, page_size=PAGE_SIZE + 1, **place
+            tx, filters=filters, among=among, sort=sort, page_size=PAGE_SIZE + 1, **place
         )
     return rows[:PAGE_SIZE], len(rows) <= PAGE_SIZE
 

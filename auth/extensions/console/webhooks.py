@@ -49,15 +49,15 @@ def show_webhooks() -> Response:
 @administrator
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
-    known, query = _webhook(webhook_id), read_query(_DeliveryFilters)
-    wanted = {"webhook_id": known.id, "outcome": query.get("state")}
+    webhook, query = _webhook(webhook_id), read_query(_DeliveryFilters)
+    filters = {"webhook_id": webhook.id, "outcome": query.get("state")}
     with latchkey.db.search() as tx:
-        rows = queries.search_deliveries(tx, **wanted, **place_of(query))
+        rows = queries.search_deliveries(tx, **filters, **place_of(query))
     return console_page(
         "webhook.html",
-        webhook=known,
+        webhook=webhook,
         acts=_WEBHOOK_ACTIONS,
-        possible=["test", "change", "new-secret", "enable" if known.disabled_at else "disable", "delete"],
+        possible=["test", "change", "new-secret", "enable" if webhook.disabled_at else "disable", "delete"],
         notice=notice_of(_WEBHOOK_ACTIONS | _DELIVERY_ACTIONS),
         **page_of(rows, "created_at"),
     )
@@ -67,9 +67,11 @@ def show_webhook(webhook_id: str) -> Response:
 @administrator
 def show_delivery(webhook_id: str, delivery_id: str) -> Response:
     """Show the request of an event, and the response to its last attempt."""
-    known, row = _found_delivery(webhook_id, delivery_id)
+    webhook, row = _find_delivery(webhook_id, delivery_id)
     body = pretty(event_body(row.details["event"], row.variables))
-    return console_page("delivery.html", webhook=known, event=row.details, body=body, acts=_DELIVERY_ACTIONS)
+    return console_page(
+        "delivery.html", webhook=webhook, event=row.details, body=body, acts=_DELIVERY_ACTIONS
+    )
 
 
 def _states(id: str | None = None) -> list[SimpleNamespace]:
@@ -77,8 +79,8 @@ def _states(id: str | None = None) -> list[SimpleNamespace]:
     for row in queries.list_webhook_states(latchkey.db, id=id, most=_COUNTED):
         is_few = row.waiting < _COUNTED
         waiting = counted(row.waiting, "waiting event") if is_few else f"{_COUNTED:,}+ waiting events"
-        named = {"waiting": waiting, "title": row.description or row.origin, "boxes": _BOXES}
-        states.append(SimpleNamespace(**row._asdict() | named))
+        texts = {"waiting": waiting, "title": row.description or row.origin, "boxes": _BOXES}
+        states.append(SimpleNamespace(**row._asdict() | texts))
     return states
 
 
@@ -86,22 +88,22 @@ def _webhook(id: str) -> SimpleNamespace:
     return found_webhook(next(iter(_states(webhook_id_of(id))), None))
 
 
-def _found(webhook_id: str) -> Subject:
-    known = _webhook(webhook_id)
-    known.titles = {event: label("events", event).capitalize() for event in EVENTS}
-    return Subject(known.title, f"console/webhooks/{known.id}", known)
+def _subject(webhook_id: str) -> Subject:
+    webhook = _webhook(webhook_id)
+    webhook.titles = {event: label("events", event).capitalize() for event in EVENTS}
+    return Subject(webhook.title, f"console/webhooks/{webhook.id}", webhook)
 
 
 def _delivery(webhook_id: str, delivery_id: str) -> Subject:
-    known, row = _found_delivery(webhook_id, delivery_id)
-    others = known.waiting if known.failing_since else None
-    event = SimpleNamespace(webhook_id=known.id, origin=known.origin, others=others, **row.details)
-    return Subject(known.title, f"console/webhooks/{known.id}", event)
+    webhook, row = _find_delivery(webhook_id, delivery_id)
+    others = webhook.waiting if webhook.failing_since else None
+    event = SimpleNamespace(webhook_id=webhook.id, origin=webhook.origin, others=others, **row.details)
+    return Subject(webhook.title, f"console/webhooks/{webhook.id}", event)
 
 
-def _found_delivery(webhook_id: str, delivery_id: str) -> tuple[SimpleNamespace, "queries.SelectDelivery"]:
-    known, id = _webhook(webhook_id), webhook_id_of(delivery_id)
-    return known, found_webhook(queries.select_delivery(latchkey.db, webhook_id=known.id, id=id))
+def _find_delivery(webhook_id: str, delivery_id: str) -> tuple[SimpleNamespace, "queries.SelectDelivery"]:
+    webhook, id = _webhook(webhook_id), webhook_id_of(delivery_id)
+    return webhook, found_webhook(queries.select_delivery(latchkey.db, webhook_id=webhook.id, id=id))
 
 
 def _body(form: dict[str, str]) -> dict[str, Any]:
@@ -110,22 +112,22 @@ def _body(form: dict[str, str]) -> dict[str, Any]:
     return {"events": events, "description": form["description"] or None, **url}
 
 
-def _once(webhook: str, secret: str | None) -> Response:
-    known = _webhook(json.loads(webhook)["id"])
-    use, path = "Verify signatures with it.", f"console/webhooks/{known.id}"
-    return console_page("secret.html", name=known.title, use=use, facts={"Secret": secret}, path=path)
+def _show_secret(webhook_object: str, secret: str | None) -> Response:
+    webhook = _webhook(json.loads(webhook_object)["id"])
+    use, path = "Verify signatures with it.", f"console/webhooks/{webhook.id}"
+    return console_page("secret.html", name=webhook.title, use=use, facts={"Secret": secret}, path=path)
 
 
-def _sent_again(subject: Subject) -> list[str]:
+def _effects_of_redelivery(subject: Subject) -> list[str]:
     event, name = subject.row, label("events", subject.row.event)
     outcome = (
         "; waiting for the next" if event.status == "waiting" else f": {label('outcomes', event.status)}"
     )
-    tried = f"{counted(event.attempts, 'attempt')} so far{outcome}."
-    follow = f"The webhook is failing. If it accepts this event, the others will follow: {event.others}."
+    attempts = f"{counted(event.attempts, 'attempt')} so far{outcome}."
+    others = f"The webhook is failing. If it accepts this event, the others will follow: {event.others}."
     return [
-        f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {tried}",
-        follow if event.others else "",
+        f"Sends 1 event ({name}) to {event.origin} again, with the same ID. {attempts}",
+        others if event.others else "",
     ]
 
 
@@ -139,7 +141,7 @@ _MAKING = {
             "You’ll see its secret once, on the next page.",
         ],
         undo="You can delete it at any time, but sent events can’t be recalled.",
-        do=lambda asked, _subject, body: _once(*webhooks.create(asked, body)),
+        do=lambda asked, _subject, body: _show_secret(*webhooks.create(asked, body)),
         done="Webhook created.",
         check=lambda _subject, form: check(NewWebhook, _body(form)),
     ),
@@ -169,7 +171,7 @@ _WEBHOOK_ACTIONS = {
             "The old secret keeps signing for a day.",
         ],
         undo="The old secret can’t be restored.",
-        do=lambda asked, subject, _form: _once(
+        do=lambda asked, subject, _form: _show_secret(
             *webhooks.change(asked, subject.row.id, {"rotate_secret": True})
         ),
         done="Secret created.",
@@ -208,7 +210,7 @@ _WEBHOOK_ACTIONS = {
 _DELIVERY_ACTIONS = {
     "redeliver": Action(
         title="Send again",
-        effects=_sent_again,
+        effects=_effects_of_redelivery,
         undo="A sent event can’t be recalled. Receivers recognise repeats by the event’s ID.",
         do=lambda asked, subject, _form: webhooks.redeliver(asked, subject.row.webhook_id, subject.row.id),
         done="The event will be sent within seconds.",
@@ -217,5 +219,5 @@ _DELIVERY_ACTIONS = {
 
 _NEW = Subject("Webhooks", "console/webhooks", SimpleNamespace(origin=None, events=EVENTS, boxes=_BOXES))
 serve(blueprint, "/console/webhooks", _MAKING, lambda: _NEW)
-serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTIONS, _found)
+serve(blueprint, "/console/webhooks/<webhook_id>", _WEBHOOK_ACTIONS, _subject)
 serve(blueprint, "/console/webhooks/<webhook_id>/deliveries/<delivery_id>", _DELIVERY_ACTIONS, _delivery)

@@ -35,7 +35,7 @@ _FIELDS = {
     "allowed_roles": "Roles",
     "token_lifetime": "The lifetime",
 }
-# Used instead of the messages for programs, which include the email validator's reasons.
+# The console shows these instead of the messages for programs, which include the email validator's reasons.
 _MESSAGES = {
     "email.validation_failed": "Enter an email address, such as ada@example.com.",
     "email_exists": "Another user has this email address.",
@@ -47,14 +47,14 @@ _MESSAGES = {
 def _admit_administrator() -> None:
     """Accept browsers in which an administrator has signed in with the second step."""
     g.level = Level.AAL2 if latchkey.settings.is_local else Level.SECOND_FACTOR
-    known = browser_sessions.resume()
-    if known is None:
+    session = browser_sessions.resume()
+    if session is None:
         raise ApiError("session_not_found")
-    g.note(user_id=known.user_id)
-    if not known.is_admin:
+    g.note(user_id=session.user_id)
+    if not session.is_admin:
         raise ApiError("not_admin")
-    g.administrator = known
-    if known.lacks_level:
+    g.administrator = session
+    if session.lacks_level:
         raise ApiError("insufficient_aal")
 
 
@@ -79,14 +79,14 @@ def changing(view: View) -> View:
     return own_form(proved)
 
 
-def explain(error: Exception) -> Problem:
-    """Return an error for a form of the console, with its own message if there is one."""
-    known, problem = as_api_error(error), problem_of(error)
-    field = known.values.get("field") or (known.details or "").partition(":")[0] or problem.field
-    return replace(problem, text=_said(known), field=field)
+def explain(exception: Exception) -> Problem:
+    """Return the problem to show for an exception, with the console's own message if there is one."""
+    error, problem = as_api_error(exception), problem_of(exception)
+    field = error.values.get("field") or (error.details or "").partition(":")[0] or problem.field
+    return replace(problem, text=_message_of(error), field=field)
 
 
-def _said(error: ApiError) -> str:
+def _message_of(error: ApiError) -> str:
     """Return the message, or a sentence about each wrong field: `Ban duration must be …`."""
     if rule := error.values.get("rule"):
         return labels.label("wrong_fields", rule, **error.values)
@@ -103,14 +103,14 @@ def _said(error: ApiError) -> str:
     return " ".join(sentences)
 
 
-def show_error(error: Exception) -> Response:
+def show_error(exception: Exception) -> Response:
     """Redirect to the missing step, or show the error."""
-    known = as_api_error(error)
-    if known.error_code == "insufficient_aal" and not g.administrator.has_factor:
+    error = as_api_error(exception)
+    if error.error_code == "insufficient_aal" and not g.administrator.has_factor:
         return needs_factor()
-    if known.error_code in ELSEWHERE:
-        return _to_step(known.key)
-    problem = explain(known)
+    if error.error_code in ELSEWHERE:
+        return _to_step(error.key)
+    problem = explain(error)
     response = console_page("error.html", section=None, status=problem.status, problem=problem)
     response.headers.extend(problem.headers)
     return response
@@ -127,7 +127,7 @@ def needs_factor() -> Response:
 
 
 def _way_back() -> dict[str, str]:
-    # The confirmation of an act has the path of the act.
+    # The confirmation of an action has the path of its form.
     here = request.full_path if request.method == "GET" else request.path
     return {"next": here[1:].removesuffix("?")}
 

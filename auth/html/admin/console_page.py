@@ -71,8 +71,10 @@ def page_after(at: str, id: str, **more: str) -> str:
 
 
 def _url(key: dict[str, str]) -> str:
-    kept = {name: value for name, value in request.args.items() if not name.startswith("before_") and value}
-    return f"{request.path.rpartition('/')[2]}?{urlencode(kept | key)}"
+    filters = {
+        name: value for name, value in request.args.items() if not name.startswith("before_") and value
+    }
+    return f"{request.path.rpartition('/')[2]}?{urlencode(filters | key)}"
 
 
 def whole_address(text: str) -> str | None:
