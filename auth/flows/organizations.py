@@ -231,7 +231,7 @@ def refuse_key(asked: Asked, act: Act, id: str) -> None:
     """Refuse an administrative key that ends a locked organization with a provider, which would be deleted
     (rule 6).
     """
-    if asked.actor == "admin_key" and queries.list_providers_of_organization(act, organization_id=id):
+    if asked.is_key and queries.list_providers_of_organization(act, organization_id=id):
         raise ApiError("insufficient_permissions", "providers: must be deleted first")
 
 
@@ -239,7 +239,7 @@ def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
     """Refuse an administrative key that gives a locked organization an owner, who could connect or change the
     provider of its proved domain (rule 6).
     """
-    if role != OWNER or asked.actor != "admin_key":
+    if role != OWNER or not asked.is_key:
         return
     domains = queries.list_proved_domains(act, organization_id=id).domains
     if domains or queries.list_providers_of_organization(act, organization_id=id):

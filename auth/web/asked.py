@@ -67,6 +67,11 @@ class Asked:
         return self.user
 
     @property
+    def is_key(self) -> bool:
+        """Whether an administrative key asks, which may do less than the service role key (rule 6)."""
+        return self.actor == "admin_key"
+
+    @property
     def is_browser(self) -> bool:
         """Whether the caller is a browser with a session on our pages."""
         return self.user is not None and self.user.cookie_hash is not None

@@ -218,7 +218,7 @@ def _check_trust(
     asked: Asked, client: Mapping[str, Any], before: "queries.SelectClient | None" = None
 ) -> None:
     """Refuse an administrative key that trusts a client more."""
-    if asked.actor != "admin_key":
+    if not asked.is_key:
         return
     for name in ("skip_consent", "introspects_sessions"):
         if client[name] and not (before and getattr(before, name)):
@@ -233,7 +233,7 @@ def _check_unasked(asked: Asked, act: Act, client: ClientColumns, before: "queri
     A client with `skip_consent` asks nobody. Users who have allowed another one are not asked again for a new
     redirect URI or resource.
     """
-    if asked.actor != "admin_key":
+    if not asked.is_key:
         return
     has_grants = queries.has_grants(act, client_id=before.id).is_so
     for name in _UNASKED if client.skip_consent else _OF_GRANTS if has_grants else ():
@@ -270,7 +270,7 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
         before = _lock(act, client_id)
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
-        if asked.actor == "admin_key" and before.introspects_sessions:
+        if asked.is_key and before.introspects_sessions:
             # Its holder could introspect tokens, which takes a scope of its own.
             raise ApiError("insufficient_permissions", "introspects_sessions: must be false")
         secret = one_time.new_token()

@@ -32,7 +32,7 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]
     email, new_email = body["email"], body["new_email"] if purpose == "email_change" else None
     password_hash, new_id = None, None
-    if asked.actor == "admin_key" and "password" in body and purpose == "recovery":
+    if asked.is_key and "password" in body and purpose == "recovery":
         # It would become the user's password, whoever spends the link.
         raise ApiError("insufficient_permissions", "password: must be absent")
     if "password" in body and purpose in ("signup", "recovery"):
@@ -46,7 +46,7 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
         admission.ask_hook(asked, new_id, email, None, data=body["data"])
 
     # Nobody knows who uses the link of an administrative key.
-    by_key = asked.actor == "admin_key"
+    by_key = asked.is_key
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:

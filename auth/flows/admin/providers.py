@@ -136,7 +136,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None =
     door = door or of_operator(asked)
     row = found_provider(asked, name, door.organization_id)
     has_secret = "client_secret" in body
-    if asked.actor == "admin_key" and (problem := identities.problem_of_key(row, body)):
+    if asked.is_key and (problem := identities.problem_of_key(row, body)):
         raise ApiError("insufficient_permissions", problem)
     provider = provider_settings.wanted(asked, body, row)
     before = row._replace(issuer=in_one_spelling(row.issuer))
@@ -215,7 +215,7 @@ def _checked(
 
 def _check_key(asked: Asked, act: Act, id: str, turned: identities.Turned) -> None:
     """Refuse an administrative key that turns off a provider of an administrator."""
-    if turned is None or asked.actor != "admin_key":
+    if turned is None or not asked.is_key:
         return
     has_administrators = queries.select_has_administrators(act, id=id).has_administrators
     if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):

@@ -46,7 +46,7 @@ def create_user(asked: Asked, body: JsonObject) -> str:
             is_confirmed = kind in body and body[f"{kind}_confirm"]
             columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
         banned_until = end_of_ban(body.get("ban_duration"), now)
-        columns |= {"role": role, "banned_until": banned_until, "by_key": asked.actor == "admin_key"}
+        columns |= {"role": role, "banned_until": banned_until, "by_key": asked.is_key}
         id = queries.create_user(act, **columns, is_vouched=password_hash is not None).id
         done = ["user_created", "banned" if banned_until else None]
         made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
@@ -164,7 +164,7 @@ def _update(
     holders: Sequence[str] = (),
 ) -> str:
     user_id = before.id
-    must_remain = asked.actor == "admin_key" and removal.remains(asked, act, user_id, "password")
+    must_remain = asked.is_key and removal.remains(asked, act, user_id, "password")
     # A body repeats an address that the user lacks by null.
     if kept := [kind for kind in ADDRESS_KINDS if kind in body and body[kind] == getattr(before, kind)]:
         removal.withdraw_changes(act, before, kept)
@@ -188,7 +188,7 @@ def _update(
     if removed.takes_way:
         removal.check_remaining(asked, act, user_id)
     if password_hash:
-        by_key = asked.actor == "admin_key"
+        by_key = asked.is_key
         queries.set_password(act, user_id=user_id, password_hash=password_hash, by_key=by_key)
     _update_others(act, before, body, password_hash)
     if must_remain:
@@ -244,7 +244,7 @@ def _set_address(asked: Asked, act: Act, user_id: str, kind: AddressKind, body: 
     person, owner = person_of(act, user_id), {"user_id": user_id, "provider": kind}
     old = person.email if kind == "email" else person.phone
     address = body.get(kind) or old
-    confirmed_at, by_key = body.get(f"{kind}_confirmed_at"), asked.actor == "admin_key"
+    confirmed_at, by_key = body.get(f"{kind}_confirmed_at"), asked.is_key
     if address and (confirmed_at or body.get(f"{kind}_confirm")):
         prove_address(act, person, kind, address, "administrator", by_key=by_key)
     elif address != old:
