@@ -43,7 +43,10 @@ class Organizations(Extension):
 
         asked = current_asked()
         stored = queries.list_memberships_of_user(asked.db, user_id=guard.caller_id()).memberships
-        return {"organizations": json.loads(stored), "organization_invitations": access.own(asked)[1]}
+        return {
+            "organizations": json.loads(stored),
+            "organization_invitations": access.memberships_and_invitations(asked)[1],
+        }
 
 
 EXTENSION = Organizations

@@ -4,10 +4,9 @@ A member acts by the role (rule 48), the service role key and administrators of 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
@@ -29,9 +28,9 @@ CHANGE = WantedChange("change", "organization")
 
 
 @dataclass(frozen=True)
-class Seen:
+class VisibleOrganization:
     """An organization that the caller may see. `role` and `aal`, the level of the session, are the caller's,
-    None for an operator; an act demands one of `demanded` again, if there are any.
+    None for an operator; an act demands one of `roles` again, if there are any.
     """
 
     id: str
@@ -40,110 +39,133 @@ class Seen:
     requires: object
     object: str
     aal: Aal | None = None
-    demanded: Sequence[str] = ()
+    roles: Sequence[str] = ()
+    # The facts about the caller that came with it, None for an operator.
+    caller: "queries.SelectMember | None" = None
 
 
 def is_operator(asked: Asked) -> bool:
     """Whether a key of the service's operator, a command or an administrator in the console asks."""
-    return asked.actor in ("service_role", "admin_key") or asked.administrator is not None
+    return asked.actor == "service_role" or asked.is_key or asked.administrator is not None
 
 
-def see(asked: Asked, name: str, *roles: str) -> Seen:
-    """Return an organization by its id or short name. Refuse who is no member, or has none of these roles."""
+def find(asked: Asked, name: str) -> VisibleOrganization:
+    """Return an organization by its id or short name: any for an operator, for a user one of their own, even
+    while the membership does not count.
+
+    The statement reads the caller, too, whose session must be good.
+    """
     if is_operator(asked):
-        known = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
-        _note(asked, known.id, known.slug)
-        return Seen(known.id, known.slug, None, {}, known.organization_object)
-    seen = see_own(asked, name)
-    admit_session(asked, seen.aal, seen.id, seen.role or "", seen.requires)
-    if roles and seen.role not in roles:
-        raise ApiError("organization.insufficient_permissions")
-    return replace(seen, demanded=roles)
-
-
-def see_own(asked: Asked, name: str) -> Seen:
-    """Return an organization of the caller, also while the membership does not count."""
+        organization = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
+        _note(asked, organization.id, organization.slug)
+        return VisibleOrganization(
+            organization.id, organization.slug, None, {}, organization.organization_object
+        )
     row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
     if row.id is None:
         raise ApiError("organization_not_found")
     _note(asked, row.id, row.slug)
-    aal = aal_of(row, asked.caller)
-    return Seen(row.id, row.slug or "", row.membership, row.requires, row.organization_object or "", aal)
+    return VisibleOrganization(
+        row.id,
+        row.slug or "",
+        row.membership,
+        row.requires,
+        row.organization_object or "",
+        aal_of(row, asked.caller),
+        caller=row,
+    )
 
 
-def own(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Return the caller's memberships, as the session sees them, and the open invitations."""
-    row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
-    aal, providers = aal_of(row, asked.caller), asked.caller.providers
-    seen = [as_seen(each, aal, providers) for each in listed(row.memberships)]
-    return seen, json.loads(row.invitations)
+def admit(asked: Asked, organization: VisibleOrganization, *roles: str) -> VisibleOrganization:
+    """Return the organization for an act. Refuse a member whose membership does not count in the session, or
+    who has none of the roles.
+    """
+    if is_operator(asked):
+        return organization
+    admit_session(asked, organization.aal, organization.id, organization.role or "", organization.requires)
+    if roles and organization.role not in roles:
+        raise ApiError("organization.insufficient_permissions")
+    return replace(organization, roles=roles)
 
 
-def see_by_id(asked: Asked, id: str) -> "queries.SelectOrganization":
+def find_admitted(asked: Asked, name: str, *roles: str) -> VisibleOrganization:
+    """Find an organization, and admit the caller."""
+    return admit(asked, find(asked, name), *roles)
+
+
+def find_row(asked: Asked, id: str) -> "queries.SelectOrganization":
     return found(queries.select_organization(asked.db, id=id, slug=None), "organization_not_found")
 
 
-@contextmanager
-def on_user(
-    asked: Asked,
-    user_id: str | None,
-    *wanted: WantedChange,
-    given: Proof | None = None,
-    before: Callable[[Act], object] = lambda _: None,
-) -> "Iterator[tuple[Act, PersonFacts | None]]":
-    """Run an act with the caller and a user locked, and yield the caller, None for an operator. `before`
-    takes the locks that come before users.
+def memberships_and_invitations(asked: Asked) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Return the caller's memberships, as the session sees them, and the open invitations."""
+    row = asked.admit_reader(queries.select_own_organizations(asked.db, **asked.caller_ids))
+    aal, providers = aal_of(row, asked.caller), asked.caller.providers
+    memberships = [as_seen(each, aal, providers) for each in listed(row.memberships)]
+    return memberships, json.loads(row.invitations)
+
+
+def give_proof(
+    asked: Asked, organization: VisibleOrganization, body: JsonObject, *wanted: WantedChange
+) -> Proof | None:
+    """Check the proof in a body, and return its kind; None if nothing that is wanted takes one, as for
+    operators.
     """
-    if is_operator(asked):
-        with targets.begin(asked) as act:
-            before(act)
-            act.lock_users([user_id])
-            yield act, None
-        return
-    with acts.begin(asked.db) as act:
-        before(act)
-        act.lock_users([asked.caller.user_id, user_id])
-        yield act, admit_caller(asked, act, *wanted, proof=given)
-
-
-def give_proof(asked: Asked, body: Mapping[str, Any] | None) -> Proof | None:
-    """Check the proof in a body, and return its kind; None if it needs none, as operators do."""
-    if body is None or is_operator(asked):
+    if not wanted or is_operator(asked):
         return None
-    return reauthentication.give_proof(asked, dict(body), CHANGE)
+    return reauthentication.give_proof(asked, body, *wanted, caller=organization.caller)
+
+
+def require_proof(asked: Asked, organization: VisibleOrganization) -> None:
+    """Refuse to show a page whose form the caller may not send without a proof."""
+    reauthentication.require(asked, CHANGE, caller=organization.caller)
 
 
 @contextmanager
-def locked(
+def begin(asked: Asked) -> Iterator[Act]:
+    """Run an act of an operator, whose rights are checked last, or of a user."""
+    with targets.begin(asked) if is_operator(asked) else acts.begin(asked.db) as act:
+        yield act
+
+
+def lock_caller(
+    asked: Asked, act: Act, user_id: str | None, *wanted: WantedChange, proof: Proof | None = None
+) -> "PersonFacts | None":
+    """Lock the caller and a user, and return the caller, None for an operator."""
+    if is_operator(asked):
+        act.lock_users([user_id])
+        return None
+    act.lock_users([asked.caller.user_id, user_id])
+    return admit_caller(asked, act, *wanted, proof=proof)
+
+
+def lock(
     asked: Asked,
-    seen: Seen,
+    act: Act,
+    organization: VisibleOrganization,
+    *wanted: WantedChange,
     user_id: str | None = None,
-    *,
-    body: JsonObject | None = None,
-    given: Proof | None = None,
+    proof: Proof | None = None,
     is_leaving: bool = False,
-    before: Callable[[Act], object] = lambda _: None,
-) -> "Iterator[tuple[Act, OrganizationFacts, PersonFacts | None]]":
-    """Run an act on an organization, which is locked after its caller and a user. With a `body`, the caller
-    needs a proof of the last 15 minutes, unless it was `given`.
+) -> "tuple[OrganizationFacts, PersonFacts | None]":
+    """Lock the caller, a user and an organization, and return the organization and the caller, None for an
+    operator. Refuse as `admit` does, and a caller without a proof for what is wanted.
     """
-    wanted = [] if body is None or is_operator(asked) else [CHANGE]
-    given = given or (give_proof(asked, body) if body else None)
-    with on_user(asked, user_id, *wanted, given=given, before=before) as (act, caller):
-        act.lock_organizations([seen.id])
-        row = facts_of(act, seen.id, user_id, caller and caller.id)
-        known = found(row, "organization_not_found")
-        if caller:
-            role = found(known.actor_role, "organization_not_found")
-            if not is_leaving:
-                admit_session(asked, aal_of(caller, asked.caller), known.id, role, known.requires)
-            if seen.demanded and role not in seen.demanded:
-                raise ApiError("organization.insufficient_permissions")
-        yield act, known, caller
+    caller = lock_caller(asked, act, user_id, *wanted, proof=proof)
+    act.lock_organizations([organization.id])
+    row = facts_of(act, organization.id, user_id, caller and caller.id)
+    facts = found(row, "organization_not_found")
+    if caller:
+        role = found(facts.actor_role, "organization_not_found")
+        if not is_leaving:
+            admit_session(asked, aal_of(caller, asked.caller), facts.id, role, facts.requires)
+        if organization.roles and role not in organization.roles:
+            raise ApiError("organization.insufficient_permissions")
+    return facts, caller
 
 
 def admit_session(asked: Asked, aal: Aal | None, id: str, role: str, requires: object) -> None:
-    """Refuse a session of a level in which a membership does not count."""
+    """Refuse a session in which a membership does not count."""
     membership = membership_of({"id": id, "role": role, "requires": requires})
     refusal = organizations.refusal_of_session(membership, aal or "", asked.caller.providers)
     if refusal == "organization_sign_in_needed":
@@ -162,15 +184,15 @@ def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:
 
 
 @contextmanager
-def keeping_a_way_in(asked: Asked, act: Act, known: OrganizationFacts) -> Iterator[None]:
+def keeping_a_way_in(asked: Asked, act: Act, organization: OrganizationFacts) -> Iterator[None]:
     """Refuse an owner's change of providers or domains that leaves no provider to sign in with, while the
     organization requires one.
     """
 
     def has_way_in() -> bool:
-        return queries.select_way_in(act, organization_id=known.id).is_there
+        return queries.select_way_in(act, organization_id=organization.id).is_there
 
-    if is_operator(asked) or not known.needs_own_provider:
+    if is_operator(asked) or not organization.needs_own_provider:
         yield
         return
     before = has_way_in()

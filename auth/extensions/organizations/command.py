@@ -63,8 +63,8 @@ def create(name: str, slug: str | None, owner: str | None) -> None:
     Example: latchkey organizations create "Acme Inc." --slug acme --owner alice@acme.example
     """
     with as_operator() as asked:
-        given = {"name": name, "slug": slug, "owner": owner and found_user(asked.parts, owner).id}
-        body = check(NewOrganization, {key: value for key, value in given.items() if value})
+        members = {"name": name, "slug": slug, "owner": owner and found_user(asked.parts, owner).id}
+        body = check(NewOrganization, {key: value for key, value in members.items() if value})
         _show_object(lifecycle.create(asked, body))
 
 
@@ -100,26 +100,27 @@ def show_command(organization: str) -> None:
     Example: latchkey organizations show acme
     """
     with as_operator() as asked:
-        seen = access.see(asked, organization)
-        listed = partial(queries.list_members, asked.db, organization_id=seen.id, with_addresses=True)
+        visible = access.find(asked, organization)
+        id, object = visible.id, json.loads(visible.object)
+        listed = partial(queries.list_members, asked.db, organization_id=id, with_addresses=True)
         joined = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
-        invited = json.loads(queries.list_invitations(asked.db, organization_id=seen.id).invitations)
-        shown = json.loads(seen.object)
-        lines = _lines_of(shown)
+        invited = json.loads(queries.list_invitations(asked.db, organization_id=id).invitations)
+        lines = _lines_of(object)
         for each in joined:
             step = "" if each["has_second_factor"] else "  no second factor"
             lines.append(f"member: {each['user_id']}  {each['email'] or 'no email'}  {each['role']}{step}")
         lines += [
             f"invited: {each['email']}  {each['role']}  until {each['expires_at'][:10]}" for each in invited
         ]
-        domains = json.loads(queries.list_domains(asked.db, organization_id=seen.id).domains)
+        domains = json.loads(queries.list_domains(asked.db, organization_id=id).domains)
         lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in domains]
-        own = sign_in.listed(asked, seen.id)
+        providers = sign_in.listed(asked, visible)
         lines += [
-            f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}" for each in own
+            f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}"
+            for each in providers
         ]
-        known = {"members": joined, "invitations": invited, "domains": domains, "providers": own}
-        show(shown | known, *lines)
+        lists = {"members": joined, "invitations": invited, "domains": domains, "providers": providers}
+        show(object | lists, *lines)
 
 
 @command.command("add")
@@ -134,8 +135,9 @@ def add(organization: str, subject: str, role: str) -> None:
     Example: latchkey organizations add acme bob@acme.example --role admin
     """
     with as_operator() as asked:
-        given = check(Role, {"role": role})["role"]
-        member = members.set_role(asked, organization, found_user(asked.parts, subject).id, given, {})
+        role = check(Role, {"role": role})["role"]
+        user, visible = found_user(asked.parts, subject), access.find(asked, organization)
+        member = members.set_role(asked, visible, user.id, role, {})
         show(member, f"{subject} is {role} of {organization}.")
 
 
@@ -151,7 +153,7 @@ def remove(organization: str, subject: str) -> None:
     """
     with as_operator() as asked:
         user = found_user(asked.parts, subject)
-        members.remove(asked, organization, user.id)
+        members.remove(asked, access.find(asked, organization), user.id)
         show({"user_id": user.id}, f"{subject} is no member of {organization} any more.")
 
 
@@ -167,9 +169,13 @@ def invite(organization: str, email: str, role: str) -> None:
     Example: latchkey organizations invite acme bob@acme.example
     """
     with as_operator() as asked:
-        given = check(Role, {"role": role})["role"]
-        invited = json.loads(invitations.invite(asked, organization, canonical_typed_email(email), given, {}))
-        show(invited, f"{invited['email']} is invited as {role} until {invited['expires_at'][:10]}.")
+        role, address = check(Role, {"role": role})["role"], canonical_typed_email(email)
+        visible = access.find(asked, organization)
+        invitation = json.loads(invitations.invite(asked, visible, address, role, {}))
+        show(
+            invitation,
+            f"{invitation['email']} is invited as {role} until {invitation['expires_at'][:10]}.",
+        )
 
 
 @command.command("require")
@@ -184,7 +190,8 @@ def require(organization: str, demand: str) -> None:
     Example: latchkey organizations require acme aal2
     """
     with as_operator() as asked:
-        _show_object(lifecycle.change(asked, organization, {"requires": _DEMANDS[demand]}))
+        visible = access.find(asked, organization)
+        _show_object(lifecycle.change(asked, visible, {"requires": _DEMANDS[demand]}))
 
 
 @command.command("end")
@@ -199,9 +206,9 @@ def end(organization: str) -> None:
     """
     ask(f"End {organization} for all its members?")
     with as_operator() as asked:
-        seen = access.see(asked, organization)
-        lifecycle.end(asked, seen.id, {})
-        show({"id": seen.id, "slug": seen.slug}, f"{organization} has ended.")
+        visible = access.find(asked, organization)
+        lifecycle.end(asked, visible, {})
+        show({"id": visible.id, "slug": visible.slug}, f"{organization} has ended.")
 
 
 @command.command("export")

@@ -64,7 +64,7 @@ def show_organizations() -> Response:
 @blueprint.get("/console/organizations/<organization_id>")
 @administrator
 def show_organization(organization_id: str) -> Response:
-    subject, number = _found(organization_id), read_query(_ListQuery)["page"]
+    asked, subject, number = current_asked(), _found(organization_id), read_query(_ListQuery)["page"]
     id, place = subject.row.id, bounds({"page": number, "per_page": MOST})
     listed = queries.list_members(latchkey.db, organization_id=id, with_addresses=True, **place)
     return console_page(
@@ -79,7 +79,8 @@ def show_organization(organization_id: str) -> Response:
             for each in json.loads(queries.list_domains(latchkey.db, organization_id=id).domains)
         ],
         providers=[
-            each | {"state": states.of_provider(each)} for each in sign_in.listed(current_asked(), id)
+            each | {"state": states.of_provider(each)}
+            for each in sign_in.listed(asked, access.find(asked, id))
         ],
         requirement=states.of_requirement(subject.row.requires),
         possible=[
@@ -106,17 +107,17 @@ def _paging(number: int, total: int) -> dict[str, Any]:
 
 def _found(organization_id: str) -> Subject:
     id = known_id(organization_id, "organization_not_found")
-    row = access.see_by_id(current_asked(), id)
+    row = access.find_row(current_asked(), id)
     used = queries.select_roles(latchkey.db, organization_id=id).roles
     counts = queries.count_members(latchkey.db, organization_id=id)
-    known = SimpleNamespace(
+    organization = SimpleNamespace(
         **json.loads(row.organization_object),
         app_metadata=row.app_metadata,
         members=counts.members,
         without_factor=counts.without_factor,
         roles=dict.fromkeys([OWNER, ADMIN, MEMBER, *used]),
     )
-    return Subject(row.name, f"{_PATH}/{row.id}", known)
+    return Subject(row.name, f"{_PATH}/{row.id}", organization)
 
 
 def _member(organization_id: str, user_id: str) -> Subject:
@@ -143,7 +144,8 @@ def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:
 
 
 def _add(asked: Asked, subject: Subject, form: dict[str, Any]) -> None:
-    members.set_role(asked, subject.row.id, _user_with(form["email"]), form["role"], {})
+    organization = access.find(asked, subject.row.id)
+    members.set_role(asked, organization, _user_with(form["email"]), form["role"], {})
 
 
 def _with_role(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
@@ -151,12 +153,16 @@ def _with_role(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _user_with(email: str) -> str:
-    known = queries.select_summary(latchkey.db, id=None, email=email, phone=None)
-    return found(known, "user_not_found").id
+    user = queries.select_summary(latchkey.db, id=None, email=email, phone=None)
+    return found(user, "user_not_found").id
+
+
+def _change(asked: Asked, subject: Subject, body: dict[str, Any]) -> None:
+    lifecycle.change(asked, access.find(asked, subject.row.id), body)
 
 
 def _require(**demand: object) -> Any:
-    return lambda asked, subject, _form: lifecycle.change(asked, subject.row.id, {"requires": demand})
+    return lambda asked, subject, _form: _change(asked, subject, {"requires": demand})
 
 
 _act = partial(Action, needs_factor=True)
@@ -178,7 +184,7 @@ _ACTS = {
         effects=lambda _subject: ["Sends 1 email, whose recipient may join for seven days."],
         undo="You can withdraw the invitation until the recipient joins.",
         do=lambda asked, subject, form: invitations.invite(
-            asked, subject.row.id, form["email"], form["role"], {}
+            asked, access.find(asked, subject.row.id), form["email"], form["role"], {}
         ),
         done="Invitation sent.",
         form=_AddForm,
@@ -199,7 +205,7 @@ _ACTS = {
         title="Change organization",
         effects=lambda subject: [f"Changes 1 organization with {counted(subject.row.members, 'member')}."],
         undo="You can change it back. Links to the old short name stop working.",
-        do=lambda asked, subject, body: lifecycle.change(asked, subject.row.id, body),
+        do=_change,
         done="Organization changed.",
         form=_ChangeForm,
         check=lambda _subject, form: check(_Change, form),
@@ -238,7 +244,7 @@ _ACTS = {
             "Their accounts stay.",
         ],
         undo="This can’t be undone.",
-        do=lambda asked, subject, _form: lifecycle.end(asked, subject.row.id, {}),
+        do=lambda asked, subject, _form: lifecycle.end(asked, access.find(asked, subject.row.id), {}),
         done="Organization ended.",
         then=_PATH,
         is_destructive=True,
@@ -250,7 +256,7 @@ _MEMBER_ACTS = {
         effects=lambda subject: [f"Changes the role of 1 member: {quoted(subject.row.who)}."],
         undo="You can change it back. Invitations that a former admin sent stay ended.",
         do=lambda asked, subject, form: members.set_role(
-            asked, subject.row.id, subject.row.member.id, form["role"], {}
+            asked, access.find(asked, subject.row.id), subject.row.member.id, form["role"], {}
         ),
         done="Role changed.",
         form=_RoleForm,
@@ -264,7 +270,9 @@ _MEMBER_ACTS = {
             "The account stays. Invitations that the member sent end. The member is told.",
         ],
         undo="You can add the member again.",
-        do=lambda asked, subject, _form: members.remove(asked, subject.row.id, subject.row.member.id),
+        do=lambda asked, subject, _form: members.remove(
+            asked, access.find(asked, subject.row.id), subject.row.member.id
+        ),
         done="Member removed.",
         is_destructive=True,
     ),
@@ -275,7 +283,7 @@ _INVITATION_ACTS = {
         effects=lambda subject: [f"Withdraws 1 invitation: {quoted(subject.row.email)}."],
         undo="You can invite the address again.",
         do=lambda asked, subject, _form: invitations.withdraw(
-            asked, subject.row.organization_id, subject.row.id
+            asked, access.find(asked, subject.row.organization_id), subject.row.id
         ),
         done="Invitation withdrawn.",
         is_destructive=True,

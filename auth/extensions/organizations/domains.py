@@ -1,13 +1,13 @@
 """Acts on the domains of an organization, which a TXT record proves (rule 50)."""
 
 import secrets
-from functools import partial
 
 from psycopg2.errors import UniqueViolation
 
 from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
+from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.admin.provider_settings import checked_domain
 from auth.flows.organizations import record, tell_owners
 from auth.rules import organizations
@@ -15,24 +15,30 @@ from auth.rules.organizations import OWNER
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import queries
-from sql.acts import Act
 
 _TOKEN_BYTES = 16  # 32 hexadecimal characters
 
 
-def name_domain(asked: Asked, name: str, domain: str, *, token: str | None = None) -> str:
+def name_domain(
+    asked: Asked, organization: VisibleOrganization, domain: str, *, token: str | None = None
+) -> str:
     """Name a domain, and return its object with the record that proves it. A domain keeps its record.
 
     `token` is that of an imported one.
     """
-    seen, domain = access.see(asked, name, OWNER), checked_domain(asked, domain, "domain")
-    with access.locked(asked, seen) as (act, known, _):
-        here = {"organization_id": known.id, "domain": domain}
+    organization = access.admit(asked, organization, OWNER)
+    domain = checked_domain(asked, domain, "domain")
+    here = {"organization_id": organization.id, "domain": domain}
+    with access.begin(asked) as act:
+        access.lock(asked, act, organization)
         if queries.select_domain(act, **here) is None:
-            if queries.count_domains(act, organization_id=known.id).total >= organizations.MOST_DOMAINS:
+            if (
+                queries.count_domains(act, organization_id=organization.id).total
+                >= organizations.MOST_DOMAINS
+            ):
                 raise ApiError("too_many_domains")
             queries.insert_domain(act, **here, token=token or secrets.token_hex(_TOKEN_BYTES))
-    return _object(asked, seen.id, domain)
+    return _object(asked, organization.id, domain)
 
 
 def named(asked: Asked, id: str, domain: str) -> str:
@@ -42,15 +48,16 @@ def named(asked: Asked, id: str, domain: str) -> str:
     return domain
 
 
-def prove(asked: Asked, name: str, domain: str) -> str:
+def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
     """Look up the record of a domain, and return the domain's object if the record proves it."""
-    seen = access.see(asked, name, OWNER)
-    here = {"organization_id": seen.id, "domain": _of_path(domain)}
+    organization = access.admit(asked, organization, OWNER)
+    here = {"organization_id": organization.id, "domain": _of_path(domain)}
     row = found(queries.select_domain(asked.db, **here), "domain_not_found")
     if not organizations.is_proof_of_domain(text_records.of_domain(here["domain"]) or (), row.token):
         raise ApiError("domain_not_proved")
     try:
-        with access.locked(asked, seen) as (act, known, _):
+        with access.begin(asked) as act:
+            facts, _ = access.lock(asked, act, organization)
             present = found(queries.select_domain(act, **here), "domain_not_found")
             if present.token != row.token:
                 raise ApiError("domain_not_proved")
@@ -58,28 +65,30 @@ def prove(asked: Asked, name: str, domain: str) -> str:
                 raise ApiError("conflict", what="domain")
             queries.check_domain(act, **here, is_held=True, is_missing=False)
             if present.proved_at is None:
-                record(act, "domain_proved", known, domain=here["domain"])
+                record(act, "domain_proved", facts, domain=here["domain"])
     except UniqueViolation:
         raise ApiError("conflict", what="domain") from None
-    return _object(asked, seen.id, here["domain"])
+    return _object(asked, organization.id, here["domain"])
 
 
-def forget(asked: Asked, name: str, domain: str, body: JsonObject) -> None:
+def forget(asked: Asked, organization: VisibleOrganization, domain: str, body: JsonObject) -> None:
     """Give a domain up: the providers of the organization sign in none of its addresses any more."""
-    seen = access.see(asked, name, OWNER)
-    here = {"organization_id": seen.id, "domain": _of_path(domain)}
-    before = partial(Act.lock_providers_of, organization_id=seen.id)
-    with access.locked(asked, seen, body=body, before=before) as (act, known, _):
-        with access.keeping_a_way_in(asked, act, known):
-            gone = found(queries.delete_domain(act, **here), "domain_not_found")
+    organization = access.admit(asked, organization, OWNER)
+    here = {"organization_id": organization.id, "domain": _of_path(domain)}
+    proof = access.give_proof(asked, organization, body, access.CHANGE)
+    with access.begin(asked) as act:
+        act.lock_providers_of(organization.id)
+        facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
+        with access.keeping_a_way_in(asked, act, facts):
+            before = found(queries.delete_domain(act, **here), "domain_not_found")
             provider = queries.take_domain_from_provider(act, **here)
         if provider and provider.is_blocked and not access.is_operator(asked):
             # Another provider would get the domain.
             raise ApiError("owner.sso_provider_disabled")
-        if gone.proved_at:
-            record(act, "domain_lost", known, domain=here["domain"])
-            lost = {"change": "domain_lost", "domain": here["domain"]}
-            tell_owners(asked, act, known, "organization_sign_in", **lost)
+        if before.proved_at:
+            record(act, "domain_lost", facts, domain=here["domain"])
+            notice = {"change": "domain_lost", "domain": here["domain"]}
+            tell_owners(asked, act, facts, "organization_sign_in", **notice)
 
 
 def _of_path(domain: str) -> str:

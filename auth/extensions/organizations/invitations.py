@@ -6,6 +6,7 @@ from auth.core import constants
 from auth.core.json_bodies import JsonObject
 from auth.core.text import names
 from auth.extensions.organizations import access
+from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.facts import PersonFacts
 from auth.flows.messages import outgoing
 from auth.flows.organizations import Member, facts_of, record, record_added, refuse_owner_by_key, tell_owners
@@ -17,42 +18,43 @@ from auth.web.errors import ApiError, found
 from sql import acts, queries
 
 
-def invite(asked: Asked, name: str, email: str, role: str, body: JsonObject) -> str:
+def invite(asked: Asked, organization: VisibleOrganization, email: str, role: str, body: JsonObject) -> str:
     """Invite an address, whether or not a user has it. Return the invitation's object.
 
     The same address again gets the new role, and another seven days.
     """
-    seen, settings = access.see(asked, name, OWNER, ADMIN), asked.settings
-    if seen.role and not organizations.may_manage(seen.role, None, role):
+    organization, settings = access.admit(asked, organization, OWNER, ADMIN), asked.settings
+    if organization.role and not organizations.may_manage(organization.role, None, role):
         raise ApiError("organization.insufficient_permissions")
-    sent = body if organizations.manages(role) else None
-    given = access.give_proof(asked, sent)
+    wanted = [access.CHANGE] if organizations.manages(role) else []
+    proof = access.give_proof(asked, organization, body, *wanted)
     windows = [outgoing.window("invite", settings.rate_limit_invite_per_address, email)]
     if access.is_operator(asked):
         windows.append(outgoing.window("invite", settings.rate_limit_invite))
-    # As new: beyond a limit, the answer would tell whether a user has proved the address.
+    # As if the address were new: beyond a limit, the answer would tell whether a user has proved the address.
     quota = outgoing.take_quota(asked, email, windows, is_new=True)
-    with access.locked(asked, seen, body=sent, given=given) as (act, known, caller):
-        again = queries.select_invitation_of_address(act, organization_id=known.id, email=email)
-        open_role = again.role if again and again.expires_at > known.now else None
-        refusal = organizations.refusal_of_invitation(known.actor_role, open_role, role, known.invitations)
+    with access.begin(asked) as act:
+        facts, caller = access.lock(asked, act, organization, *wanted, proof=proof)
+        before = queries.select_invitation_of_address(act, organization_id=facts.id, email=email)
+        open_role = before.role if before and before.expires_at > facts.now else None
+        refusal = organizations.refusal_of_invitation(facts.actor_role, open_role, role, facts.invitations)
         if refusal:
             raise ApiError(refusal)
-        refuse_owner_by_key(asked, act, known.id, role)
-        written = queries.write_invitation(
+        refuse_owner_by_key(asked, act, facts.id, role)
+        invitation = queries.write_invitation(
             act,
             id=str(uuid.uuid4()),
-            organization_id=known.id,
+            organization_id=facts.id,
             email=email,
             role=role,
             invited_by=caller and caller.id,
             lifetime=constants.INVITATION_LIFETIME,
         )
-        said = {"organization": known.name, "slug": known.slug, "inviter": _inviter(asked, caller)}
-        outgoing.Message(asked, email, carries=[]).write(act, None, "organization_invitation", **said)
-        record(act, "member_invited", known, invited=email, invited_as=role)
+        variables = {"organization": facts.name, "slug": facts.slug, "inviter": _inviter(asked, caller)}
+        outgoing.Message(asked, email, carries=[]).write(act, None, "organization_invitation", **variables)
+        record(act, "member_invited", facts, invited=email, invited_as=role)
     outgoing.add_quota_headers(asked, quota)
-    return written.invitation_object
+    return invitation.invitation_object
 
 
 def open_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation | None":
@@ -61,15 +63,16 @@ def open_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.Selec
     return row if row and row.organization_id == id and row.expires_at > row.now else None
 
 
-def withdraw(asked: Asked, name: str, invitation_id: str) -> None:
+def withdraw(asked: Asked, organization: VisibleOrganization, invitation_id: str) -> None:
     """Withdraw an invitation."""
-    seen = access.see(asked, name, OWNER, ADMIN)
-    with access.locked(asked, seen) as (act, known, _):
-        row = queries.withdraw_invitation(act, id=invitation_id, organization_id=known.id)
-        gone = found(row, "invitation_not_found")
-        if not access.is_operator(asked) and not organizations.may_manage(known.actor_role, gone.role, None):
+    organization = access.admit(asked, organization, OWNER, ADMIN)
+    with access.begin(asked) as act:
+        facts, caller = access.lock(asked, act, organization)
+        row = queries.withdraw_invitation(act, id=invitation_id, organization_id=facts.id)
+        invitation = found(row, "invitation_not_found")
+        if caller and not organizations.may_manage(facts.actor_role, invitation.role, None):
             raise ApiError("organization.insufficient_permissions")
-        record(act, "invitation_withdrawn", known, invited=gone.email)
+        record(act, "invitation_withdrawn", facts, invited=invitation.email)
 
 
 def accept(asked: Asked, invitation_id: str) -> JsonObject:
@@ -83,17 +86,17 @@ def accept(asked: Asked, invitation_id: str) -> JsonObject:
         )
         if refusal or row is None:
             raise ApiError(refusal or "invitation_not_found")
-        # Another request, or who withdrew it, may have been first; sent again, it has another role.
-        taken = found(queries.take_invitation(act, id=row.id), "invitation_not_found")
+        # Another request may have taken or withdrawn it first; sent again, it may have another role.
+        invitation = found(queries.take_invitation(act, id=row.id), "invitation_not_found")
         joined = queries.join_organization(
-            act, user_id=person.id, organization_id=row.organization_id, role=taken.role
+            act, user_id=person.id, organization_id=row.organization_id, role=invitation.role
         )
-        role = taken.role if joined else row.membership
+        role = invitation.role if joined else row.membership
         if joined:
-            known = found(facts_of(act, row.organization_id), "organization_not_found")
-            record_added(act, known, person, taken.role, "invitation")
-            if taken.role == OWNER:
-                tell_owners(asked, act, known, "organization_owner_added")
+            organization = found(facts_of(act, row.organization_id), "organization_not_found")
+            record_added(act, organization, person, invitation.role, "invitation")
+            if invitation.role == OWNER:
+                tell_owners(asked, act, organization, "organization_owner_added")
     return {"id": row.organization_id, "slug": row.slug, "name": row.name, "role": role}
 
 
@@ -105,8 +108,8 @@ def decline(asked: Asked, invitation_id: str) -> None:
         if row is None or not organizations.is_open_to(person, row):
             raise ApiError("invitation_not_found")
         found(queries.take_invitation(act, id=row.id), "invitation_not_found")
-        known = found(facts_of(act, row.organization_id), "organization_not_found")
-        record(act, "invitation_declined", known, Member(person.id, person.email, row.role))
+        organization = found(facts_of(act, row.organization_id), "organization_not_found")
+        record(act, "invitation_declined", organization, Member(person.id, person.email, row.role))
 
 
 def _inviter(asked: Asked, caller: "PersonFacts | None") -> str | None:

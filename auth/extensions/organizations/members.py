@@ -2,6 +2,7 @@
 
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access
+from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of
@@ -24,61 +25,70 @@ from sql.acts import Act
 
 
 def set_role(
-    asked: Asked, name: str, user_id: str, role: str, body: JsonObject, *, tells: bool = True
+    asked: Asked,
+    organization: VisibleOrganization,
+    user_id: str,
+    role: str,
+    body: JsonObject,
+    *,
+    tells: bool = True,
 ) -> JsonObject:
-    """Change the role of a member; an operator also adds one. Return the member.
-
-    `tells` the other owners of a new one.
+    """Change the role of a member; an operator also adds one. Return the member. Unless `tells` is False, the
+    other owners get a notice of a new owner.
     """
-    seen = access.see(asked, name)
-    sent = body if organizations.manages(role) else None
-    with access.locked(asked, seen, user_id, body=sent) as (act, known, caller):
-        if known.role is None and not access.is_operator(asked):
-            # Also without such a user.
+    organization = access.admit(asked, organization)
+    wanted = [access.CHANGE] if organizations.manages(role) else []
+    proof = access.give_proof(asked, organization, body, *wanted)
+    with access.begin(asked) as act:
+        facts, caller = access.lock(asked, act, organization, *wanted, user_id=user_id, proof=proof)
+        if facts.role is None and not access.is_operator(asked):
+            # The same for an id that no user has.
             raise ApiError("member.user_not_found")
         member = target(asked, act, user_id)
-        _refuse(asked, known, caller, user_id, role)
-        refuse_owner_by_key(asked, act, known.id, role)
-        if known.role is None:
-            write_membership(act, known, addable(member), role, "administrator")
-        elif known.role != role:
+        _refuse(asked, facts, caller, user_id, role)
+        refuse_owner_by_key(asked, act, facts.id, role)
+        if facts.role is None:
+            write_membership(act, facts, addable(member), role, "administrator")
+        elif facts.role != role:
             queries.write_membership(
-                act, user_id=user_id, organization_id=known.id, role=role, added_by="administrator"
+                act, user_id=user_id, organization_id=facts.id, role=role, added_by="administrator"
             )
-            if organizations.loses_invitations(known.role, role):
-                queries.withdraw_invitations_by(act, user_id=user_id, organization_id=known.id)
-            changed = Member(user_id, member.email, role)
-            record(act, "membership_changed", known, changed, event="membership.updated", before=known.role)
-        if tells and role == OWNER and known.role != OWNER:
-            tell_owners(asked, act, known, "organization_owner_added", but=user_id)
+            if organizations.loses_invitations(facts.role, role):
+                queries.withdraw_invitations_by(act, user_id=user_id, organization_id=facts.id)
+            after = Member(user_id, member.email, role)
+            record(act, "membership_changed", facts, after, event="membership.updated", before=facts.role)
+        if tells and role == OWNER and facts.role != OWNER:
+            tell_owners(asked, act, facts, "organization_owner_added", but=user_id)
     return {"user_id": user_id, "role": role}
 
 
-def remove(asked: Asked, name: str, user_id: str) -> None:
-    """Remove a member. Members may leave, also while the membership does not count."""
+def remove(asked: Asked, organization: VisibleOrganization, user_id: str) -> None:
+    """Remove a member. Members may leave even while the membership does not count."""
     is_leaving = not access.is_operator(asked) and user_id == asked.caller.user_id
-    seen = access.see_own(asked, name) if is_leaving else access.see(asked, name)
-    with access.locked(asked, seen, user_id, is_leaving=is_leaving) as (act, known, caller):
-        if known.role is None:
+    if not is_leaving:
+        organization = access.admit(asked, organization)
+    with access.begin(asked) as act:
+        facts, caller = access.lock(asked, act, organization, user_id=user_id, is_leaving=is_leaving)
+        if facts.role is None:
             raise ApiError("member.user_not_found")
         member = target(asked, act, user_id)
-        _refuse(asked, known, caller, user_id, None)
-        remove_member(act, known, user_id)
+        _refuse(asked, facts, caller, user_id, None)
+        remove_member(act, facts, user_id)
         if not is_leaving:
-            outgoing.notify_without_link(asked, act, member, "membership_removed", organization=known.name)
+            outgoing.notify_without_link(asked, act, member, "membership_removed", organization=facts.name)
 
 
 def _refuse(
-    asked: Asked, known: OrganizationFacts, caller: "PersonFacts | None", user_id: str, role: Role
+    asked: Asked, organization: OrganizationFacts, caller: "PersonFacts | None", user_id: str, role: Role
 ) -> None:
     """Refuse to give a member this role. Only the service role key may take the last owner (rule 48)."""
     if asked.actor == "service_role":
         return
     refusal = organizations.refusal_of_change(
-        known.actor_role if caller else OWNER,
-        known.role,
+        organization.actor_role if caller else OWNER,
+        organization.role,
         role,
-        known.other_owners,
+        organization.other_owners,
         is_self=caller is not None and user_id == caller.id,
     )
     if refusal:
@@ -94,15 +104,19 @@ def target(asked: Asked, act: Act, user_id: str) -> PersonFacts:
 
 
 def addable(person: PersonFacts) -> PersonFacts:
-    """Return a user whom an operator may add: not one whom a stranger may have made."""
+    """Return a user whom an operator adds. Refuse one whom a stranger may have made."""
     if not organizations.may_be_added(person):
         raise ApiError("email_not_confirmed")
     return person
 
 
-def write_membership(act: Act, known: OrganizationFacts, user: PersonFacts, role: str, added_by: str) -> None:
+def write_membership(
+    act: Act, organization: OrganizationFacts, user: PersonFacts, role: str, added_by: str
+) -> None:
     """Add a locked user, unless the user is in too many organizations."""
     if organizations.is_in_fifty(queries.count_memberships(act, user_id=user.id).total):
         raise ApiError("too_many_memberships")
-    queries.write_membership(act, user_id=user.id, organization_id=known.id, role=role, added_by=added_by)
-    record_added(act, known, user, role, added_by)
+    queries.write_membership(
+        act, user_id=user.id, organization_id=organization.id, role=role, added_by=added_by
+    )
+    record_added(act, organization, user, role, added_by)

@@ -13,8 +13,7 @@ from flask.typing import ResponseReturnValue
 from markupsafe import Markup
 
 from auth.extensions.organizations import access, invitations, lifecycle, members
-from auth.extensions.organizations.access import Seen
-from auth.flows.sign_in.reauthentication import require
+from auth.extensions.organizations.access import VisibleOrganization
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.form_schemas import Decision
@@ -80,7 +79,7 @@ def _or_not_found(view: View) -> View:
 
 def shown_memberships() -> dict[str, Any]:
     """Return the memberships and the open invitations for the account page."""
-    memberships, open_ones = access.own(current_asked())
+    memberships, open_ones = access.memberships_and_invitations(current_asked())
     may_create = latchkey.settings.organizations == "users" and current_asked().live_caller().email_proved
     return {
         "memberships": memberships,
@@ -123,7 +122,7 @@ def submit_new() -> Response:
 @blueprint.get("/organizations/<slug>/join")
 @signed_in(Level.AAL2)
 def show_invitation(slug: str, problem: Problem | None = None) -> Response:
-    invitation, known = _invitation(slug), current_asked().live_caller()
+    invitation, caller = _invitation(slug), current_asked().live_caller()
     if invitation is None:
         return redirect_to_own(f"{PATH}/{slug}")
     return page(
@@ -133,7 +132,7 @@ def show_invitation(slug: str, problem: Problem | None = None) -> Response:
         problem=problem,
         invitation=invitation,
         role=role_title(invitation["role"]),
-        account=known.email,
+        account=caller.email,
     )
 
 
@@ -153,7 +152,7 @@ def answer_invitation(slug: str) -> Response:
 
 def _invitation(slug: str) -> dict[str, Any] | None:
     """Return the caller's invitation to an organization, None for a member."""
-    memberships, open_ones = access.own(current_asked())
+    memberships, open_ones = access.memberships_and_invitations(current_asked())
     open_one = next((each for each in open_ones if each["organization"]["slug"] == slug), None)
     if open_one is None and not any(each["slug"] == slug for each in memberships):
         raise ApiError("not_found")
@@ -166,20 +165,22 @@ def _invitation(slug: str) -> dict[str, Any] | None:
 @blueprint.get("/account/organizations/<slug>")
 @showing(Level.AAL2)
 def show_organization(slug: str) -> Response:
-    seen, number = access.see(current_asked(), slug), read_query(_PageQuery)["page"]
-    is_manager = manages(seen.role)
+    organization, number = access.find_admitted(current_asked(), slug), read_query(_PageQuery)["page"]
+    is_manager = manages(organization.role)
     place = bounds({"page": number, "per_page": _MOST})
-    listed = queries.list_members(latchkey.db, organization_id=seen.id, with_addresses=is_manager, **place)
-    open_ones = json.loads(queries.list_invitations(latchkey.db, organization_id=seen.id).invitations)
+    listed = queries.list_members(
+        latchkey.db, organization_id=organization.id, with_addresses=is_manager, **place
+    )
+    open_ones = json.loads(queries.list_invitations(latchkey.db, organization_id=organization.id).invitations)
     return page(
         "organizations/organization.html",
         script=True,
         here=f"/{PATH}/{slug}",
-        organization=_shown(seen),
+        organization=_shown(organization),
         manages=is_manager,
-        members=[_member(seen, each) for each in json.loads(listed.members)],
+        members=[_member(organization, each) for each in json.loads(listed.members)],
         following=number + 1 if listed.total > number * _MOST else None,
-        invitations=[_shown_invitation(seen, each) for each in open_ones] if is_manager else [],
+        invitations=[_shown_invitation(organization, each) for each in open_ones] if is_manager else [],
         notice=notice(),
         problem=problem_of_redirect(),
     )
@@ -188,14 +189,15 @@ def show_organization(slug: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/name")
 @showing(Level.AAL2)
 def show_name(slug: str, problem: Problem | None = None) -> Response:
-    return form_page("name", access.see(current_asked(), slug, OWNER), problem)
+    return form_page("name", access.find_admitted(current_asked(), slug, OWNER), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/name")
 @form("change_organization", shown=show_name, level=Level.AAL2)
 @audited("change_refused")
 def submit_name(slug: str) -> Response:
-    lifecycle.change(current_asked(), slug, {"name": read_form(_NameForm)["name"].strip()})
+    asked, name = current_asked(), read_form(_NameForm)["name"].strip()
+    lifecycle.change(asked, access.find(asked, slug), {"name": name})
     return redirect_to_own(f"{PATH}/{slug}#settings", "organization_renamed")
 
 
@@ -204,37 +206,38 @@ def submit_name(slug: str) -> Response:
 def show_requirement(slug: str, problem: Problem | None = None) -> Response:
     """Say who would lose access before the requirement is made."""
     asked = current_asked()
-    seen = access.see(asked, slug, OWNER)
+    organization = access.find_admitted(asked, slug, OWNER)
     if asked.caller.aal < "aal2":
-        # Who requires a second step must have given one.
+        # The owner who requires a second step must have given one.
         raise ApiError("insufficient_aal")
-    require(asked, access.CHANGE)
-    counts = queries.count_members(latchkey.db, organization_id=seen.id)
-    return form_page("requirement", seen, problem, counts=counts)
+    access.require_proof(asked, organization)
+    counts = queries.count_members(latchkey.db, organization_id=organization.id)
+    return form_page("requirement", organization, problem, counts=counts)
 
 
 @blueprint.post("/account/organizations/<slug>/requirement")
 @form("change_organization", shown=show_requirement, level=Level.PROOF)
 @audited("change_refused")
 def submit_requirement(slug: str) -> Response:
-    aal = read_form(_RequirementForm)["aal"]
-    lifecycle.change(current_asked(), slug, {"requires": {"aal": aal}})
+    asked, aal = current_asked(), read_form(_RequirementForm)["aal"]
+    lifecycle.change(asked, access.find(asked, slug), {"requires": {"aal": aal}})
     return redirect_to_own(f"{PATH}/{slug}#settings", f"requirement_{aal}")
 
 
 @blueprint.get("/account/organizations/<slug>/end")
 @showing(Level.PROOF)
 def show_end(slug: str, problem: Problem | None = None) -> Response:
-    seen = access.see(current_asked(), slug, OWNER)
-    require(current_asked(), access.CHANGE)
-    return form_page("end", seen, problem)
+    organization = access.find_admitted(current_asked(), slug, OWNER)
+    access.require_proof(current_asked(), organization)
+    return form_page("end", organization, problem)
 
 
 @blueprint.post("/account/organizations/<slug>/end")
 @form("change_organization", shown=show_end, level=Level.PROOF)
 @audited("change_refused")
 def submit_end(slug: str) -> Response:
-    lifecycle.end(current_asked(), slug, {})
+    asked = current_asked()
+    lifecycle.end(asked, access.find(asked, slug), {})
     return redirect_to_own("account#organizations", "organization_ended")
 
 
@@ -244,14 +247,15 @@ def submit_end(slug: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/leave")
 @showing(Level.AAL2)
 def show_leave(slug: str, problem: Problem | None = None) -> Response:
-    return form_page("leave", access.see_own(current_asked(), slug), problem)
+    return form_page("leave", access.find(current_asked(), slug), problem)
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
 @form("leave_organization", shown=show_leave, level=Level.AAL2)
 @audited("change_refused")
 def submit_leave(slug: str) -> Response:
-    members.remove(current_asked(), slug, guard.caller_id())
+    asked = current_asked()
+    members.remove(asked, access.find(asked, slug), guard.caller_id())
     return redirect_to_own("account#organizations", "organization_left")
 
 
@@ -259,37 +263,40 @@ def submit_leave(slug: str) -> Response:
 @showing(Level.PROOF)
 def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
-    seen = access.see(asked, slug, OWNER, ADMIN)
-    member = _managed(seen, user_id)
-    if seen.role == OWNER:
+    organization = access.find_admitted(asked, slug, OWNER, ADMIN)
+    member = _managed(organization, user_id)
+    if organization.role == OWNER:
         # An owner may make others owners and admins.
-        require(asked, access.CHANGE)
-    roles = _roles(seen, member.role)
-    return form_page("member", seen, problem, member=member, who=_name_of(member._asdict()), roles=roles)
+        access.require_proof(asked, organization)
+    roles = _roles(organization, member.role)
+    return form_page(
+        "member", organization, problem, member=member, who=_name_of(member._asdict()), roles=roles
+    )
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
 @form("change_member", shown=show_member, level=Level.PROOF)
 @audited("change_refused")
 def submit_role(slug: str, user_id: str) -> Response:
-    role, id = read_form(_RoleForm)["role"], known_id(user_id, "not_found")
-    members.set_role(current_asked(), slug, id, role, {})
+    asked, role, id = current_asked(), read_form(_RoleForm)["role"], known_id(user_id, "not_found")
+    members.set_role(asked, access.find(asked, slug), id, role, {})
     return redirect_to_own(f"{PATH}/{slug}", "member_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/members/<user_id>/remove")
 @showing(Level.AAL2)
 def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Response:
-    seen = access.see(current_asked(), slug, OWNER, ADMIN)
-    member = _managed(seen, user_id)
-    return form_page("remove", seen, problem, member=member, who=_name_of(member._asdict()))
+    organization = access.find_admitted(current_asked(), slug, OWNER, ADMIN)
+    member = _managed(organization, user_id)
+    return form_page("remove", organization, problem, member=member, who=_name_of(member._asdict()))
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
 @form("leave_organization", shown=show_removal, level=Level.AAL2)
 @audited("change_refused")
 def submit_removal(slug: str, user_id: str) -> Response:
-    members.remove(current_asked(), slug, known_id(user_id, "not_found"))
+    asked, id = current_asked(), known_id(user_id, "not_found")
+    members.remove(asked, access.find(asked, slug), id)
     return redirect_to_own(f"{PATH}/{slug}", "member_removed")
 
 
@@ -299,23 +306,24 @@ def submit_removal(slug: str, user_id: str) -> Response:
 @blueprint.get("/account/organizations/<slug>/invite")
 @showing(Level.PROOF)
 def show_invite(slug: str, problem: Problem | None = None) -> Response:
-    seen = access.see(current_asked(), slug, OWNER, ADMIN)
-    return form_page("invite", seen, problem, roles=_roles(seen, MEMBER), role=MEMBER)
+    organization = access.find_admitted(current_asked(), slug, OWNER, ADMIN)
+    return form_page("invite", organization, problem, roles=_roles(organization, MEMBER), role=MEMBER)
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
 @form("invite_member", shown=show_invite, level=Level.PROOF)
 @audited("change_refused")
 def submit_invite(slug: str) -> Response:
-    sent = read_form(_InvitationForm)
-    invitations.invite(current_asked(), slug, sent["email"], sent["role"], {})
+    asked, values = current_asked(), read_form(_InvitationForm)
+    invitations.invite(asked, access.find(asked, slug), values["email"], values["role"], {})
     return redirect_to_own(f"{PATH}/{slug}#invitations", "member_invited")
 
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
 @changing("withdraw_invitation", level=Level.AAL2)
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
-    invitations.withdraw(current_asked(), slug, known_id(invitation_id, "not_found"))
+    asked, id = current_asked(), known_id(invitation_id, "not_found")
+    invitations.withdraw(asked, access.find(asked, slug), id)
     return redirect_to_own(f"{PATH}/{slug}#invitations", "invitation_withdrawn")
 
 
@@ -328,40 +336,42 @@ def notice() -> Markup | None:
     return text("done", done) if has_text("done", done) else None
 
 
-def form_page(name: str, seen: Seen, problem: Problem | None, **values: Any) -> Response:
+def form_page(
+    name: str, organization: VisibleOrganization, problem: Problem | None, **values: Any
+) -> Response:
     """Show a page with one form about an organization."""
-    values |= {"organization": _shown(seen), "problem": problem}
+    values |= {"organization": _shown(organization), "problem": problem}
     return page(f"organizations/{name}.html", script=True, here=request.path, **values)
 
 
-def _shown(seen: Seen) -> dict[str, Any]:
-    return json.loads(seen.object) | {"role": seen.role}
+def _shown(organization: VisibleOrganization) -> dict[str, Any]:
+    return json.loads(organization.object) | {"role": organization.role}
 
 
-def _managed(seen: Seen, user_id: str) -> "queries.SelectMemberOf":
+def _managed(organization: VisibleOrganization, user_id: str) -> "queries.SelectMemberOf":
     """Return a member whom the caller may change."""
     id = known_id(user_id, "member.user_not_found")
-    row = queries.select_member_of(latchkey.db, organization_id=seen.id, user_id=id)
+    row = queries.select_member_of(latchkey.db, organization_id=organization.id, user_id=id)
     member = found(row, "member.user_not_found")
-    if not may_manage(seen.role, member.role, member.role):
+    if not may_manage(organization.role, member.role, member.role):
         raise ApiError("member.user_not_found")
     return member
 
 
-def _member(seen: Seen, member: dict[str, Any]) -> dict[str, Any]:
+def _member(organization: VisibleOrganization, member: dict[str, Any]) -> dict[str, Any]:
     return member | {
         "shown": _name_of(member),
         "title": role_title(member["role"], begins=True),
         "is_self": member["user_id"] == g.caller.user_id,
-        "may_manage": may_manage(seen.role, member["role"], member["role"]),
+        "may_manage": may_manage(organization.role, member["role"], member["role"]),
     }
 
 
-def _shown_invitation(seen: Seen, invitation: dict[str, Any]) -> dict[str, Any]:
+def _shown_invitation(organization: VisibleOrganization, invitation: dict[str, Any]) -> dict[str, Any]:
     return invitation | {
         "title": role_title(invitation["role"], begins=True),
         "sent": ago(invitation["created_at"]),
-        "may_manage": may_manage(seen.role, invitation["role"], None),
+        "may_manage": may_manage(organization.role, invitation["role"], None),
     }
 
 
@@ -372,8 +382,10 @@ def _name_of(member: dict[str, Any]) -> Markup:
     return address(email) if email else text("organizations", "unnamed")
 
 
-def _roles(seen: Seen, present: str) -> Iterable[tuple[str, Markup]]:
+def _roles(organization: VisibleOrganization, present: str) -> Iterable[tuple[str, Markup]]:
     """Return the roles that the caller may give, with their titles: ours, and those in use."""
-    used = queries.select_roles(latchkey.db, organization_id=seen.id).roles
+    used = queries.select_roles(latchkey.db, organization_id=organization.id).roles
     words = dict.fromkeys([OWNER, ADMIN, MEMBER, present, *used])
-    return [(word, role_title(word, begins=True)) for word in words if may_manage(seen.role, None, word)]
+    return [
+        (word, role_title(word, begins=True)) for word in words if may_manage(organization.role, None, word)
+    ]

@@ -1,6 +1,5 @@
 """The API of organizations, for members and for the service role key. `{name}` is an id or a short name."""
 
-import functools
 import json
 from collections.abc import Callable
 
@@ -44,19 +43,16 @@ _ListQuery = PageQuery.of(search=fields.Text())
 
 
 def changing(operation: str, scope: Scope | None = "organizations:write") -> Callable[[View], View]:
-    """Admit sessions and the keys of operators, and count an act of a session."""
+    """Admit tokens of sessions and the keys of operators, and count an act of a session.
+
+    The view first finds the organization, and so refuses a session that has ended: errors of the body are for
+    callers who may send it.
+    """
 
     def decorate(view: View) -> View:
-        @functools.wraps(view)
-        def admitted(*args: object, **kwargs: object) -> ResponseReturnValue:
-            # Before the body, whose errors are for callers who may send it.
-            if not guard.is_of_operator():
-                current_asked().live_caller()
-            return view(*args, **kwargs)
-
         limit = limited(operation, key=guard.caller_on_network, unless=guard.is_of_operator)
         admit = guard.access_token_or_service_role(Level.AAL1, scope)
-        return admit(limit(audited("change_refused")(admitted)))
+        return admit(limit(audited("change_refused")(view)))
 
     return decorate
 
@@ -69,6 +65,8 @@ reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
 @changing("found_organization")
 def create_organization() -> ResponseReturnValue:
     """Create an organization, whose owner the caller becomes."""
+    if not guard.is_of_operator():
+        current_asked().live_caller()
     return JsonResponse(lifecycle.create(current_asked(), read_body(NewOrganization)), 201)
 
 
@@ -80,15 +78,15 @@ def list_organizations() -> Response:
     if access.is_operator(asked):
         row = queries.list_organizations(latchkey.db, search=query.get("search") or None, **bounds(query))
         return paginated(row.organizations, row.total, query)
-    listed, _ = access.own(asked)
+    memberships, _ = access.memberships_and_invitations(asked)
     everything = {"page": 1, "per_page": MOST_MEMBERSHIPS}
-    return paginated(json.dumps(listed), len(listed), everything)
+    return paginated(json.dumps(memberships), len(memberships), everything)
 
 
 @blueprint.get("/organizations/<name>")
 @reading
 def get_organization(name: str) -> Response:
-    return JsonResponse(access.see(current_asked(), name).object)
+    return JsonResponse(access.find_admitted(current_asked(), name).object)
 
 
 @blueprint.put("/organizations/<name>")
@@ -96,14 +94,16 @@ def get_organization(name: str) -> Response:
 @changing("change_organization")
 @asks_more
 def update_organization(name: str) -> Response:
-    return JsonResponse(lifecycle.change(current_asked(), name, read_body(_OrganizationChange)))
+    organization = access.find(current_asked(), name)
+    return JsonResponse(lifecycle.change(current_asked(), organization, read_body(_OrganizationChange)))
 
 
 @blueprint.delete("/organizations/<name>")
 @changing("change_organization")
 @asks_more
 def delete_organization(name: str) -> Response:
-    lifecycle.end(current_asked(), name, read_body(schemas.Reauthentication))
+    organization = access.find(current_asked(), name)
+    lifecycle.end(current_asked(), organization, read_body(schemas.Reauthentication))
     return Response(status=204)
 
 
@@ -111,10 +111,10 @@ def delete_organization(name: str) -> Response:
 @reading
 def list_members(name: str) -> Response:
     """Return the members; to owners, admins and the key with their addresses."""
-    seen, query = access.see(current_asked(), name), read_query(PageQuery)
-    is_manager = seen.role is None or manages(seen.role)
+    organization, query = access.find_admitted(current_asked(), name), read_query(PageQuery)
+    is_manager = organization.role is None or manages(organization.role)
     row = queries.list_members(
-        latchkey.db, organization_id=seen.id, with_addresses=is_manager, **bounds(query)
+        latchkey.db, organization_id=organization.id, with_addresses=is_manager, **bounds(query)
     )
     return paginated(row.members, row.total, query)
 
@@ -124,15 +124,17 @@ def list_members(name: str) -> Response:
 @asks_more
 def update_member(name: str, user_id: str) -> Response:
     """Change the role of a member. The service role key also adds one."""
+    organization = access.find(current_asked(), name)
     body, id = read_body(_RoleBody), known_id(user_id, "member.user_not_found")
-    return jsonify(members.set_role(current_asked(), name, id, body["role"], body))
+    return jsonify(members.set_role(current_asked(), organization, id, body["role"], body))
 
 
 @blueprint.delete("/organizations/<name>/members/<user_id>")
 @changing("leave_organization")
 def remove_member(name: str, user_id: str) -> Response:
     """Remove a member, or leave."""
-    members.remove(current_asked(), name, known_id(user_id, "member.user_not_found"))
+    organization = access.find(current_asked(), name)
+    members.remove(current_asked(), organization, known_id(user_id, "member.user_not_found"))
     return Response(status=204)
 
 
@@ -140,9 +142,9 @@ def remove_member(name: str, user_id: str) -> Response:
 @reading
 def list_organization_audit(name: str) -> Response:
     """Return the entries of the audit log about an organization, newest first."""
-    seen, query = access.see(current_asked(), name, OWNER), read_query(PageQuery)
+    organization, query = access.find_admitted(current_asked(), name, OWNER), read_query(PageQuery)
     row = queries.list_audit_of_organization(
-        latchkey.db, organization_id=seen.id, most=MOST_EVENTS, **bounds(query)
+        latchkey.db, organization_id=organization.id, most=MOST_EVENTS, **bounds(query)
     )
     return paginated(row.entries, row.total, query)
 
@@ -150,8 +152,8 @@ def list_organization_audit(name: str) -> Response:
 @blueprint.get("/organizations/<name>/invitations")
 @reading
 def list_invitations(name: str) -> Response:
-    seen = access.see(current_asked(), name, OWNER, ADMIN)
-    row = queries.list_invitations(latchkey.db, organization_id=seen.id)
+    organization = access.find_admitted(current_asked(), name, OWNER, ADMIN)
+    row = queries.list_invitations(latchkey.db, organization_id=organization.id)
     return JsonResponse(f'{{"invitations": {row.invitations}}}')
 
 
@@ -160,14 +162,17 @@ def list_invitations(name: str) -> Response:
 @asks_more
 def create_invitation(name: str) -> Response:
     """Invite an address, whether or not it has a user."""
+    organization = access.find(current_asked(), name)
     body = read_body(_NewInvitation)
-    return JsonResponse(invitations.invite(current_asked(), name, body["email"], body["role"], body), 201)
+    invitation = invitations.invite(current_asked(), organization, body["email"], body["role"], body)
+    return JsonResponse(invitation, 201)
 
 
 @blueprint.delete("/organizations/<name>/invitations/<invitation_id>")
 @changing("withdraw_invitation")
 def withdraw_invitation(name: str, invitation_id: str) -> Response:
-    invitations.withdraw(current_asked(), name, known_id(invitation_id, "invitation_not_found"))
+    organization = access.find(current_asked(), name)
+    invitations.withdraw(current_asked(), organization, known_id(invitation_id, "invitation_not_found"))
     return Response(status=204)
 
 
@@ -175,8 +180,8 @@ def withdraw_invitation(name: str, invitation_id: str) -> Response:
 @guard.access_token(Level.AAL1)
 def list_own_invitations() -> Response:
     """Return the open invitations for the caller's proved address."""
-    _, own = access.own(current_asked())
-    return jsonify(invitations=own)
+    _, open_ones = access.memberships_and_invitations(current_asked())
+    return jsonify(invitations=open_ones)
 
 
 @blueprint.post("/user/invitations/<invitation_id>")

@@ -1,17 +1,17 @@
 """The sign-in of an organization: the providers that its owners set up, try and turn on."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Collection
 from typing import Any
 
+from auth.core.json_bodies import JsonObject
+from auth.core.providers.client import Provider
 from auth.core.text.names import PREFIX
 from auth.extensions.organizations import access
-from auth.extensions.organizations.access import Seen
+from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.admin import providers
 from auth.flows.admin.provider_settings import WantedProvider
-from auth.flows.admin.providers import Door
-from auth.flows.facts import PersonFacts
+from auth.flows.admin.providers import Change, Draft
+from auth.flows.sign_in.oauth import write_flow
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
@@ -21,97 +21,145 @@ from sql import acts, queries
 from sql.acts import Act
 
 
-def listed(asked: Asked, name: str) -> list[dict[str, Any]]:
-    seen = access.see(asked, name, OWNER)
-    rows = queries.list_providers_of_organization(asked.db, organization_id=seen.id)
+def listed(asked: Asked, organization: VisibleOrganization) -> list[dict[str, Any]]:
+    rows = queries.list_providers_of_organization(asked.db, organization_id=organization.id)
     return [providers.described(asked, row) for row in rows]
 
 
-def shown(asked: Asked, name: str, provider: str) -> dict[str, Any]:
-    seen = access.see(asked, name, OWNER)
-    return providers.described(asked, providers.found_provider(asked, provider, seen.id))
+def shown(asked: Asked, organization: VisibleOrganization, provider: str) -> dict[str, Any]:
+    return providers.described(asked, providers.found_provider(asked, provider, organization.id))
 
 
-def connect(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> dict[str, Any]:
     """Connect a provider, which is off until an owner has tried it. Return its object."""
-    seen = access.see(asked, name, OWNER)
-    return providers.create(asked, {**body, "enabled": False}, _door(asked, seen, body))
+    organization = access.admit(asked, organization, OWNER)
+    proof = access.give_proof(asked, organization, body, access.CHANGE)
+    draft = providers.drafted(asked, {**body, "enabled": False}, organization.id)
+    # Before it is fetched: any user can found an organization, and would choose what the service connects to.
+    with access.begin(asked) as act:
+        access.lock(asked, act, organization, access.CHANGE, proof=proof)
+        _check_new(act, organization, draft)
+    providers.fetch(asked, draft)
+    with providers.refusing_conflicts(), access.begin(asked) as act:
+        access.lock(asked, act, organization, access.CHANGE, proof=proof)
+        _check_new(act, organization, draft)
+        providers.insert(asked, act, draft)
+    return providers.described(asked, providers.found_provider(asked, draft.id))
 
 
-def restore(asked: Asked, name: str, id: str, body: Mapping[str, Any]) -> None:
+def restore(asked: Asked, organization: VisibleOrganization, id: str, body: JsonObject) -> None:
     """Connect an imported provider by its id, which its redirect URI has. Tells nobody."""
-    door = _door(asked, access.see(asked, name, OWNER))
-    providers.create(asked, {**body, "enabled": False}, door, id=id, is_blocked=body["is_blocked"])
+    organization = access.admit(asked, organization, OWNER)
+    draft = providers.drafted(asked, {**body, "enabled": False}, organization.id, id=id)
+    with access.begin(asked) as act:
+        access.lock(asked, act, organization)
+        _check_new(act, organization, draft)
+    providers.fetch(asked, draft)
+    with providers.refusing_conflicts(), access.begin(asked) as act:
+        access.lock(asked, act, organization)
+        _check_new(act, organization, draft)
+        providers.insert(asked, act, draft, is_blocked=body["is_blocked"], is_imported=True)
 
 
-def change(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    seen = access.see(asked, name, OWNER)
-    return providers.change(asked, provider, body, _door(asked, seen, body))
+def change(
+    asked: Asked, organization: VisibleOrganization, provider: str, body: JsonObject
+) -> dict[str, Any]:
+    """Change a provider, and return its object. An owner turns it on once it has signed the owner in."""
+    organization = access.admit(asked, organization, OWNER)
+    proof = access.give_proof(asked, organization, body, access.CHANGE)
+    row = providers.found_provider(asked, provider, organization.id)
+    change = providers.planned(asked, row, body)
+    if change.is_read_anew:
+        with access.begin(asked) as act:
+            act.lock_provider(row.id)
+            access.lock(asked, act, organization, access.CHANGE, proof=proof)
+            _check_change(asked, act, organization, change)
+        providers.fetch_again(asked, change)
+    with providers.refusing_conflicts(), access.begin(asked) as act:
+        act.lock_provider(row.id)
+        facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
+        with access.keeping_a_way_in(asked, act, facts):
+            before = _check_change(asked, act, organization, change)
+            providers.update(asked, act, change, before, by_owner=not access.is_operator(asked))
+    return providers.finished(asked, change)
 
 
-def delete(asked: Asked, name: str, provider: str, body: Mapping[str, Any]) -> None:
+def delete(asked: Asked, organization: VisibleOrganization, provider: str, body: JsonObject) -> None:
     """Delete a provider. The memberships that it added end, but the last owner's."""
-    seen = access.see(asked, name, OWNER)
-    providers.delete(asked, provider, _door(asked, seen, body))
+    change(asked, organization, provider, {**body, "enabled": False})
+    row = providers.found_provider(asked, provider, organization.id)
+    providers.remove(asked, row, by_owner=not access.is_operator(asked))
 
 
-def of_member(asked: Asked, name: str, provider: str) -> "queries.SelectIdentityProvider":
-    """Return a provider of an organization of the caller, whose membership need not count."""
-    return providers.found_provider(asked, provider, access.see_own(asked, name).id)
+def begin_sign_in(
+    asked: Asked,
+    row: "queries.SelectIdentityProvider",
+    provider: Provider,
+    state: str,
+    secrets: JsonObject,
+    *,
+    redirect_to: str,
+    browser_hash: bytes | None,
+) -> None:
+    """Begin a sign-in of the caller, after a fresh proof, at a provider of an organization of theirs.
 
-
-@contextmanager
-def press(asked: Asked, row: "queries.SelectIdentityProvider") -> Iterator[tuple[Act, PersonFacts]]:
-    """Let a provider of `of_member` sign in the member who presses, after a fresh proof. The act that this
-    yields writes the flow.
-
-    An owner also tries one that is off, unless an operator has disabled it.
+    A member moves to one that is on. An owner also tries one that is off, unless an operator has disabled it.
     """
     with acts.begin(asked.db) as act:
         act.share_provider(row.id)
         act.lock_users([asked.caller.user_id])
         caller = admit_caller(asked, act, access.CHANGE)
-        held = providers.facts_of(act, row.id)
-        role = queries.select_membership_role(act, organization_id=row.organization_id, user_id=caller.id)
-        if role is None or (role.role != OWNER and not held.enabled):
+        facts = providers.facts_of(act, row.id)
+        member = queries.select_membership_role(act, organization_id=row.organization_id, user_id=caller.id)
+        if member is None or (member.role != OWNER and not facts.enabled):
             raise ApiError("organization.insufficient_permissions")
-        if held.is_blocked:
+        if facts.is_blocked:
             raise ApiError("owner.sso_provider_disabled")
         domain = identities.domain_of(caller.email if caller.email_proved else None)
-        if refusal := identities.refusal_of_adoption(caller, domain, held.domains):
+        if refusal := identities.refusal_of_adoption(caller, domain, facts.domains):
             raise ApiError(refusal)
-        yield act, caller
+        write_flow(
+            asked,
+            act,
+            provider,
+            state,
+            secrets,
+            redirect_to=redirect_to,
+            browser_hash=browser_hash,
+            user_id=caller.id,
+            session_id=asked.caller.session_id,
+        )
 
 
-def _door(asked: Asked, seen: Seen, body: Mapping[str, Any] | None = None) -> Door:
-    """Return the door to the providers of an organization. With a `body`, owners need a fresh proof."""
-    is_operator, given = access.is_operator(asked), access.give_proof(asked, body)
+def _check_new(act: Act, organization: VisibleOrganization, draft: Draft) -> None:
+    """Refuse a new provider of domains that are not proved, or beyond the limit."""
+    _check_domains(act, organization, draft.provider, ())
+    present = queries.list_providers_of_organization(act, organization_id=organization.id)
+    if len(present) >= organizations.MOST_PROVIDERS:
+        raise ApiError("too_many_providers")
 
-    @contextmanager
-    def begin(id: str) -> Iterator[Act]:
-        sent, before = dict(body or {}), partial(Act.lock_provider, id=id)
-        with (
-            access.locked(asked, seen, body=sent, given=given, before=before) as (act, known, _),
-            access.keeping_a_way_in(asked, act, known),
-        ):
-            yield act
 
-    def check(
-        act: Act, known: "queries.SelectProviderFacts | None", provider: WantedProvider, id: str
-    ) -> None:
-        proved = queries.list_proved_domains(act, organization_id=seen.id).domains
-        # It has others from an operator.
-        if not set(provider.domains).difference(known.domains if known else ()) <= set(proved):
-            raise ApiError("domain_not_proved")
-        if known is None:
-            here = queries.list_providers_of_organization(act, organization_id=seen.id)
-            if len(here) >= organizations.MOST_PROVIDERS:
-                raise ApiError("too_many_providers")
-        elif not is_operator:
-            # Another issuer is another provider, which nobody has tried.
-            turns_on = provider.enabled and (not known.enabled or provider.issuer != known.issuer)
-            is_own = f"{PREFIX}{id}" in asked.caller.providers
-            if why := organizations.refusal_of_owners_change(known, turns_on=turns_on, is_own_session=is_own):
-                raise ApiError(why)
+def _check_change(
+    asked: Asked, act: Act, organization: VisibleOrganization, change: Change
+) -> "queries.SelectProviderFacts":
+    """Return what decides about a locked provider. Refuse a change that the caller may not make."""
+    before = providers.facts_before(act, change)
+    _check_domains(act, organization, change.provider, before.domains)
+    if access.is_operator(asked):
+        return before
+    # Another issuer is another provider, which nobody has tried.
+    is_other = change.provider.issuer != before.issuer
+    turns_on = change.provider.enabled and (not before.enabled or is_other)
+    is_own = f"{PREFIX}{change.row.id}" in asked.caller.providers
+    if refusal := organizations.refusal_of_owners_change(before, turns_on=turns_on, is_own_session=is_own):
+        raise ApiError(refusal)
+    return before
 
-    return Door(begin, seen.id, is_owners=not is_operator, check=check)
+
+def _check_domains(
+    act: Act, organization: VisibleOrganization, provider: WantedProvider, kept: Collection[str]
+) -> None:
+    """Refuse a domain that the organization has not proved. A provider keeps others from an operator."""
+    proved = queries.list_proved_domains(act, organization_id=organization.id).domains
+    if not set(provider.domains).difference(kept) <= set(proved):
+        raise ApiError("domain_not_proved")

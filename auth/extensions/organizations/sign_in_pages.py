@@ -11,8 +11,8 @@ from auth.core.tokens import one_time
 from auth.extensions.organizations import access, domains, lifecycle, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, notice, showing
 from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, NewOwnProvider
-from auth.flows.sign_in.oauth import new_secrets, provider_named, write_flow
-from auth.flows.sign_in.reauthentication import require
+from auth.flows.admin import providers
+from auth.flows.sign_in.oauth import new_secrets, provider_named
 from auth.html.page import redirect_to_own
 from auth.html.problems import Problem, problem_of_redirect
 from auth.html.providers import COOKIES, redirect_to_provider
@@ -46,14 +46,16 @@ _ACTS = ("try", "on", "off", "delete")
 @showing(Level.AAL2)
 def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
-    seen = access.see(asked, slug, OWNER)
-    named = json.loads(queries.list_domains(latchkey.db, organization_id=seen.id).domains)
-    own = [
-        each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers}
-        for each in sign_in.listed(asked, slug)
-    ]
-    failure = problem or problem_of_redirect()
-    return form_page("sign_in", seen, problem, notice=notice(), domains=named, providers=own, failure=failure)
+    organization = access.find_admitted(asked, slug, OWNER)
+    rows = queries.list_domains(latchkey.db, organization_id=organization.id)
+    lists = {
+        "domains": json.loads(rows.domains),
+        "providers": [
+            each | {"is_mine": f"{PREFIX}{each['id']}" in asked.caller.providers}
+            for each in sign_in.listed(asked, organization)
+        ],
+    }
+    return form_page("sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **lists)
 
 
 def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:
@@ -63,14 +65,16 @@ def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> Re
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
 @changing("change_sign_in", shown=show_sign_in, level=Level.AAL2)
 def submit_domain(slug: str) -> Response:
-    domains.name_domain(current_asked(), slug, read_form(_DomainForm)["domain"])
+    asked, domain = current_asked(), read_form(_DomainForm)["domain"]
+    domains.name_domain(asked, access.find(asked, slug), domain)
     return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_added")
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
 @changing("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
 def submit_check_of_domain(slug: str, domain: str) -> Response:
-    domains.prove(current_asked(), slug, domain)
+    asked = current_asked()
+    domains.prove(asked, access.find(asked, slug), domain)
     return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_proved")
 
 
@@ -78,34 +82,35 @@ def submit_check_of_domain(slug: str, domain: str) -> Response:
 @showing(Level.PROOF)
 def show_removal_of_domain(slug: str, domain: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
-    seen = access.see(asked, slug, OWNER)
-    domain = domains.named(asked, seen.id, domain)
-    require(asked, access.CHANGE)
-    return form_page("remove_domain", seen, problem, domain=domain)
+    organization = access.find_admitted(asked, slug, OWNER)
+    domain = domains.named(asked, organization.id, domain)
+    access.require_proof(asked, organization)
+    return form_page("remove_domain", organization, problem, domain=domain)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>/remove")
 @changing("change_sign_in", shown=show_removal_of_domain, level=Level.PROOF)
 def submit_removal_of_domain(slug: str, domain: str) -> Response:
-    domains.forget(current_asked(), slug, domain, {})
+    asked = current_asked()
+    domains.forget(asked, access.find(asked, slug), domain, {})
     return redirect_to_own(f"{PATH}/{slug}/sign-in", "domain_removed")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/new")
 @showing(Level.PROOF)
 def show_connect(slug: str, problem: Problem | None = None) -> Response:
-    seen = access.see(current_asked(), slug, OWNER)
-    require(current_asked(), access.CHANGE)
-    proved = queries.list_proved_domains(latchkey.db, organization_id=seen.id).domains
-    return form_page("provider", seen, problem, provider=None, proved=proved)
+    organization = access.find_admitted(current_asked(), slug, OWNER)
+    access.require_proof(current_asked(), organization)
+    proved = queries.list_proved_domains(latchkey.db, organization_id=organization.id).domains
+    return form_page("provider", organization, problem, provider=None, proved=proved)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/new")
 @changing("change_sign_in", shown=show_connect, level=Level.PROOF)
 def submit_connect(slug: str) -> Response:
-    sent = read_form(_ConnectForm)
-    body = check(NewOwnProvider, {name: value for name, value in sent.items() if value})
-    sign_in.connect(current_asked(), slug, body)
+    asked, form = current_asked(), read_form(_ConnectForm)
+    body = check(NewOwnProvider, {name: value for name, value in form.items() if value})
+    sign_in.connect(asked, access.find(asked, slug), body)
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_connected")
 
 
@@ -113,35 +118,38 @@ def submit_connect(slug: str) -> Response:
 @showing(Level.PROOF)
 def show_change(slug: str, provider: str, problem: Problem | None = None) -> Response:
     asked = current_asked()
-    seen, own = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
-    require(asked, access.CHANGE)
-    return form_page("provider", seen, problem, provider=own)
+    organization = access.find_admitted(asked, slug, OWNER)
+    object = sign_in.shown(asked, organization, provider)
+    access.require_proof(asked, organization)
+    return form_page("provider", organization, problem, provider=object)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/change")
 @changing("change_sign_in", shown=show_change, level=Level.PROOF)
 def submit_change(slug: str, provider: str) -> Response:
-    sent = read_form(_ChangeForm)
-    kept = {} if sent["client_secret"] else {"client_secret"}
-    body = {name: value for name, value in sent.items() if name not in kept}
-    body["member_role"] = sent["member_role"] or None
-    sign_in.change(current_asked(), slug, provider, check(OWN_PROVIDER_CHANGE, body))
+    asked, form = current_asked(), read_form(_ChangeForm)
+    body = form | {"member_role": form["member_role"] or None}
+    if not form["client_secret"]:
+        # The provider keeps its secret.
+        del body["client_secret"]
+    body = check(OWN_PROVIDER_CHANGE, body)
+    sign_in.change(asked, access.find(asked, slug), provider, body)
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_changed")
 
 
 @blueprint.get("/account/organizations/<slug>/sign-in/requirement")
 @showing(Level.PROOF)
 def show_own_requirement(slug: str, problem: Problem | None = None) -> Response:
-    seen = access.see(current_asked(), slug, OWNER)
-    require(current_asked(), access.CHANGE)
-    return form_page("own_requirement", seen, problem)
+    organization = access.find_admitted(current_asked(), slug, OWNER)
+    access.require_proof(current_asked(), organization)
+    return form_page("own_requirement", organization, problem)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/requirement")
 @changing("change_organization", shown=show_own_requirement, level=Level.PROOF)
 def submit_own_requirement(slug: str) -> Response:
-    demands = read_form(_RequirementForm)["own_provider"] == "true"
-    lifecycle.change(current_asked(), slug, {"requires": {"own_provider": demands}})
+    asked, demands = current_asked(), read_form(_RequirementForm)["own_provider"] == "true"
+    lifecycle.change(asked, access.find(asked, slug), {"requires": {"own_provider": demands}})
     done = "own_provider_required" if demands else "own_provider_lifted"
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", done)
 
@@ -152,14 +160,16 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
     """Ask for an act on a provider, with a fresh proof: owners' acts, and `move` of a member."""
     asked = current_asked()
     if act == "move":
-        seen, own = access.see_own(asked, slug), sign_in.of_member(asked, slug, provider)
-        require(asked, access.CHANGE)
-        return form_page("move", seen, problem, provider=own)
+        organization = access.find(asked, slug)
+        row = providers.found_provider(asked, provider, organization.id)
+        access.require_proof(asked, organization)
+        return form_page("move", organization, problem, provider=row)
     if act not in _ACTS:
         raise ApiError("not_found")
-    seen, shown = access.see(asked, slug, OWNER), sign_in.shown(asked, slug, provider)
-    require(asked, access.CHANGE)
-    return form_page("provider_act", seen, problem, provider=shown, doing=act)
+    organization = access.find_admitted(asked, slug, OWNER)
+    object = sign_in.shown(asked, organization, provider)
+    access.require_proof(asked, organization)
+    return form_page("provider_act", organization, problem, provider=object, doing=act)
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
@@ -167,36 +177,28 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
 def submit_act(slug: str, provider: str, act: str) -> Response:
     asked = current_asked()
     if act in ("try", "move"):
-        return _press(slug, provider, act)
+        return _send_to_provider(slug, provider, act)
     if act == "delete":
-        sign_in.delete(asked, slug, provider, {})
+        sign_in.delete(asked, access.find(asked, slug), provider, {})
     elif act in _ACTS:
-        sign_in.change(asked, slug, provider, {"enabled": act == "on"})
+        sign_in.change(asked, access.find(asked, slug), provider, {"enabled": act == "on"})
     else:
         raise ApiError("not_found")
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", f"provider_{act}")
 
 
-def _press(slug: str, provider: str, act: str) -> Response:
-    """Send the browser to the provider, with a flow that signs in nobody else than the caller."""
+def _send_to_provider(slug: str, name: str, act: str) -> Response:
+    """Send the browser to a provider, with a flow that signs in nobody else than the caller."""
     asked = current_asked()
-    row = sign_in.of_member(asked, slug, provider)
-    chosen = provider_named(asked, f"{PREFIX}{row.id}", is_tried=True)
+    row = providers.found_provider(asked, name, access.find(asked, slug).id)
+    provider = provider_named(asked, f"{PREFIX}{row.id}", is_tried=True)
     state, secrets = one_time.new_token(), new_secrets(None)
-    browser = cookies.browser_secret(COOKIES[chosen.posts_form])
+    browser = cookies.browser_secret(COOKIES[provider.posts_form])
     # Before the act: the provider's document is fetched.
-    response = redirect_to_provider(chosen, state, secrets, browser, 303)
+    response = redirect_to_provider(provider, state, secrets, browser, 303)
     back = f"organizations/{slug}/sign-in" if act == "try" else f"organizations/{slug}"
-    with sign_in.press(asked, row) as (running, caller):
-        write_flow(
-            asked,
-            running,
-            chosen,
-            state,
-            secrets,
-            redirect_to=Destination(next=back).own_url("sign-in"),
-            browser_hash=one_time.hash_token(browser),
-            user_id=caller.id,
-            session_id=asked.caller.session_id,
-        )
+    redirect_to, browser_hash = Destination(next=back).own_url("sign-in"), one_time.hash_token(browser)
+    sign_in.begin_sign_in(
+        asked, row, provider, state, secrets, redirect_to=redirect_to, browser_hash=browser_hash
+    )
     return response

@@ -46,8 +46,8 @@ class NewOwnProvider(OwnProviderChange):
 @reading
 def list_domains(name: str) -> Response:
     """Return the domains of an organization, with the records that prove them."""
-    seen = access.see(current_asked(), name, OWNER)
-    row = queries.list_domains(latchkey.db, organization_id=seen.id)
+    organization = access.find_admitted(current_asked(), name, OWNER)
+    row = queries.list_domains(latchkey.db, organization_id=organization.id)
     return JsonResponse(f'{{"domains": {row.domains}}}')
 
 
@@ -55,29 +55,33 @@ def list_domains(name: str) -> Response:
 @changing("change_sign_in")
 def name_domain(name: str) -> Response:
     """Name a domain, and return the TXT record that proves it."""
+    organization = access.find(current_asked(), name)
     domain = read_body(_NewDomain)["domain"]
-    return JsonResponse(domains.name_domain(current_asked(), name, domain), 201)
+    return JsonResponse(domains.name_domain(current_asked(), organization, domain), 201)
 
 
 @blueprint.post("/organizations/<name>/domains/<domain>")
 @changing("change_sign_in")
 def prove_domain(name: str, domain: str) -> Response:
     """Look the record up."""
-    return JsonResponse(domains.prove(current_asked(), name, domain))
+    organization = access.find(current_asked(), name)
+    return JsonResponse(domains.prove(current_asked(), organization, domain))
 
 
 @blueprint.delete("/organizations/<name>/domains/<domain>")
 @changing("change_sign_in", _NO_KEY)
 @asks_more
 def forget_domain(name: str, domain: str) -> Response:
-    domains.forget(current_asked(), name, domain, read_body(schemas.Reauthentication))
+    organization = access.find(current_asked(), name)
+    domains.forget(current_asked(), organization, domain, read_body(schemas.Reauthentication))
     return Response(status=204)
 
 
 @blueprint.get("/organizations/<name>/providers")
 @reading
 def list_own_providers(name: str) -> Response:
-    return jsonify(providers=sign_in.listed(current_asked(), name))
+    organization = access.find_admitted(current_asked(), name, OWNER)
+    return jsonify(providers=sign_in.listed(current_asked(), organization))
 
 
 @blueprint.post("/organizations/<name>/providers")
@@ -85,20 +89,23 @@ def list_own_providers(name: str) -> Response:
 @asks_more
 def connect_provider(name: str) -> ResponseReturnValue:
     """Connect an OpenID provider, which is off until an owner has signed in with it."""
-    return jsonify(sign_in.connect(current_asked(), name, read_body(NewOwnProvider))), 201
+    organization = access.find(current_asked(), name)
+    return jsonify(sign_in.connect(current_asked(), organization, read_body(NewOwnProvider))), 201
 
 
 @blueprint.get("/organizations/<name>/providers/<provider>")
 @reading
 def get_own_provider(name: str, provider: str) -> Response:
-    return jsonify(sign_in.shown(current_asked(), name, provider))
+    organization = access.find_admitted(current_asked(), name, OWNER)
+    return jsonify(sign_in.shown(current_asked(), organization, provider))
 
 
 @blueprint.put("/organizations/<name>/providers/<provider>")
 @changing("change_sign_in", _NO_KEY)
 @asks_more
 def update_own_provider(name: str, provider: str) -> Response:
-    return jsonify(sign_in.change(current_asked(), name, provider, read_body(OWN_PROVIDER_CHANGE)))
+    organization = access.find(current_asked(), name)
+    return jsonify(sign_in.change(current_asked(), organization, provider, read_body(OWN_PROVIDER_CHANGE)))
 
 
 @blueprint.delete("/organizations/<name>/providers/<provider>")
@@ -106,5 +113,6 @@ def update_own_provider(name: str, provider: str) -> Response:
 @asks_more
 def delete_own_provider(name: str, provider: str) -> Response:
     """Delete a provider with the identities of its users, and the memberships that it added."""
-    sign_in.delete(current_asked(), name, provider, read_body(schemas.Reauthentication))
+    organization = access.find(current_asked(), name)
+    sign_in.delete(current_asked(), organization, provider, read_body(schemas.Reauthentication))
     return Response(status=204)

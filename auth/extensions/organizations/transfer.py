@@ -14,7 +14,7 @@ from marshmallow.validate import Regexp
 
 from auth.core import json_bodies
 from auth.core.addresses import InvalidAddress, canonical_domain
-from auth.extensions.organizations import domains, lifecycle, members, sign_in
+from auth.extensions.organizations import access, domains, lifecycle, members, sign_in
 from auth.extensions.organizations.sign_in_routes import OwnProviderChange
 from auth.flows.admin import providers
 from auth.rules import organizations
@@ -105,9 +105,9 @@ def _read(number: int, line: str) -> _Read:
             _checked(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
             for each in read.get("members", [])
         ]
-        known = {key: read[key] for key in ("id", "slug", "name", "app_metadata") if key in read}
+        organization = {key: read[key] for key in ("id", "slug", "name", "app_metadata") if key in read}
         return _Read(
-            _checked(_Line, known),
+            _checked(_Line, organization),
             {"aal": "aal1", "own_provider": False} | read.get("requires", {}),
             joined,
             [check(_Domain, each) for each in read.get("domains", [])],
@@ -150,7 +150,7 @@ def _create(asked: Asked, line: Mapping[str, Any], requires: Mapping[str, Any]) 
     except ApiError as error:
         return Imported(slug, "refused", reason=f"refused: {error.msg}")
     if requires["aal"] == "aal2":
-        lifecycle.change(asked, id, {"requires": {"aal": "aal2"}})
+        lifecycle.change(asked, access.find(asked, id), {"requires": {"aal": "aal2"}})
     if requires["own_provider"]:
         # Its providers are off, so that nobody could meet the requirement.
         again = f"latchkey organizations require {slug} own-sign-in"
@@ -167,25 +167,25 @@ def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Importe
     if queries.select_member_of(asked.db, organization_id=id, user_id=user_id):
         return Imported(slug, "exists", user_id, email)
     try:
-        members.set_role(asked, id, user_id, member["role"], {}, tells=False)
+        members.set_role(asked, access.find(asked, id), user_id, member["role"], {}, tells=False)
     except ApiError as error:
         return Imported(slug, "refused", user_id, email, f"refused: {error.msg}")
     return Imported(slug, "added", user_id, email)
 
 
 def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
-    """Name a domain with its record of before, and look that up if it was proved."""
+    """Name a domain with the record that it had, and look that up if it was proved."""
     domain, token = _stored(line["domain"]), line["value"].removeprefix(organizations.RECORD)
-    known = queries.select_domain(asked.db, organization_id=id, domain=domain)
-    if known and (known.proved_at or not line["proved_at"]):
+    present = queries.select_domain(asked.db, organization_id=id, domain=domain)
+    if present and (present.proved_at or not line["proved_at"]):
         return Imported(slug, "exists", domain=domain)
     try:
-        domains.name_domain(asked, id, domain, token=token)
+        domains.name_domain(asked, access.find(asked, id), domain, token=token)
     except ApiError as error:
         return Imported(slug, "refused", domain=domain, reason=f"refused: {error.details or error.msg}")
     try:
         if line["proved_at"]:
-            domains.prove(asked, id, domain)
+            domains.prove(asked, access.find(asked, id), domain)
     except ApiError as error:
         again = "once that has changed, import again, or let an owner press Check"
         return Imported(slug, "named", domain=domain, reason=f"named, not proved: {error.msg}; {again}")
@@ -195,13 +195,14 @@ def _name(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported
 def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Imported:
     """Connect a provider, off, for those of its domains that are proved here."""
     provider, secret = line["id"], line["client_secret"]
-    known = providers.select(asked.db, provider)
-    if known and known.organization_id == id:
+    present = providers.select(asked.db, provider)
+    if present and present.organization_id == id:
         return Imported(slug, "exists", provider=provider)
     proved = queries.list_proved_domains(asked.db, organization_id=id).domains
     wanted = [_stored(each) for each in line["domains"]]
     try:
-        sign_in.restore(asked, id, provider, {**line, "domains": [each for each in wanted if each in proved]})
+        organization, here = access.find(asked, id), [each for each in wanted if each in proved]
+        sign_in.restore(asked, organization, provider, {**line, "domains": here})
     except ApiError as error:
         return Imported(slug, "refused", provider=provider, reason=f"refused: {error.details or error.msg}")
     reason = "connected"

@@ -6,10 +6,9 @@ its own ones.
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
 
 from psycopg2.errors import UniqueViolation
 
@@ -32,34 +31,45 @@ from sql.acts import Act
 FIRST = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
 _MOST_LISTED = 1000
 _BATCH = 200
-_TOLD = {"provider_enabled": "on", "provider_disabled": "off"}
+_NOTICES = {"provider_enabled": "on", "provider_disabled": "off"}
 
 _Described: TypeAlias = (
     "queries.SelectIdentityProvider | queries.ListIdentityProviders | queries.ListProvidersOfOrganization"
 )
 
 
-@dataclass(frozen=True)
-class Door:
-    """Through which providers are administered: all of them, or those of an organization."""
+class Draft(NamedTuple):
+    """A new provider. Its settings are checked outside the act that writes it."""
 
-    # Begins an act, and locks the provider of an id before users.
-    begin: Callable[[str], AbstractContextManager[Act]]
-    organization_id: str | None = None
-    # What an operator disables, no owner of the organization turns on again.
-    is_owners: bool = False
-    # Runs in the act, before it writes: refuses what the provider, None for a new one, is changed to.
-    check: Callable[[Act, "queries.SelectProviderFacts | None", WantedProvider, str], None] = lambda *_: None
+    id: str
+    identifier: str
+    provider: WantedProvider
+    secret: str
+    sealed: bytes
+    organization_id: str | None
 
 
-def of_operator(asked: Asked) -> Door:
-    @contextmanager
-    def begin(id: str) -> Iterator[Act]:
-        with targets.begin(asked) as act:
-            act.lock_provider(id)
-            yield act
+class Change(NamedTuple):
+    """What a body makes of a provider, a `row`. The settings are checked outside the act that writes them."""
 
-    return Door(begin)
+    row: "queries.SelectIdentityProvider"
+    provider: WantedProvider
+    sealed: bytes
+    body: Mapping[str, Any]
+
+    @property
+    def has_secret(self) -> bool:
+        return "client_secret" in self.body
+
+    @property
+    def moves(self) -> bool:
+        """Whether the provider gets another issuer."""
+        return self.provider.issuer != in_one_spelling(self.row.issuer)
+
+    @property
+    def is_read_anew(self) -> bool:
+        """Whether the provider gets another document."""
+        return self.moves or self.provider.discovery_url != self.row.discovery_url
 
 
 def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
@@ -96,130 +106,152 @@ def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
     return queries.list_identity_providers(asked.db, **FIRST, most=_MOST_LISTED)
 
 
-def create(
-    asked: Asked,
-    body: Mapping[str, Any],
-    door: Door | None = None,
-    *,
-    id: str | None = None,
-    is_blocked: bool = False,
-) -> dict[str, Any]:
-    """Add a provider, and return its object. An import gives the `id`, may block it, and tells no owner."""
-    door, is_imported = door or of_operator(asked), id is not None
+def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a provider of the operator, and return its object."""
+    draft = drafted(asked, body)
+    fetch(asked, draft)
+    with refusing_conflicts(), targets.begin(asked) as act:
+        insert(asked, act, draft)
+    return described(asked, found_provider(asked, draft.id))
+
+
+def drafted(
+    asked: Asked, body: Mapping[str, Any], organization_id: str | None = None, *, id: str | None = None
+) -> Draft:
+    """Check a body, and return a new provider. An import gives the `id`."""
     id, secret = id or str(uuid.uuid4()), body["client_secret"]
     identifier = body.get("identifier") or f"custom:{id}"
     provider = provider_settings.wanted(asked, body)
-    # Before it is fetched: any user can found an organization, and would choose what the service connects to.
-    if door.organization_id:
-        with door.begin(id) as act:
-            door.check(act, None, provider, id)
-    provider_settings.fetch(asked, id, provider, secret, door.organization_id)
-    columns = provider._asdict() | {"client_secret": asked.parts.sealer.seal(secret, id)}
-    columns |= {"organization_id": door.organization_id, "is_blocked": is_blocked}
-    columns["session_id"] = asked.user and asked.user.session_id
-    try:
-        with door.begin(id) as act:
-            door.check(act, None, provider, id)
-            queries.insert_identity_provider(act, id=id, identifier=identifier, **columns)
-            queries.add_domains_of_provider(act, id=id, domains=provider.domains)
-            organization = _organization(act, door.organization_id)
-            _record(act, "provider_added", id, identifier, provider.domains, organization)
-            if not is_imported:
-                _tell_owners(asked, act, organization, "added")
-    except UniqueViolation as error:
-        raise _conflict(error) from None
-    return described(asked, found_provider(asked, id))
+    return Draft(id, identifier, provider, secret, asked.parts.sealer.seal(secret, id), organization_id)
 
 
-def change(asked: Asked, name: str, body: Mapping[str, Any], door: Door | None = None) -> dict[str, Any]:
+def fetch(asked: Asked, draft: Draft) -> None:
+    """Refuse a new provider whose document the service cannot fetch."""
+    provider_settings.fetch(asked, draft.id, draft.provider, draft.secret, draft.organization_id)
+
+
+def insert(
+    asked: Asked, act: Act, draft: Draft, *, is_blocked: bool = False, is_imported: bool = False
+) -> None:
+    """Write a new provider, and tell the owners of its organization unless it is imported."""
+    id, domains = draft.id, draft.provider.domains
+    columns = draft.provider._asdict() | {"client_secret": draft.sealed, "is_blocked": is_blocked}
+    columns |= {"organization_id": draft.organization_id, "session_id": asked.user and asked.user.session_id}
+    queries.insert_identity_provider(act, id=id, identifier=draft.identifier, **columns)
+    queries.add_domains_of_provider(act, id=id, domains=domains)
+    organization = _organization(act, draft.organization_id)
+    _record(act, "provider_added", id, draft.identifier, domains, organization)
+    if not is_imported:
+        _tell_owners(asked, act, organization, "added")
+
+
+def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change the members of a body, and return the object. Disabling ends everything of the users."""
-    door = door or of_operator(asked)
-    row = found_provider(asked, name, door.organization_id)
-    has_secret = "client_secret" in body
+    change = planned(asked, found_provider(asked, name), body)
+    if change.is_read_anew:
+        with targets.begin(asked) as act:
+            act.lock_provider(change.row.id)
+            facts_before(act, change)
+        fetch_again(asked, change)
+    with refusing_conflicts(), targets.begin(asked) as act:
+        act.lock_provider(change.row.id)
+        update(asked, act, change, facts_before(act, change))
+    return finished(asked, change)
+
+
+def planned(asked: Asked, row: "queries.SelectIdentityProvider", body: Mapping[str, Any]) -> Change:
+    """Check a body, and return what it makes of a provider."""
     if asked.is_key and (problem := identities.problem_of_key(row, body)):
         raise ApiError("insufficient_permissions", problem)
     provider = provider_settings.wanted(asked, body, row)
     before = row._replace(issuer=in_one_spelling(row.issuer))
-    if not has_secret and (problem := identities.problem_without_secret(before, provider)):
+    secret = body.get("client_secret")
+    if secret is None and (problem := identities.problem_without_secret(before, provider)):
         raise ApiError("validation_failed", problem)
-    moves = provider.issuer != before.issuer
-    is_read_anew = moves or provider.discovery_url != before.discovery_url
-    if is_read_anew:
-        with door.begin(row.id) as act:
-            _checked(act, door, row, provider, has_secret=has_secret)
-        provider_settings.fetch(asked, row.id, provider, body.get("client_secret", ""), row.organization_id)
-    sealed = (
-        asked.parts.sealer.seal(body["client_secret"], row.id) if has_secret else bytes(row.client_secret)
-    )
-    try:
-        with door.begin(row.id) as act:
-            known = _checked(act, door, row, provider, has_secret=has_secret)
-            is_blocked = known.is_blocked
-            if known.organization_id and "enabled" in body and not door.is_owners:
-                is_blocked = not provider.enabled
-            turned = identities.turned(known, is_enabled=provider.enabled, is_blocked=is_blocked)
-            _check_key(asked, act, row.id, turned)
-            disabled_at = identities.disabled_at(
-                turned, is_enabled=provider.enabled, ended_before=known.ended_before, now=known.now
-            )
-            columns = provider._asdict() | {"client_secret": sealed, "disabled_at": disabled_at}
-            columns |= {"is_blocked": is_blocked, "tried_at": known.tried_at}
-            columns["session_id"] = asked.user and asked.user.session_id
-            queries.update_identity_provider(act, id=row.id, **columns)
-            queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
-            queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
-            if is_read_anew or not provider.enabled:
-                queries.delete_flows_of_provider(act, id=row.id)
-            if moves or turned == "provider_disabled":
-                # Nobody moves users to this issuer any more.
-                queries.delete_adoptions_of_provider(act, id=row.id)
-            # Beside `enabled`, a body may have a proof.
-            is_changed = body.keys() & {*WantedProvider._fields, "client_secret"} - {"enabled"}
-            done = ["provider_changed"] if is_changed else []
-            organization = _organization(act, row.organization_id)
-            for entry in [*done, turned] if turned else done:
-                _record(act, entry, row.id, row.identifier, provider.domains, organization)
-            if turned:
-                _tell_owners(asked, act, organization, _TOLD[turned])
-            elif known.enabled and (has_secret or not _admits_the_same(row, provider)):
-                _tell_owners(asked, act, organization, "changed")
-    except UniqueViolation as error:
-        raise _conflict(error) from None
-    if not provider.enabled:
-        end_users_of_disabled(asked)
-    return described(asked, found_provider(asked, row.id))
+    sealed = bytes(row.client_secret) if secret is None else asked.parts.sealer.seal(secret, row.id)
+    return Change(row, provider, sealed, body)
 
 
-def _checked(
-    act: Act,
-    door: Door,
-    row: "queries.SelectIdentityProvider",
-    provider: WantedProvider,
-    *,
-    has_secret: bool,
-) -> "queries.SelectProviderFacts":
-    """Return the facts about a provider. Refuse what it may not be changed to."""
-    present = facts_of(act, row.id)
+def fetch_again(asked: Asked, change: Change) -> None:
+    """Refuse another document that the service cannot fetch."""
+    row, secret = change.row, change.body.get("client_secret", "")
+    provider_settings.fetch(asked, row.id, change.provider, secret, row.organization_id)
+
+
+def facts_before(act: Act, change: Change) -> "queries.SelectProviderFacts":
+    """Return what decides about the locked provider of a change. Refuse if it is not the one that was read,
+    or may not move.
+    """
+    facts = facts_of(act, change.row.id)
     # Its organization may have given a domain up since we read the row.
-    if (present.version, present.domains) != (row.version, row.domains):
+    if (facts.version, facts.domains) != (change.row.version, change.row.domains):
         raise ApiError("stale.validation_failed")
-    if provider.issuer != in_one_spelling(row.issuer) and present.has_identities:
+    if change.moves and facts.has_identities:
         details = "issuer: can't change while users sign in with this provider; add another one"
         raise ApiError("validation_failed", details)
     # Another issuer, document or client needs the secret, which alone says that another trial is needed.
-    if has_secret:
-        present = present._replace(tried_at=None)
-    door.check(act, present, provider, row.id)
-    return present
+    return facts._replace(tried_at=None) if change.has_secret else facts
 
 
-def _check_key(asked: Asked, act: Act, id: str, turned: identities.Turned) -> None:
-    """Refuse an administrative key that turns off a provider of an administrator."""
-    if turned is None or not asked.is_key:
-        return
-    has_administrators = queries.select_has_administrators(act, id=id).has_administrators
-    if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):
-        raise ApiError(refusal)
+def update(
+    asked: Asked,
+    act: Act,
+    change: Change,
+    before: "queries.SelectProviderFacts",
+    *,
+    by_owner: bool = False,
+) -> None:
+    """Write a change of a provider with the facts `before`. An owner of its organization cannot turn on what
+    an operator disables.
+    """
+    row, provider = change.row, change.provider
+    is_blocked = before.is_blocked
+    if before.organization_id and "enabled" in change.body and not by_owner:
+        is_blocked = not provider.enabled
+    turned = identities.turned(before, is_enabled=provider.enabled, is_blocked=is_blocked)
+    if asked.is_key and turned:
+        has_administrators = queries.select_has_administrators(act, id=row.id).has_administrators
+        if refusal := identities.refusal_of_key(turned, has_administrators=has_administrators):
+            raise ApiError(refusal)
+    disabled_at = identities.disabled_at(
+        turned, is_enabled=provider.enabled, ended_before=before.ended_before, now=before.now
+    )
+    columns = provider._asdict() | {"client_secret": change.sealed, "disabled_at": disabled_at}
+    columns |= {"is_blocked": is_blocked, "tried_at": before.tried_at}
+    columns["session_id"] = asked.user and asked.user.session_id
+    queries.update_identity_provider(act, id=row.id, **columns)
+    queries.remove_domains_of_provider(act, id=row.id, domains=provider.domains)
+    queries.add_domains_of_provider(act, id=row.id, domains=provider.domains)
+    if change.is_read_anew or not provider.enabled:
+        queries.delete_flows_of_provider(act, id=row.id)
+    if change.moves or turned == "provider_disabled":
+        # Nobody moves users to this issuer any more.
+        queries.delete_adoptions_of_provider(act, id=row.id)
+    _record_update(asked, act, change, turned, was_enabled=before.enabled)
+
+
+def _record_update(
+    asked: Asked, act: Act, change: Change, turned: identities.Turned, *, was_enabled: bool
+) -> None:
+    """Write the entries of the audit log, and a notice to the owners if the change matters to a sign-in."""
+    row, provider = change.row, change.provider
+    # Beside `enabled`, a body may have a proof.
+    is_changed = change.body.keys() & {*WantedProvider._fields, "client_secret"} - {"enabled"}
+    entries = ["provider_changed"] if is_changed else []
+    organization = _organization(act, row.organization_id)
+    for entry in [*entries, turned] if turned else entries:
+        _record(act, entry, row.id, row.identifier, provider.domains, organization)
+    if turned:
+        _tell_owners(asked, act, organization, _NOTICES[turned])
+    elif was_enabled and (change.has_secret or not _admits_the_same(row, provider)):
+        _tell_owners(asked, act, organization, "changed")
+
+
+def finished(asked: Asked, change: Change) -> dict[str, Any]:
+    """Return the object of a changed provider. If it is disabled, end everything of its users."""
+    if not change.provider.enabled:
+        end_users_of_disabled(asked)
+    return described(asked, found_provider(asked, change.row.id))
 
 
 def end_users_of_disabled(asked: Asked) -> None:
@@ -228,23 +260,25 @@ def end_users_of_disabled(asked: Asked) -> None:
         pass
 
 
-def delete(asked: Asked, name: str, door: Door | None = None) -> None:
-    """Disable a provider, end everything of its users and the memberships that it added, and delete it with
-    their identities.
+def delete(asked: Asked, name: str) -> None:
+    """Disable a provider, and remove it with everything of its users.
 
     The first act admits the caller, whose session ends then if the provider opened it.
     """
-    door = door or of_operator(asked)
-    row = found_provider(asked, name, door.organization_id)
-    change(asked, row.id, {"enabled": False}, door)
+    change(asked, name, {"enabled": False})
+    remove(asked, found_provider(asked, name))
+
+
+def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: bool = False) -> None:
+    """Delete a disabled provider with the identities of its users, and the memberships that it added."""
     while queries.remove_users_of_provider(asked.db, id=row.id, batch=_BATCH) == _BATCH:
         pass
     while organizations.end_memberships_of_provider(asked, row.id):
         pass
     with acts.begin(asked.db) as act:
         act.lock_provider(row.id)
-        known = facts_of(act, row.id)
-        if known.enabled or known.has_identities or (door.is_owners and known.is_blocked):
+        facts = facts_of(act, row.id)
+        if facts.enabled or facts.has_identities or (by_owner and facts.is_blocked):
             # Another administrator has enabled it again, or the operator has disabled it for its owners.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
@@ -259,22 +293,22 @@ def adopt(asked: Asked, name: str, email: str) -> str:
     """
     row = found_provider(asked, name)
     with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
-        held = facts_of(act, row.id)
-        if held.issuer != row.issuer:
+        facts = facts_of(act, row.id)
+        if facts.issuer != row.issuer:
             raise ApiError("custom_provider_not_found")
         user_id = next(iter(ids), None)
-        known = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
+        person = found(queries.select_person(act, user_id=user_id, session_id=None), "email.user_not_found")
         domain = email.rpartition("@")[2]
-        if refusal := identities.refusal_of_adoption(known, domain, held.domains):
+        if refusal := identities.refusal_of_adoption(person, domain, facts.domains):
             if refusal == "admin.user_sso_conflict":
-                asked.noted.note(user_id=known.id)
+                asked.noted.note(user_id=person.id)
             raise ApiError(refusal)
-        queries.adopt_user(act, user_id=known.id, provider_id=row.id)
-        if known.email_proved:
-            notify(asked, act, known, "identity_linked", provider=f"{PREFIX}{row.id}")
+        queries.adopt_user(act, user_id=person.id, provider_id=row.id)
+        if person.email_proved:
+            notify(asked, act, person, "identity_linked", provider=f"{PREFIX}{row.id}")
         details = {"provider_id": row.id, "provider": row.identifier}
-        audit.record(act, known.id, known.email, ["user_adopted"], [], **details)
-    return known.id
+        audit.record(act, person.id, person.email, ["user_adopted"], [], **details)
+    return person.id
 
 
 def _admits_the_same(row: "queries.SelectIdentityProvider", provider: WantedProvider) -> bool:
@@ -283,9 +317,14 @@ def _admits_the_same(row: "queries.SelectIdentityProvider", provider: WantedProv
     return before == (provider.acceptable_client_ids, set(provider.domains))
 
 
-def _conflict(error: UniqueViolation) -> ApiError:
-    is_domain = error.diag.constraint_name == "identity_provider_domains_pkey"
-    return ApiError("conflict", what="domain" if is_domain else "identifier")
+@contextmanager
+def refusing_conflicts() -> Iterator[None]:
+    """Refuse an identifier or a domain of another provider."""
+    try:
+        yield
+    except UniqueViolation as error:
+        is_domain = error.diag.constraint_name == "identity_provider_domains_pkey"
+        raise ApiError("conflict", what="domain" if is_domain else "identifier") from None
 
 
 def _organization(act: Act, id: str | None) -> "queries.SelectOrganization | None":
