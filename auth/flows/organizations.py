@@ -1,4 +1,4 @@
-"""What organizations change elsewhere: the user object of a session, its claim, and the deletion of a user.
+"""Effects of organizations elsewhere: the user object of a session, its claim, and the deletion of a user.
 
 Everything else about organizations is in auth/extensions/organizations.
 """
@@ -116,11 +116,11 @@ def claim(member: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
 
 def still_said(claims: JsonObject, member: str, aal: Aal, providers: Collection[str] = ()) -> JsonObject:
     """Return the claims of an introspection with the memberships that still count, and present roles."""
-    told = claims.get(CLAIM)
-    if not isinstance(told, dict):
+    memberships = claims.get(CLAIM)
+    if not isinstance(memberships, dict):
         return claims
     roles = claim(member, aal, providers).get(CLAIM, {})
-    return claims | {CLAIM: {id: roles[id] for id in told if id in roles}}
+    return claims | {CLAIM: {id: roles[id] for id in memberships if id in roles}}
 
 
 def membership_of(listed: Mapping[str, Any]) -> Membership:
@@ -137,15 +137,15 @@ def facts_of(
     return act.read(queries.select_organization_facts, id=id, user_id=user_id, actor_id=actor_id)
 
 
-def remove_member(act: Act, known: OrganizationFacts, user_id: str) -> None:
-    """Remove a locked user from a locked organization, with what ends then. `known` is about this user."""
-    if _end_membership(act, user_id, known.id):
-        _record_removed(act, known, user_id)
+def remove_member(act: Act, organization: OrganizationFacts, user_id: str) -> None:
+    """Remove a locked user, whom the facts are about, from a locked organization, with what ends then."""
+    if _end_membership(act, user_id, organization.id):
+        _record_removed(act, organization, user_id)
 
 
 def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: str | None = None) -> bool:
     """End a membership, the invitations that the user sent there, and the sessions of applications that need
-    it (rule 49). Return False, and end nothing, without one that the provider added, if there is a provider.
+    it (rule 49). With a provider, end only a membership that it added. Return whether there was one.
     """
     ids = {"user_id": user_id, "organization_id": organization_id}
     if queries.remove_membership(act, **ids, provider_id=provider_id) is None:
@@ -158,18 +158,18 @@ def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: s
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
     """End some of the memberships that a provider added. Return whether there are more.
 
-    The last owner's stays, as if somebody else had added it.
+    The last owner's stays, as one that no provider added.
     """
     members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
     for member in members:
         user_id, id = member.user_id, member.organization_id
         with acts.on(asked.db, user_id) as act:
             act.lock_organizations([id])
-            known = facts_of(act, id, user_id)
-            if known and organizations.is_last_owner(known.role, known.other_owners):
+            organization = facts_of(act, id, user_id)
+            if organization and organizations.is_last_owner(organization.role, organization.other_owners):
                 queries.keep_membership(act, user_id=user_id, organization_id=id, provider_id=provider_id)
-            elif _end_membership(act, user_id, id, provider_id) and known:
-                _record_removed(act, known, user_id)
+            elif _end_membership(act, user_id, id, provider_id) and organization:
+                _record_removed(act, organization, user_id)
     return len(members) == _BATCH
 
 
@@ -178,13 +178,13 @@ def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider
 
     A member keeps the role, and a user in fifty stays out.
     """
-    known = facts_of(act, organization_id, user.id)
+    organization = facts_of(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
-    if known is None or known.role or organizations.is_in_fifty(number):
+    if organization is None or organization.role or organizations.is_in_fifty(number):
         return
     ids = {"user_id": user.id, "organization_id": organization_id, "provider_id": provider_id}
     queries.add_by_provider(act, **ids, role=role)
-    record_added(act, known, user, role, "provider")
+    record_added(act, organization, user, role, "provider")
 
 
 def leave_all(asked: Asked, act: Act, user_id: str) -> None:
@@ -199,31 +199,35 @@ def leave_all(asked: Asked, act: Act, user_id: str) -> None:
         return
     act.lock_organizations(ids)
     for id in sorted(ids):
-        known = facts_of(act, id, user_id)
-        done = known and organizations.what_deletion_does(known.role, known.members, known.other_owners)
-        if done == "refuse" and asked.actor != "service_role":
+        organization = facts_of(act, id, user_id)
+        if organization is None:
+            continue
+        effect = organizations.what_deletion_does(
+            organization.role, organization.members, organization.other_owners
+        )
+        if effect == "refuse" and asked.actor != "service_role":
             raise ApiError("last_owner")
-        if known and done == "end":
+        if effect == "end":
             refuse_key(asked, act, id)
             queries.end_organization(act, id=id)
-            record(act, "organization_ended", known, event="organization.deleted")
-        elif known:
-            _record_removed(act, known, user_id)
+            record(act, "organization_ended", organization, event="organization.deleted")
+        else:
+            _record_removed(act, organization, user_id)
 
 
 def tell_owners(
     asked: Asked,
     act: Act,
-    known: "OrganizationFacts | queries.SelectOrganization",
+    organization: "OrganizationFacts | queries.SelectOrganization",
     kind: str,
     *,
     but: str | None = None,
     **variables: object,
 ) -> None:
     """Write a notice to the owners of an organization, except the caller and `but`."""
-    variables = notices.variables_of(known, **variables)
+    variables = notices.variables_of(organization, **variables)
     caller_id = asked.user.user_id if asked.user else None
-    for owner in notices.owners_of(act, known.id, but=(but, caller_id)):
+    for owner in notices.owners_of(act, organization.id, but=(but, caller_id)):
         outgoing.notify_without_link(asked, act, owner, kind, **variables)
 
 
@@ -253,31 +257,33 @@ def take_back(asked: Asked, act: Act, user_id: str) -> list[str]:
     """Take a locked user out of the organizations that a thief may have joined by invitation in the last
     seven days. Return the short names.
 
-    The last owner stays (rule 48). What the user gave to others stays, too.
+    The last owner stays (rule 48). Roles that the user gave stay, too.
     """
     if not is_on(asked.settings):
         return []
-    held = queries.list_memberships(act, user_id=user_id)
-    recent = [row.id for row in held if organizations.is_taken_back(row)]
+    memberships = queries.list_memberships(act, user_id=user_id)
+    recent = [each.id for each in memberships if organizations.is_taken_back(each)]
     if recent:
         act.lock_organizations(recent)
-    left = []
+    slugs = []
     for id in recent:
-        known = facts_of(act, id, user_id)
-        if known and not organizations.is_last_owner(known.role, known.other_owners):
-            remove_member(act, known, user_id)
-            left.append(known.slug)
-    return sorted(left)
+        organization = facts_of(act, id, user_id)
+        if organization and not organizations.is_last_owner(organization.role, organization.other_owners):
+            remove_member(act, organization, user_id)
+            slugs.append(organization.slug)
+    return sorted(slugs)
 
 
-def record_added(act: Act, known: OrganizationFacts, user: PersonFacts, role: str, added_by: str) -> None:
-    added = Member(user.id, user.email, role)
-    record(act, "membership_added", known, added, event="membership.created", added_by=added_by)
+def record_added(
+    act: Act, organization: OrganizationFacts, user: PersonFacts, role: str, added_by: str
+) -> None:
+    member = Member(user.id, user.email, role)
+    record(act, "membership_added", organization, member, event="membership.created", added_by=added_by)
 
 
-def _record_removed(act: Act, known: OrganizationFacts, user_id: str) -> None:
-    lost = Member(user_id, known.email, known.role)
-    record(act, "membership_removed", known, lost, event="membership.deleted")
+def _record_removed(act: Act, organization: OrganizationFacts, user_id: str) -> None:
+    member = Member(user_id, organization.email, organization.role)
+    record(act, "membership_removed", organization, member, event="membership.deleted")
 
 
 def record(
@@ -290,16 +296,15 @@ def record(
     **details: object,
 ) -> None:
     """Write an entry of the audit log about an organization, and an event."""
-    about = {"id": organization.id, "slug": organization.slug}
+    names = {"id": organization.id, "slug": organization.slug}
     user_id, email, role = member or (None, None, None)
-    said = {"organization": about, "role": role} | details
     act.later(
         queries.record_organization_act,
         user_id=user_id,
         email=email,
         entry=entry,
         event=event,
-        organization=json.dumps(about),
+        organization=json.dumps(names),
         role=role,
-        details=json.dumps(said),
+        details=json.dumps({"organization": names, "role": role} | details),
     )

@@ -1,4 +1,4 @@
-"""Providers of customers (rule 10): which users one may sign in, what a change needs, and what it ends.
+"""Customers' providers (rule 10): which users one may sign in, and what a change of one needs and ends.
 
 The provider of an identity signs in the user who has its subject: a constraint decides that, and
 `select_owner_of_identity` reads it.
@@ -15,8 +15,8 @@ from auth.rules.users import Person, User
 Turned = Literal["provider_enabled", "provider_disabled"] | None
 
 
-class CustomersProvider(Protocol):
-    """A row with the provider of a customer, which signs in addresses of its domains."""
+class IdentityProvider(Protocol):
+    """A row with a customer's provider, which signs in addresses of its domains."""
 
     @property
     def enabled(self) -> bool: ...
@@ -27,7 +27,7 @@ class CustomersProvider(Protocol):
 
 
 class ClientOfIssuer(Protocol):
-    """What decides where the client secret goes, and as whose."""
+    """A row with what decides where the client secret goes, and for which client."""
 
     @property
     def issuer(self) -> str: ...
@@ -38,11 +38,12 @@ class ClientOfIssuer(Protocol):
 
 
 def refusal_of_customer(
-    provider: CustomersProvider | None, email: str | None, *, is_tried: bool = False
+    provider: IdentityProvider | None, email: str | None, *, is_tried: bool = False
 ) -> Refusal | None:
-    """Refuse what a customer's provider says about an address of others. None has another issuer now.
+    """Refuse an address that is not of the provider's domains.
 
-    One that is off signs in the owner who tries it (`is_tried`), unless an operator has disabled it.
+    `provider` is None if it has another issuer now. One that is off signs in the owner who tries it
+    (`is_tried`), unless an operator has disabled it.
     """
     if provider is None or not (provider.enabled or (is_tried and not provider.is_blocked)):
         return "sso_provider_disabled"
@@ -50,7 +51,7 @@ def refusal_of_customer(
 
 
 def refusal_of_customers_user(
-    person: Person, provider: CustomersProvider, *, is_linked: bool, is_adopted: bool
+    person: Person, provider: IdentityProvider, *, is_linked: bool, is_adopted: bool
 ) -> Refusal | None:
     """Refuse an administrator, and a user who is not the customer's.
 
@@ -93,7 +94,7 @@ def problem_without_secret(before: ClientOfIssuer, after: ClientOfIssuer) -> str
     return None
 
 
-def problem_of_key(provider: CustomersProvider, changes: Mapping[str, object]) -> str | None:
+def problem_of_key(provider: IdentityProvider, changes: Mapping[str, object]) -> str | None:
     """Return why an administrative key may not change these members of a provider, or None (rule 6)."""
     if others := sorted(changes.keys() - {"name", "enabled"}):
         return f"{others[0]}: must be absent"
@@ -107,8 +108,8 @@ def refusal_of_key(turned: Turned, *, has_administrators: bool) -> Refusal | Non
     return "target.insufficient_permissions" if turned and has_administrators else None
 
 
-def turned(provider: CustomersProvider, *, is_enabled: bool, is_blocked: bool) -> Turned:
-    """An operator who disables a provider that its owners have turned off disables it, too."""
+def turned(provider: IdentityProvider, *, is_enabled: bool, is_blocked: bool) -> Turned:
+    """Whether a change turns a provider on or off. An operator also disables one that owners turned off."""
     if is_enabled:
         return None if provider.enabled else "provider_enabled"
     is_newly_blocked = is_blocked and not provider.is_blocked

@@ -1,4 +1,4 @@
-"""Who belongs to an organization, who may say so, and whose a domain is (rules 46 to 50)."""
+"""Memberships, roles, invitations and domains of organizations (rules 46 to 50)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MOST_DOMAINS = 20
 MOST_PROVIDERS = 5
 # How the TXT record of a domain begins, before its token.
 RECORD = "latchkey="
-# A domain whose record is missing for so long is given up.
+# An organization loses a domain whose record is missing for this time.
 _KEPT_WITHOUT_RECORD = timedelta(days=14)
 OWNER, ADMIN, MEMBER = "owner", "admin", "member"
 # None is no member.
@@ -39,8 +39,8 @@ class Membership:
     providers: Sequence[str] | None = None
 
 
-class Held(Protocol):
-    """A row with a user's membership."""
+class AddedMembership(Protocol):
+    """A row with a membership, and how the user got it."""
 
     @property
     def added_by(self) -> str: ...
@@ -50,7 +50,7 @@ class Held(Protocol):
     def now(self) -> datetime: ...
 
 
-class OwnProvider(Protocol):
+class OrganizationProvider(Protocol):
     """A row with an organization's provider."""
 
     @property
@@ -112,7 +112,7 @@ def refusal_of_change(
 ) -> Refusal | None:
     """Refuse to change a role, of a member `before`, `after` the change.
 
-    Everybody may leave, and an organization keeps an owner (rule 48). `actor` is the role of the user who
+    A member may leave, and an organization keeps an owner (rule 48). `actor` is the role of the user who
     asks. Without a user, the service role key asks, and may do all of it.
     """
     if not (is_self and after is None) and not may_manage(actor, before, after):
@@ -159,22 +159,23 @@ def refusal_of_acceptance(
 
 
 def is_in_fifty(memberships: int) -> bool:
-    """Rule 47: a user is in fifty organizations at most, whoever adds the user."""
+    """Rule 47: a user is in fifty organizations at most, even if an administrator adds the user."""
     return memberships >= MOST_MEMBERSHIPS
 
 
 def refusal_of_founder(person: Person, founded: int) -> Refusal | None:
-    """Refuse a founder who has proved no email, or has founded too many organizations."""
+    """Refuse a founder who has not proved an email, or has founded too many organizations."""
     if not person.email_proved:
         return "email_not_confirmed"
     return "too_many_organizations" if founded >= MOST_FOUNDED else None
 
 
 def may_be_added(person: Person) -> bool:
-    """Whether an administrator may add a user: nobody asks before one whom a stranger has made is deleted.
+    """Whether an administrator may add a user.
 
-    Who has signed in is never deleted so, even if the address is no longer proved. A provider's user may have
-    an address that the provider has not verified, and that the administrator takes for its owner's.
+    A user whom a stranger may have made is deleted without a question once the owner of the address proves
+    it, unless the user has signed in. A provider's user may have an address that the provider has not
+    verified, and that the administrator takes for its owner's.
     """
     if person.made_by == "oauth":
         return person.email is None or person.email_proved
@@ -184,7 +185,9 @@ def may_be_added(person: Person) -> bool:
 
 
 def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["refuse", "end", "leave"]:
-    """Rule 48: the last owner of others may not be deleted. An organization without other members ends."""
+    """Rule 48: the last owner may not be deleted while there are other members. Without any, the organization
+    ends.
+    """
     if is_last_owner(role, other_owners):
         return "refuse" if members > 1 else "end"
     return "leave"
@@ -205,7 +208,7 @@ def what_missing_record_does(
 
 
 def refusal_of_owners_change(
-    provider: OwnProvider, *, turns_on: bool, is_own_session: bool
+    provider: OrganizationProvider, *, turns_on: bool, is_own_session: bool
 ) -> Refusal | None:
     """An owner leaves a provider alone that an operator has disabled, and turns one on in a session that it
     opened (`is_own_session`), as it is set up now.
@@ -224,9 +227,10 @@ def refusal_of_loss(*, before: bool, after: bool) -> Refusal | None:
     return "own_sign_in_required" if before and not after else None
 
 
-def is_taken_back(held: Held) -> bool:
+def is_taken_back(membership: AddedMembership) -> bool:
     """Whether *This wasn't me* ends a membership: one that the user accepted in the last seven days."""
-    return held.added_by == "invitation" and held.created_at >= held.now - RECENT_AGE
+    is_recent = membership.created_at >= membership.now - RECENT_AGE
+    return membership.added_by == "invitation" and is_recent
 
 
 def _rank(role: Role) -> int:

@@ -1,4 +1,4 @@
-"""The OpenID provider of a customer, and the users whom it may sign in."""
+"""A customer's OpenID provider, and the users whom it may sign in."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -116,8 +116,8 @@ def _may_be_kept(claims: Mapping[str, object], metadata: Mapping[str, object]) -
     """Whether claims fit beside the metadata, and are JSON that Postgres stores and clients may send back."""
     try:
         text = json.dumps(claims, ensure_ascii=False).encode()
-        others = json.dumps(metadata, ensure_ascii=False).encode()
-        if len(text) > _MOST_CLAIMS or len(text) + len(others) > _MOST_METADATA or rb"\u0000" in text:
+        rest = json.dumps(metadata, ensure_ascii=False).encode()
+        if len(text) > _MOST_CLAIMS or len(text) + len(rest) > _MOST_METADATA or rb"\u0000" in text:
             return False
         json_bodies.decode(text)
     except (ValueError, RecursionError, json_bodies.InvalidJson):  # a ValueError: half of a surrogate pair

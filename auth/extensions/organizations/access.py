@@ -1,4 +1,4 @@
-"""Who may see an organization and act on it: for the API, pages, console and commands.
+"""Access to organizations, for the API, pages, console and commands.
 
 A member acts by the role (rule 48), the service role key and administrators of the service without one.
 """

@@ -270,7 +270,7 @@ def import_(file: Path) -> None:
 
 
 def _show_outcome(outcome: transfer.Imported) -> None:
-    """Print what was done or refused; of what existed, only as JSON."""
+    """Print an outcome. What existed already is printed only as JSON."""
     part = outcome.email or outcome.user_id or outcome.domain or outcome.provider
     who = f"{part} in {outcome.slug}" if part else outcome.slug
     lines = [] if outcome.status == "exists" else [f"{who}: {outcome.reason or outcome.status}"]
@@ -278,19 +278,19 @@ def _show_outcome(outcome: transfer.Imported) -> None:
 
 
 def _show_object(object: str) -> None:
-    shown = json.loads(object)
-    show(shown, *_lines_of(shown))
+    organization = json.loads(object)
+    show(organization, *_lines_of(organization))
 
 
-def _lines_of(shown: Mapping[str, Any]) -> list[str]:
-    named = {"name": shown["name"], "short name": shown["slug"], "id": shown["id"]}
-    named["requires"] = states.of_requirement(shown["requires"])
-    return [f"{name}: {printable(value)}" for name, value in named.items()]
+def _lines_of(organization: Mapping[str, Any]) -> list[str]:
+    lines = {"name": organization["name"], "short name": organization["slug"], "id": organization["id"]}
+    lines["requires"] = states.of_requirement(organization["requires"])
+    return [f"{name}: {printable(value)}" for name, value in lines.items()]
 
 
 def _pages(page_of: Callable[[int], str]) -> Iterator[dict[str, Any]]:
     """Yield the items of a list. `page_of` gets the offset of a page."""
     offset = 0
-    while found := json.loads(page_of(offset)):
-        yield from found
-        offset += len(found)
+    while page := json.loads(page_of(offset)):
+        yield from page
+        offset += len(page)

@@ -1,4 +1,4 @@
-"""Acts on invitations: of those who invite, and of those who are invited."""
+"""Acts on invitations: owners and admins invite and withdraw, the invited user accepts or declines."""
 
 import uuid
 

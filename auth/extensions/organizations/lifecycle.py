@@ -21,7 +21,7 @@ from auth.web.fields import is_uuid
 from sql import queries
 from sql.acts import Act
 
-# Of the routes of pages.
+# Segments of the paths of pages.
 _RESERVED = {"new", "join", "invitations"}
 _LONGEST_FOUND = 40
 
@@ -102,7 +102,7 @@ def change(asked: Asked, organization: VisibleOrganization, body: JsonObject) ->
 
 
 def _check_own_sign_in(asked: Asked, act: Act, organization: OrganizationFacts, aal: Aal | None) -> None:
-    """Refuse the requirement unless the caller signed in with a provider that can sign others in, too."""
+    """Refuse the requirement unless the caller signed in with a provider that can sign in others, too."""
     if not access.is_operator(asked):
         demanded = organization.requires | {"providers": organization.providers}
         access.admit_session(asked, aal, organization.id, OWNER, demanded)
@@ -127,7 +127,7 @@ def end(asked: Asked, organization: VisibleOrganization, body: JsonObject) -> No
 
 
 def _is_reserved(slug: str) -> bool:
-    """Whether the paths of pages, or ids, could be meant."""
+    """Whether a short name could be a page or an id."""
     return slug in _RESERVED or is_uuid(slug)
 
 

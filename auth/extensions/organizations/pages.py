@@ -32,7 +32,7 @@ blueprint = Blueprint("organizations", __name__)
 
 PATH = "account/organizations"
 _MOST = 50
-# What the page of an organization answers to everybody who may not know it, or not open the page.
+# Refusals that are one page, which does not tell whether the organization exists.
 _HIDDEN = {
     "organization_not_found", "organization.insufficient_permissions", "member.user_not_found",
     "user_not_found", "invitation_not_found", "domain_not_found", "custom_provider_not_found",
@@ -53,7 +53,7 @@ def showing(level: Level) -> Callable[[View], View]:
 
 
 def changing(operation: str, *, shown: View | None = None, level: Level) -> Callable[[View], View]:
-    """Return a decorator for what a form on such a page is sent to."""
+    """Return a decorator of the views that such a page sends a form to."""
     return lambda view: form(operation, shown=shown, level=level)(
         _or_not_found(audited("change_refused")(view))
     )
@@ -110,10 +110,12 @@ def show_new(problem: Problem | None = None) -> Response:
 @form("found_organization", shown=show_new, level=Level.AAL2)
 @audited("change_refused")
 def submit_new() -> Response:
-    sent = read_form(_NewForm)
-    body = {"name": sent["name"].strip()} | (check(_Slug, {"slug": sent["slug"]}) if sent["slug"] else {})
-    created = json.loads(lifecycle.create(current_asked(), body))
-    return redirect_to_own(f"{PATH}/{created['slug']}", "organization_created")
+    values = read_form(_NewForm)
+    body = {"name": values["name"].strip()}
+    if values["slug"]:
+        body |= check(_Slug, {"slug": values["slug"]})
+    organization = json.loads(lifecycle.create(current_asked(), body))
+    return redirect_to_own(f"{PATH}/{organization['slug']}", "organization_created")
 
 
 # An invitation.
@@ -327,7 +329,7 @@ def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     return redirect_to_own(f"{PATH}/{slug}#invitations", "invitation_withdrawn")
 
 
-# What the pages share.
+# Functions that the pages share.
 
 
 def notice() -> Markup | None:

@@ -48,7 +48,7 @@ def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -
 
 
 def restore(asked: Asked, organization: VisibleOrganization, id: str, body: JsonObject) -> None:
-    """Connect an imported provider by its id, which its redirect URI has. Tells nobody."""
+    """Connect an imported provider by its id, which its redirect URI has. Sends no notice."""
     organization = access.admit(asked, organization, OWNER)
     draft = providers.drafted(asked, {**body, "enabled": False}, organization.id, id=id)
     with access.begin(asked) as act:
@@ -147,7 +147,7 @@ def _check_change(
     _check_domains(act, organization, change.provider, before.domains)
     if access.is_operator(asked):
         return before
-    # Another issuer is another provider, which nobody has tried.
+    # Another issuer is another provider, which no owner has tried.
     is_other = change.provider.issuer != before.issuer
     turns_on = change.provider.enabled and (not before.enabled or is_other)
     is_own = f"{PREFIX}{change.row.id}" in asked.caller.providers

@@ -10,7 +10,7 @@ from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.extensions.organizations import access, domains, lifecycle, sign_in
 from auth.extensions.organizations.pages import PATH, changing, form_page, notice, showing
-from auth.extensions.organizations.sign_in_routes import OWN_PROVIDER_CHANGE, NewOwnProvider
+from auth.extensions.organizations.sign_in_routes import ORGANIZATION_PROVIDER_CHANGE, NewOrganizationProvider
 from auth.flows.admin import providers
 from auth.flows.sign_in.oauth import new_secrets, provider_named
 from auth.html.page import redirect_to_own
@@ -109,7 +109,7 @@ def show_connect(slug: str, problem: Problem | None = None) -> Response:
 @changing("change_sign_in", shown=show_connect, level=Level.PROOF)
 def submit_connect(slug: str) -> Response:
     asked, form = current_asked(), read_form(_ConnectForm)
-    body = check(NewOwnProvider, {name: value for name, value in form.items() if value})
+    body = check(NewOrganizationProvider, {name: value for name, value in form.items() if value})
     sign_in.connect(asked, access.find(asked, slug), body)
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_connected")
 
@@ -132,7 +132,7 @@ def submit_change(slug: str, provider: str) -> Response:
     if not form["client_secret"]:
         # The provider keeps its secret.
         del body["client_secret"]
-    body = check(OWN_PROVIDER_CHANGE, body)
+    body = check(ORGANIZATION_PROVIDER_CHANGE, body)
     sign_in.change(asked, access.find(asked, slug), provider, body)
     return redirect_to_own(f"{PATH}/{slug}/sign-in#providers", "provider_changed")
 

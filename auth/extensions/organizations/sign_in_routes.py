@@ -19,13 +19,13 @@ from sql import queries
 
 blueprint = Blueprint("organization_sign_in", __name__)
 
-# Administrative keys take nobody's way to sign in, and add none.
+# An administrative key takes no user's way to sign in, and adds none.
 _NO_KEY = None
 _NewDomain = schemas.Input.of(domain=fields.NonEmptyText(required=True))
 
 
-class OwnProviderChange(ProviderChange, schemas.Reauthentication):
-    """Load it by `OWN_PROVIDER_CHANGE`."""
+class OrganizationProviderChange(ProviderChange, schemas.Reauthentication):
+    """Load it by `ORGANIZATION_PROVIDER_CHANGE`."""
 
     member_role = fields.MemberRole(allow_none=True)
 
@@ -35,10 +35,10 @@ class OwnProviderChange(ProviderChange, schemas.Reauthentication):
             raise ValidationError("must not be owner or admin", "member_role")
 
 
-OWN_PROVIDER_CHANGE = OwnProviderChange(partial=True)
+ORGANIZATION_PROVIDER_CHANGE = OrganizationProviderChange(partial=True)
 
 
-class NewOwnProvider(OwnProviderChange):
+class NewOrganizationProvider(OrganizationProviderChange):
     issuer = fields.NonEmptyText(required=True)
 
 
@@ -90,7 +90,7 @@ def list_own_providers(name: str) -> Response:
 def connect_provider(name: str) -> ResponseReturnValue:
     """Connect an OpenID provider, which is off until an owner has signed in with it."""
     organization = access.find(current_asked(), name)
-    return jsonify(sign_in.connect(current_asked(), organization, read_body(NewOwnProvider))), 201
+    return jsonify(sign_in.connect(current_asked(), organization, read_body(NewOrganizationProvider))), 201
 
 
 @blueprint.get("/organizations/<name>/providers/<provider>")
@@ -105,7 +105,9 @@ def get_own_provider(name: str, provider: str) -> Response:
 @asks_more
 def update_own_provider(name: str, provider: str) -> Response:
     organization = access.find(current_asked(), name)
-    return jsonify(sign_in.change(current_asked(), organization, provider, read_body(OWN_PROVIDER_CHANGE)))
+    return jsonify(
+        sign_in.change(current_asked(), organization, provider, read_body(ORGANIZATION_PROVIDER_CHANGE))
+    )
 
 
 @blueprint.delete("/organizations/<name>/providers/<provider>")

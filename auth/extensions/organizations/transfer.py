@@ -15,7 +15,7 @@ from marshmallow.validate import Regexp
 from auth.core import json_bodies
 from auth.core.addresses import InvalidAddress, canonical_domain
 from auth.extensions.organizations import access, domains, lifecycle, members, sign_in
-from auth.extensions.organizations.sign_in_routes import OwnProviderChange
+from auth.extensions.organizations.sign_in_routes import OrganizationProviderChange
 from auth.flows.admin import providers
 from auth.rules import organizations
 from auth.web import fields
@@ -45,7 +45,7 @@ _Domain = Input.of(
 )
 
 
-class _Provider(OwnProviderChange):
+class _Provider(OrganizationProviderChange):
     class Meta:
         unknown = EXCLUDE
 
@@ -56,7 +56,7 @@ class _Provider(OwnProviderChange):
 
 
 class UnreadableLine(Exception):
-    """A line that is no organization, by its number."""
+    """A line that is not an organization, by its number."""
 
 
 class Imported(NamedTuple):
@@ -152,14 +152,14 @@ def _create(asked: Asked, line: Mapping[str, Any], requires: Mapping[str, Any]) 
     if requires["aal"] == "aal2":
         lifecycle.change(asked, access.find(asked, id), {"requires": {"aal": "aal2"}})
     if requires["own_provider"]:
-        # Its providers are off, so that nobody could meet the requirement.
+        # Its providers are off, so that no session could meet the requirement.
         again = f"latchkey organizations require {slug} own-sign-in"
         return Imported(slug, "created", reason=f"created; once its provider is on, run `{again}`")
     return Imported(slug, "created")
 
 
 def _add(asked: Asked, id: str, slug: str, member: Mapping[str, Any]) -> Imported:
-    """Add a member if the user here is that of the file: ids may be another database's."""
+    """Add a member if the user is that of the file, whose ids may be those of another database."""
     user_id, email = member["user_id"], member["email"]
     user = queries.select_person(asked.db, user_id=user_id, session_id=None)
     if user is None or not user.email_proved or user.email != email:
@@ -217,7 +217,7 @@ def _connect(asked: Asked, id: str, slug: str, line: Mapping[str, Any]) -> Impor
 
 
 def _stored(domain: str) -> str:
-    """Return a domain as it is stored; one that is none as it is, for its refusal."""
+    """Return a domain as it is stored, and an invalid one as it is, for its refusal."""
     with suppress(InvalidAddress):
         return canonical_domain(domain.strip())
     return domain

@@ -21,7 +21,7 @@ def command() -> None:
 
 
 def _identifier(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    """Return an id, or an identifier, which may be given without its prefix."""
+    """Return an id, or an identifier, which the operator may write without its prefix."""
     is_whole = name.startswith(IDENTIFIER) or len(name) == 36
     return name if is_whole else f"{IDENTIFIER}{name}"
 
@@ -56,7 +56,7 @@ def add(provider: str, secret_file: Path, **members: object) -> None:
              --secret-file acme.secret --domain acme.example
     """
     name = members.pop("name") or provider.removeprefix(IDENTIFIER)
-    body = {"provider_type": "oidc", "identifier": provider, "name": name, **_given(members, secret_file)}
+    body = {"provider_type": "oidc", "identifier": provider, "name": name, **_body(members, secret_file)}
     with as_operator() as asked:
         added = providers.create(asked, check(NewProvider, body))
         show(added, *_lines(added))
@@ -88,8 +88,8 @@ def show_provider(provider: str) -> None:
     Example: latchkey providers show acme
     """
     with as_operator() as asked:
-        shown = providers.described(asked, providers.found_provider(asked, provider))
-        show(shown, *_lines(shown))
+        object = providers.described(asked, providers.found_provider(asked, provider))
+        show(object, *_lines(object))
 
 
 @command.command("change")
@@ -114,7 +114,7 @@ def change(provider: str, secret_file: Path | None, **members: object) -> None:
     \b
     Example: latchkey providers change acme --domain acme.example --domain acme.test
     """
-    body = _given(members, secret_file)
+    body = _body(members, secret_file)
     if body.get("enabled") is False:
         ask(f"Disable {provider}, and end the sessions, grants and API keys of its users?")
     with as_operator() as asked:
@@ -152,9 +152,9 @@ def adopt(provider: str, address: str) -> None:
     click.echo(f"{email} can sign in with {provider}.")
 
 
-def _given(members: Mapping[str, object], secret_file: Path | None) -> dict[str, Any]:
-    given = {name: value for name, value in members.items() if value not in (None, ())}
-    body = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+def _body(members: Mapping[str, object], secret_file: Path | None) -> dict[str, Any]:
+    options = {name: value for name, value in members.items() if value not in (None, ())}
+    body = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     if secret_file:
         with click.open_file(str(secret_file), encoding="utf-8") as file:
             body["client_secret"] = file.read().strip()
@@ -162,7 +162,7 @@ def _given(members: Mapping[str, object], secret_file: Path | None) -> dict[str,
 
 
 def _lines(provider: Mapping[str, Any]) -> list[str]:
-    facts = {
+    lines = {
         "identifier": provider["identifier"],
         "id": provider["id"],
         "state": "enabled" if provider["enabled"] else "disabled",
@@ -171,4 +171,4 @@ def _lines(provider: Mapping[str, Any]) -> list[str]:
         "domains": ", ".join(provider["domains"]) or "none: it signs in nobody",
         "redirect URI": provider["redirect_uri"],
     }
-    return [f"{name + ':':<14}{value}" for name, value in facts.items()]
+    return [f"{name + ':':<14}{value}" for name, value in lines.items()]

@@ -1,4 +1,4 @@
-"""The providers of customers in the console."""
+"""Customers' providers in the console."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -64,13 +64,13 @@ def _found(provider_id: str) -> Subject:
     id = known_id(provider_id, "custom_provider_not_found")
     row = providers.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
-    known = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
-    known.organization = None
+    provider = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
+    provider.organization = None
     if row.organization_id:
-        known.organization = queries.select_organization(latchkey.db, id=row.organization_id, slug=None)
-    # Also one that its owners have turned off, so that they leave it off.
-    known.can_be_disabled = row.enabled or (row.organization_id is not None and not row.is_blocked)
-    return Subject(row.name, f"{_PATH}/{row.id}", known)
+        provider.organization = queries.select_organization(latchkey.db, id=row.organization_id, slug=None)
+    # An operator also disables one that its owners have turned off, so that they cannot turn it on again.
+    provider.can_be_disabled = row.enabled or (row.organization_id is not None and not row.is_blocked)
+    return Subject(row.name, f"{_PATH}/{row.id}", provider)
 
 
 def _changed(_subject: Subject, form: dict[str, Any]) -> dict[str, Any]:

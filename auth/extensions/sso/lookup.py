@@ -34,8 +34,8 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
     if not is_enabled(parts, row) and not (is_tried and row.organization_id):
         raise ApiError("sso_provider_disabled")
     key = (row.version, parts.settings.base_url, row.domains)
-    known, provider = _KEPT.get(row.id, (None, None))
-    if provider is None or known != key:
+    loaded_key, provider = _KEPT.get(row.id, (None, None))
+    if provider is None or loaded_key != key:
         try:
             secret = parts.sealer.open(bytes(row.client_secret), row.id)
         except CannotOpen as error:
@@ -51,7 +51,7 @@ def find(parts: Latchkey, name: str, *, is_tried: bool = False) -> CustomerProvi
 def is_enabled(
     parts: Latchkey, row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
 ) -> bool:
-    """Whether a provider signs in: an organization's own one only while there are organizations."""
+    """Whether a provider signs users in. That of an organization is off while organizations are."""
     return row.enabled and not organizations.is_provider_off(parts.settings, row.organization_id)
 
 

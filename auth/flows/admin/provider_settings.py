@@ -1,4 +1,4 @@
-"""The settings of a customer's provider, and what they may be."""
+"""The settings of a customer's provider, and their limits."""
 
 import re
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class WantedProvider(NamedTuple):
 def wanted(
     asked: Asked, body: Mapping[str, Any], row: "queries.SelectIdentityProvider | None" = None
 ) -> WantedProvider:
-    """Return what a body makes of a provider, or of a new one, in the stored form. Refuse what may not be."""
+    """Return the settings that a body gives a provider, or a new one, as stored. Refuse invalid ones."""
     names = WantedProvider._fields
     present = {name: getattr(row, name) for name in names} if row else {}
     provider = WantedProvider(**present | {name: body[name] for name in names if name in body})
@@ -70,7 +70,8 @@ def wanted(
     for target in provider.attribute_mapping:
         if target in _RESERVED_ATTRIBUTES or target.endswith("_verified"):
             raise _invalid("attribute_mapping", f"can't set {target}")
-    # One may be everybody's by now, which must not keep the provider on, nor a leaked secret or another one.
+    # A stored domain may have become public. It is refused only when the provider is turned on: otherwise its
+    # owner could not turn it off, or replace a leaked secret or another domain.
     kept = row.domains if row and (row.enabled or not provider.enabled) else ()
     domains = sorted({name if name in kept else checked_domain(asked, name) for name in provider.domains})
     return provider._replace(issuer=in_one_spelling(provider.issuer), domains=domains)
@@ -110,7 +111,7 @@ def _check_url(name: str, url: str) -> None:
 
 
 def _check_issuer(issuer: str) -> None:
-    """Refuse an issuer at which others than one customer's users have accounts."""
+    """Refuse an issuer at which people have accounts who are not users of one customer."""
     parts = urlsplit(issuer)
     tenant = parts.path.strip("/").partition("/")[0].lower()
     is_microsoft = re.search(

@@ -1,7 +1,7 @@
-"""Adding, changing and deleting providers of customers, and moving users to them.
+"""Adding, changing and deleting customers' providers, and moving users to them.
 
-An operator does so by the API, console and commands, with all providers; the owner of an organization with
-its own ones.
+An operator administers all of them by the API, console and commands, an owner those of the organization
+(auth/extensions/organizations/sign_in.py).
 """
 
 import json
@@ -83,7 +83,7 @@ def select(db: Database, name: str) -> "queries.SelectIdentityProvider | None":
 def found_provider(
     asked: Asked, name: str, organization_id: str | None = None
 ) -> "queries.SelectIdentityProvider":
-    """Return the row of a provider; of an organization's own one, if there is an organization."""
+    """Return the row of a provider. With an organization, refuse the provider of another one."""
     row = found(select(asked.db, name), "custom_provider_not_found")
     if organization_id and row.organization_id != organization_id:
         raise ApiError("custom_provider_not_found")
@@ -97,8 +97,8 @@ def facts_of(act: Act, id: str) -> "queries.SelectProviderFacts":
 
 def described(asked: Asked, row: _Described) -> dict[str, Any]:
     """Return the object of a provider, with the redirect URI for the customer to register."""
-    shown: dict[str, Any] = json.loads(row.provider_object)
-    return shown | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
+    object: dict[str, Any] = json.loads(row.provider_object)
+    return object | {"redirect_uri": f"{asked.settings.base_url}/providers/{row.id}/callback"}
 
 
 def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
@@ -225,7 +225,7 @@ def update(
     if change.is_read_anew or not provider.enabled:
         queries.delete_flows_of_provider(act, id=row.id)
     if change.moves or turned == "provider_disabled":
-        # Nobody moves users to this issuer any more.
+        # No user moves to this issuer any more.
         queries.delete_adoptions_of_provider(act, id=row.id)
     _record_update(asked, act, change, turned, was_enabled=before.enabled)
 

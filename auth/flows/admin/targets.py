@@ -42,8 +42,8 @@ def on_holders(
     *,
     before: Callable[[Act], object] = lambda _: None,
 ) -> Iterator[tuple[Act, Sequence[str]]]:
-    """Run an act like `begin`, with a user locked and those who hold one of these addresses; yield the ids of
-    these others, too. `before` takes the locks that come before users."""
+    """Run an act like `begin`, with a user and the holders of these addresses locked; yield the ids of the
+    holders, too. `before` takes the locks that come before users."""
 
     def find(runner: Runner) -> list[str | None]:
         return [user_id, *(queries.select_holders(runner, addresses=addresses).ids if addresses else [])]
@@ -70,7 +70,7 @@ def check(asked: Asked, act: Act, person: PersonFacts) -> PersonFacts:
 
 
 def admit(asked: Asked, person: PersonFacts) -> None:
-    """Refuse if the caller may not change this user, without keeping others from making administrators."""
+    """Refuse if the caller may not change this user. Unlike `check`, it does not lock the administrators."""
     if asked.actor != "service_role" and refusal_of_target(person):
         raise refusal(asked, person.id)
 
@@ -83,7 +83,7 @@ def check_role(asked: Asked, body: JsonObject, user_id: str | None = None) -> No
 
 
 def make_way(tx: Transaction, ids: Iterable[str | None]) -> None:
-    """Delete those of some locked users who give way to the owner of their address (rule 7)."""
+    """Delete the locked users who give way to the owner of their address (rule 7)."""
     for id in ids:
         user = queries.select_person(tx, user_id=id, session_id=None)
         if user and is_replaced(user):
