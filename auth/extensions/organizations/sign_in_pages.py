@@ -55,7 +55,9 @@ def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
             for each in sign_in.listed(asked, organization)
         ],
     }
-    return form_page("sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **lists)
+    return form_page(
+        "sign_in", organization, problem, notice=notice(), failure=problem or problem_of_redirect(), **lists
+    )
 
 
 def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:

@@ -44,7 +44,7 @@ def add(
 
 
 def remove(act: Act, person: PersonFacts, *, ids: Sequence[str] = (), client_id: str | None = None) -> bool:
-    """Remove grants of the locked user, by ids or client, with their sessions. Return whether there were any."""
+    """Remove grants of the locked user, by ids or client, with their sessions. Return whether any existed."""
     rows = queries.remove_grants(act, user_id=person.id, ids=list(ids), client_id=client_id)
     for row in rows:
         details = {"client_id": row.client_id, "client": row.name}
