@@ -66,7 +66,7 @@ SELECT end_lost_sessions(u, :reason, :reach, :keys_up_to, :with_grants, :acted_a
 -- name: sample_users(q text) -> row
 -- The number of a thousand users that a search finds; ids are random. Postgres estimates the same for every
 -- prefix of a word, and new rows have no statistics.
-SELECT count(*) AS found
+SELECT count(*) AS total
   FROM (SELECT * FROM users ORDER BY id LIMIT 1000) AS u
  WHERE is_listed(u, NULL, NULL, :q);
 
@@ -108,7 +108,7 @@ SELECT (SELECT coalesce(json_agg(object.user_object::json ORDER BY page.place), 
 -- name: find_users(email text, role text, q text, is_anonymous boolean, sort text, descending boolean,
 --                  page_size integer, page_offset bigint, audience text, with_organizations boolean) -> row
 -- Collects all users that the index of words finds, and sorts them.
-WITH found AS MATERIALIZED (
+WITH matches AS MATERIALIZED (
   SELECT id, created_at, updated_at, last_sign_in_at, email
     FROM users
    WHERE is_listed(users, :email, :role, :q)
@@ -117,7 +117,7 @@ WITH found AS MATERIALIZED (
   SELECT id, row_number() OVER () AS place
     FROM (
       SELECT id
-        FROM found
+        FROM matches
        ORDER BY CASE WHEN :sort = 'created_at' AND NOT :descending THEN created_at
                      WHEN :sort = 'updated_at' AND NOT :descending THEN updated_at END,
                 CASE WHEN :sort = 'created_at' AND :descending THEN created_at
@@ -135,4 +135,4 @@ SELECT (SELECT coalesce(json_agg(object.user_object::json ORDER BY page.place), 
           FROM page
           JOIN users AS u ON u.id = page.id
          CROSS JOIN user_object_of(u, :audience, :with_organizations) AS object) AS users,
-       (SELECT count(*) FROM found) AS total;
+       (SELECT count(*) FROM matches) AS total;

@@ -66,7 +66,7 @@ SELECT count(*) AS total
   FROM (SELECT
           FROM audit_log
          WHERE entry_is_listed(audit_log, :subject, :action, :since, :until, :request_id)
-         LIMIT :most) AS found;
+         LIMIT :most) AS entries;
 
 -- name: search_audit(first_subject uuid, first_done_by text, first_action text, first_request_id text,
 --                    subject uuid, done_by text, action text, since timestamptz, until timestamptz,
@@ -104,11 +104,11 @@ SELECT iso_8601(a.at) AS at, a.id
 
 -- name: list_audit_actions() -> rows
 -- Jumps from one action to the next in its index.
-WITH RECURSIVE found (action) AS (
+WITH RECURSIVE actions (action) AS (
   (SELECT a.action FROM audit_log AS a ORDER BY a.action LIMIT 1)
    UNION ALL
-  SELECT (SELECT a.action FROM audit_log AS a WHERE a.action > found.action ORDER BY a.action LIMIT 1)
-    FROM found
-   WHERE found.action IS NOT NULL
+  SELECT (SELECT a.action FROM audit_log AS a WHERE a.action > actions.action ORDER BY a.action LIMIT 1)
+    FROM actions
+   WHERE actions.action IS NOT NULL
 )
-SELECT action FROM found WHERE action IS NOT NULL;
+SELECT action FROM actions WHERE action IS NOT NULL;

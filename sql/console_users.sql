@@ -13,7 +13,7 @@ WITH sample AS MATERIALIZED (
   SELECT words_of(u) AS words FROM (SELECT * FROM users ORDER BY id LIMIT 50) AS u
 ), searched AS MATERIALIZED (
   SELECT word, query_of(word) AS query FROM words_in(:search) AS word
-), found AS MATERIALIZED (
+), words AS MATERIALIZED (
   SELECT word, reltuples < 20000 OR (SELECT count(*) < 3 FROM sample WHERE words @@ query) AS is_rare
     FROM searched
     JOIN pg_class ON oid = 'users'::regclass
@@ -21,27 +21,27 @@ WITH sample AS MATERIALIZED (
 )
 SELECT string_agg(word, ' ') FILTER (WHERE is_rare) AS rare,
        string_agg(word, ' ') FILTER (WHERE NOT is_rare) AS common
-  FROM found;
+  FROM words;
 
 -- name: few_users(filters jsonb, few integer) -> row (ids?)
 -- The users that pass the filters, or null if there are more. The next three statements find them by the
 -- rarest of providers, factors and the last sign-in, whose indexes `matching_users` cannot use.
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
-  FROM (SELECT u.id FROM matching_users(:filters, NULL) AS u LIMIT :few + 1) AS found;
+  FROM (SELECT u.id FROM matching_users(:filters, NULL) AS u LIMIT :few + 1) AS matches;
 
 -- name: few_users_of_provider(filters jsonb, few integer) -> row? (ids?)
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM matching_users(:filters - 'provider', NULL) AS u
          WHERE u.id IN (SELECT user_id FROM identities WHERE provider = :filters ->> 'provider')
-         LIMIT :few + 1) AS found;
+         LIMIT :few + 1) AS matches;
 
 -- name: few_users_with_factor(filters jsonb, few integer) -> row?
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
           FROM (SELECT DISTINCT user_id FROM factors WHERE verified_at IS NOT NULL) AS f
           JOIN matching_users(:filters - 'has_factor', NULL) AS u ON u.id = f.user_id
-         LIMIT :few + 1) AS found;
+         LIMIT :few + 1) AS matches;
 
 -- name: few_locked_users(filters jsonb, few integer) -> row? (ids?)
 -- Uses the counts whose window is not over. Counts of a user, not of an address, have the user's id.
@@ -52,12 +52,12 @@ WITH tried AS MATERIALIZED (
 )
 SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END AS ids
   FROM (SELECT u.id
-          FROM (SELECT owner.id FROM tried JOIN users AS owner ON owner.email = tried.subject
+          FROM (SELECT u.id FROM tried JOIN users AS u ON u.email = tried.subject
                  UNION
-                SELECT owner.id FROM tried JOIN users AS owner ON owner.phone = tried.subject
+                SELECT u.id FROM tried JOIN users AS u ON u.phone = tried.subject
                  UNION
-                SELECT user_id FROM tried WHERE user_id IS NOT NULL) AS found
-          JOIN matching_users(:filters, NULL) AS u ON u.id = found.id
+                SELECT user_id FROM tried WHERE user_id IS NOT NULL) AS locked
+          JOIN matching_users(:filters, NULL) AS u ON u.id = locked.id
          LIMIT :few + 1) AS few;
 
 -- name: few_users_by_sign_in(filters jsonb, few integer) -> row?
@@ -67,7 +67,7 @@ SELECT CASE WHEN count(*) <= :few THEN coalesce(array_agg(id::text), '{}') END A
           JOIN matching_users(:filters - '{within,not_within}'::text[], NULL) AS u ON u.id = o.user_id
          WHERE o.last_sign_in_at >= coalesce(now() - (:filters ->> 'within')::interval, '-infinity')
            AND o.last_sign_in_at < coalesce(now() - (:filters ->> 'not_within')::interval, 'infinity')
-         LIMIT :few + 1) AS found;
+         LIMIT :few + 1) AS matches;
 
 -- name: search_users(filters jsonb, among text[], sort text, place text, id uuid, page_size integer) -> rows
 -- A page of the users that pass the filters, in the order of an index, from the beginning or after a place.
@@ -127,7 +127,7 @@ SELECT u.id::text
 
 -- name: record_export(filters jsonb, origin jsonb)
 SELECT record_acts_at(now(), :origin, NULL, NULL, '{users_exported}', '{}', jsonb_build_object('count', total))
-  FROM (SELECT count(*) AS total FROM matching_users(:filters, NULL)) AS found;
+  FROM (SELECT count(*) AS total FROM matching_users(:filters, NULL)) AS matches;
 
 -- name: select_chosen(ids text[], refresh_token_lifetime integer, session_timebox integer) -> row
 -- The effects of an act on many users, in numbers.
@@ -137,8 +137,8 @@ SELECT coalesce(array_agg(u.id::text ORDER BY u.email, u.id), '{}') AS ids,
        coalesce(sum(live.sessions) FILTER (WHERE u.role <> 'admin'), 0)::bigint AS sessions,
        (SELECT count(*)
           FROM api_keys AS k
-          JOIN users AS o ON o.id = k.user_id
-         WHERE o.id = ANY (:ids::uuid[]) AND o.role <> 'admin') AS api_keys
+          JOIN users ON users.id = k.user_id
+         WHERE users.id = ANY (:ids::uuid[]) AND users.role <> 'admin') AS api_keys
   FROM users AS u
  CROSS JOIN LATERAL (SELECT count(*) AS sessions
                        FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live

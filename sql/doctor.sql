@@ -123,8 +123,8 @@ WITH expired AS (
 )
 INSERT INTO probes (token_hash, expires_at) VALUES (:token_hash, now() + make_interval(secs => :lifetime));
 
--- name: answer_probe(token_hash bytea, seen jsonb)
-UPDATE probes SET seen = :seen WHERE token_hash = :token_hash AND seen IS NULL AND expires_at > now();
+-- name: answer_probe(token_hash bytea, request jsonb)
+UPDATE probes SET seen = :request WHERE token_hash = :token_hash AND seen IS NULL AND expires_at > now();
 
--- name: take_probe(token_hash bytea) -> row (seen?)
-DELETE FROM probes WHERE token_hash = :token_hash RETURNING seen;
+-- name: take_probe(token_hash bytea) -> row (request?)
+DELETE FROM probes WHERE token_hash = :token_hash RETURNING seen AS request;

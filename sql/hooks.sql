@@ -1,6 +1,6 @@
 -- name: select_token(user_id uuid, session_id uuid, audience text, with_organizations boolean)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, aal?)
--- What the hook is told about a user's next token. The session exists, opens the token's, or is null.
+-- What the hook gets about a user's next token. The session is the token's, opens it, or is null.
 SELECT u.role, u.made_by, u.converted_at, u.banned_until,
        own.oldest AS oldest_factor_at, own.has_second_step,
        s.aal, methods_of(s) AS methods,

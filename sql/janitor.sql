@@ -158,46 +158,46 @@ SELECT
 -- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
 --                              session_timebox integer, origin jsonb)
 -- Without a session or a pending address, no one can sign in as them.
-DELETE FROM users AS u
- WHERE u.id = ANY (ARRAY(
-         SELECT lost.id
-           FROM users AS lost
-          WHERE is_anonymous(lost)
-            AND lost.created_at <= now() - make_interval(days => :unconfirmed_retention)
-            AND lost.email IS NULL AND lost.phone IS NULL AND lost.role = 'authenticated'
-            AND NOT is_banned(lost)
+DELETE FROM users
+ WHERE id = ANY (ARRAY(
+         SELECT u.id
+           FROM users AS u
+          WHERE is_anonymous(u)
+            AND u.created_at <= now() - make_interval(days => :unconfirmed_retention)
+            AND u.email IS NULL AND u.phone IS NULL AND u.role = 'authenticated'
+            AND NOT is_banned(u)
             AND NOT EXISTS (SELECT
-                              FROM own_sessions(lost.id, :refresh_token_lifetime, :session_timebox))
+                              FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox))
             AND NOT EXISTS (SELECT
                               FROM factors AS f
-                             WHERE f.user_id = lost.id AND f.factor_type = 'passkey')
+                             WHERE f.user_id = u.id AND f.factor_type = 'passkey')
             AND NOT EXISTS (SELECT
                               FROM one_time_tokens AS t
-                             WHERE t.user_id = lost.id AND t.expires_at > now())
-          LIMIT :batch FOR UPDATE OF lost SKIP LOCKED
+                             WHERE t.user_id = u.id AND t.expires_at > now())
+          LIMIT :batch FOR UPDATE OF u SKIP LOCKED
        ))
-RETURNING record_acts_at(now(), :origin, u.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
+RETURNING record_acts_at(now(), :origin, users.id, NULL, '{user_deleted}', '{user.deleted}', '{"because": "abandoned"}');
 
 -- name: delete_unused_users(batch integer, unconfirmed_retention integer, origin jsonb)
 -- Users whom any stranger can create, and who were never used.
-DELETE FROM users AS u
- WHERE u.id = ANY (ARRAY(
-         SELECT unused.id
-           FROM users AS unused
-          WHERE unused.made_by IN ('signup', 'message')
-            AND NOT unused.email_proved AND NOT unused.phone_proved
-            AND unused.created_at <= now() - make_interval(days => :unconfirmed_retention)
-            AND unused.last_sign_in_at IS NULL AND unused.role = 'authenticated'
-            AND NOT is_banned(unused)
+DELETE FROM users
+ WHERE id = ANY (ARRAY(
+         SELECT u.id
+           FROM users AS u
+          WHERE u.made_by IN ('signup', 'message')
+            AND NOT u.email_proved AND NOT u.phone_proved
+            AND u.created_at <= now() - make_interval(days => :unconfirmed_retention)
+            AND u.last_sign_in_at IS NULL AND u.role = 'authenticated'
+            AND NOT is_banned(u)
             AND NOT EXISTS (SELECT
                               FROM identities AS i
-                             WHERE i.user_id = unused.id AND i.provider NOT IN ('email', 'phone'))
+                             WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone'))
             AND NOT EXISTS (SELECT
                               FROM factors AS f
-                             WHERE f.user_id = unused.id AND f.factor_type = 'passkey')
+                             WHERE f.user_id = u.id AND f.factor_type = 'passkey')
             AND NOT EXISTS (SELECT
                               FROM one_time_tokens AS t
-                             WHERE t.user_id = unused.id AND t.expires_at > now())
-          LIMIT :batch FOR UPDATE OF unused SKIP LOCKED
+                             WHERE t.user_id = u.id AND t.expires_at > now())
+          LIMIT :batch FOR UPDATE OF u SKIP LOCKED
        ))
-RETURNING record_acts_at(now(), :origin, u.id, u.email, '{user_deleted}', '{user.deleted}', '{"because": "unused"}');
+RETURNING record_acts_at(now(), :origin, users.id, users.email, '{user_deleted}', '{user.deleted}', '{"because": "unused"}');

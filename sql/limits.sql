@@ -39,7 +39,7 @@ SELECT u.id AS user_id, coalesce(u.password_hash, u.sign_up_hash) AS password_ha
          WHERE f.key IN (concat_ws(' ', 'login', address, :network), concat_ws(' ', 'account', address)))
          AS counts,
        clock_timestamp() AS now
-  FROM (VALUES (coalesce(:email, :phone))) AS sent (address)
+  FROM (VALUES (coalesce(:email, :phone))) AS subject (address)
   LEFT JOIN users AS u ON u.email = :email OR u.phone = :phone;
 
 -- name: clear_failures(user_id uuid)

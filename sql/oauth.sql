@@ -7,7 +7,8 @@ VALUES (:id, :state_hash, :browser_hash, :provider, :secrets, :redirect_to, :cod
         :user_id, :session_id, now() + make_interval(secs => :lifetime));
 
 -- name: select_linking_flow(state_hash bytea) -> row? (redirect_to?, code_challenge?, email?, phone?, known_by?, known_as?)
-SELECT f.user_id, f.session_id, f.provider, f.redirect_to, f.code_challenge, u.email, u.phone, known.provider AS known_by, known.name AS known_as
+SELECT f.user_id, f.session_id, f.provider, f.redirect_to, f.code_challenge, u.email, u.phone,
+       identity.provider AS known_by, identity.name AS known_as
   FROM oauth_flows AS f
   JOIN users AS u ON u.id = f.user_id
   LEFT JOIN LATERAL (
@@ -16,7 +17,7 @@ SELECT f.user_id, f.session_id, f.provider, f.redirect_to, f.code_challenge, u.e
           WHERE i.user_id = u.id AND i.provider NOT IN ('email', 'phone')
           ORDER BY i.created_at, i.provider
           LIMIT 1
-       ) AS known ON true
+       ) AS identity ON true
  WHERE f.state_hash = :state_hash AND f.browser_hash IS NULL AND f.expires_at > now();
 
 -- name: bind_oauth_flow(state_hash bytea, browser_hash bytea, new_state_hash bytea, acted_at timestamptz) -> row?
@@ -49,8 +50,8 @@ SELECT expires_at FROM spent_id_tokens WHERE token_hash = :token_hash;
 -- The user who has an identity, else the one with the email.
 SELECT coalesce((SELECT i.user_id FROM identities AS i WHERE i.provider = :provider AND i.subject = :subject),
                 u.id) AS user_id
-  FROM (VALUES (:email)) AS sent (email)
-  LEFT JOIN users AS u ON u.email = sent.email;
+  FROM (VALUES (:email)) AS address (email)
+  LEFT JOIN users AS u ON u.email = address.email;
 
 -- name: select_identity_of(user_id uuid, provider text, subject text) -> row?
 SELECT by_key IS TRUE AS is_by_key

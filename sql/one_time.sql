@@ -167,8 +167,8 @@ UPDATE users
 
 -- name: make_way(addresses text[], origin jsonb)
 -- Deletes users who block the addresses of an import.
-DELETE FROM users AS gone
- WHERE gone.id = ANY (ARRAY(
+DELETE FROM users
+ WHERE id = ANY (ARRAY(
          SELECT u.id
            FROM users AS u
           WHERE (u.email = ANY (:addresses) OR u.phone = ANY (:addresses))
@@ -176,7 +176,7 @@ DELETE FROM users AS gone
           ORDER BY u.id
             FOR UPDATE OF u
        ))
-RETURNING record_acts_at(now(), :origin, gone.id, gone.email, '{user_deleted}', '{user.deleted}',
+RETURNING record_acts_at(now(), :origin, users.id, users.email, '{user_deleted}', '{user.deleted}',
                          '{"because": "created_again"}');
 
 -- name: write_authorization_code(user_id uuid, code_hash bytea, code_challenge text, method text,
@@ -184,7 +184,7 @@ RETURNING record_acts_at(now(), :origin, gone.id, gone.email, '{user_deleted}', 
 --                                authenticated_at timestamptz, provider text, by_key boolean, network text,
 --                                acted_at timestamptz)
 -- `network` is where every step was passed, or null.
-WITH known AS (
+WITH networks AS (
   INSERT INTO known_networks (user_id, network, seen_at, passed_at)
   SELECT :user_id, :network, :acted_at, :acted_at WHERE :network IS NOT NULL
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, passed_at = :acted_at

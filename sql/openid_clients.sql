@@ -5,7 +5,7 @@
 --                    allowed_roles text[], require_pkce boolean, skip_consent boolean,
 --                    introspects_sessions boolean, token_lifetime integer, id_token_signed_response_alg text,
 --                    backchannel_logout_uri text, is_blocked boolean, organization_id uuid)
--- See `refuses_all` for how a client with an organization is stored.
+-- For `is_blocked` and `admits_members` of a client with an organization see schema.sql.
 INSERT INTO oauth_clients AS c (
   id, name, uri, logo_uri, policy_uri, tos_uri, secret_hash, token_endpoint_auth_method,
   accepts_either_method, is_dynamic, redirect_uris, post_logout_redirect_uris, grant_types, scopes,
@@ -19,28 +19,14 @@ INSERT INTO oauth_clients AS c (
   :is_blocked OR :organization_id IS NOT NULL, :organization_id, NOT :is_blocked AND :organization_id IS NOT NULL
 )
 ON CONFLICT (id) DO UPDATE
-   SET name = excluded.name,
-       uri = excluded.uri,
-       logo_uri = excluded.logo_uri,
-       policy_uri = excluded.policy_uri,
-       tos_uri = excluded.tos_uri,
-       token_endpoint_auth_method = excluded.token_endpoint_auth_method,
-       accepts_either_method = excluded.accepts_either_method,
-       redirect_uris = excluded.redirect_uris,
-       post_logout_redirect_uris = excluded.post_logout_redirect_uris,
-       grant_types = excluded.grant_types,
-       scopes = excluded.scopes,
-       resources = excluded.resources,
-       allowed_roles = excluded.allowed_roles,
-       require_pkce = excluded.require_pkce,
-       skip_consent = excluded.skip_consent,
-       introspects_sessions = excluded.introspects_sessions,
-       token_lifetime = excluded.token_lifetime,
-       id_token_signed_response_alg = excluded.id_token_signed_response_alg,
-       backchannel_logout_uri = excluded.backchannel_logout_uri,
-       is_blocked = excluded.is_blocked,
-       organization_id = excluded.organization_id,
-       admits_members = excluded.admits_members,
+   SET name = :name, uri = :uri, logo_uri = :logo_uri, policy_uri = :policy_uri, tos_uri = :tos_uri,
+       token_endpoint_auth_method = :token_endpoint_auth_method, accepts_either_method = :accepts_either_method,
+       redirect_uris = :redirect_uris, post_logout_redirect_uris = :post_logout_redirect_uris,
+       grant_types = :grant_types, scopes = :scopes, resources = :resources, allowed_roles = :allowed_roles,
+       require_pkce = :require_pkce, skip_consent = :skip_consent, introspects_sessions = :introspects_sessions,
+       token_lifetime = :token_lifetime, id_token_signed_response_alg = :id_token_signed_response_alg,
+       backchannel_logout_uri = :backchannel_logout_uri,
+       is_blocked = excluded.is_blocked, organization_id = :organization_id, admits_members = excluded.admits_members,
        -- After the wait for a consent: that one does not cover the change.
        updated_at = clock_timestamp();
 

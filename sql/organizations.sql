@@ -34,19 +34,19 @@ SELECT caller.*, memberships.member AS memberships,
  CROSS JOIN memberships_of(:caller_id, true) AS memberships;
 
 -- name: list_organizations(search text, page_size integer, page_offset bigint) -> row
-WITH found AS (
+WITH matches AS (
   SELECT o
     FROM organizations AS o
    WHERE o.ended_at IS NULL
      AND (:search IS NULL OR o.id::text = :search OR starts_with(o.slug, lower(:search))
           OR strpos(lower(o.name), lower(:search)) > 0)
 )
-SELECT (SELECT count(*) FROM found) AS total,
+SELECT (SELECT count(*) FROM matches) AS total,
        (SELECT coalesce(jsonb_agg(organization_object(page.o) || jsonb_build_object(
                           'members', (SELECT count(*) FROM memberships AS m WHERE m.organization_id = (page.o).id))
                           ORDER BY (page.o).created_at DESC, (page.o).id DESC), '[]')::text
           FROM (SELECT o
-                  FROM found
+                  FROM matches
                  ORDER BY (o).created_at DESC, (o).id DESC
                  LIMIT :page_size OFFSET :page_offset) AS page) AS organizations;
 
@@ -77,7 +77,7 @@ SELECT (SELECT count(*)
           FROM (SELECT
                   FROM audit_log AS a
                  WHERE a.details ? 'organization' AND a.details #>> '{organization,id}' = :organization_id::text
-                 LIMIT :most) AS found) AS total,
+                 LIMIT :most) AS entries) AS total,
        (SELECT coalesce(jsonb_agg(entry_object(a) - ARRAY['ip', 'user_agent', 'request_id']
                                   || jsonb_build_object('details', CASE WHEN a.reason IS NULL
                                           THEN a.details - ARRAY['administrator', 'system_user']
@@ -113,9 +113,9 @@ SELECT o.id, o.slug, o.name, o.level, o.needs_own_provider, requirement_of(o) AS
        (SELECT count(*) FROM memberships AS each WHERE each.organization_id = o.id) AS members,
        (SELECT count(*)
           FROM memberships AS other
-          JOIN users AS owner ON owner.id = other.user_id
+          JOIN users ON users.id = other.user_id
          WHERE other.organization_id = o.id AND other.role = 'owner' AND other.user_id IS DISTINCT FROM :user_id
-           AND NOT is_banned(owner)) AS other_owners,
+           AND NOT is_banned(users)) AS other_owners,
        (SELECT count(*)
           FROM organization_invitations AS i
          WHERE i.organization_id = o.id AND i.expires_at > clock_timestamp()) AS invitations,

@@ -148,5 +148,5 @@ SELECT wanted.state,
           FROM (SELECT
                   FROM outbox
                  WHERE channel <> 'webhook' AND coalesce(outcome, 'waiting') = wanted.state
-                 LIMIT :most) AS found) AS total
+                 LIMIT :most) AS messages) AS total
   FROM unnest(:states) AS wanted (state);

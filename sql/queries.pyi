@@ -37,7 +37,7 @@ def update_any_user(on: Runner, /, *, id: str | None, role: str | None, user_met
 def end_refused_sessions(on: Runner, /, *, user_id: str | None, reason: str | None, reach: str | None, keys_up_to: str | None, with_grants: bool | None) -> int: ...
 
 class SampleUsers(NamedTuple):
-    found: int
+    total: int
 
 def sample_users(on: Runner, /, *, q: str | None) -> SampleUsers: ...
 
@@ -693,10 +693,10 @@ def list_failing_webhooks(on: Runner, /, *, failing: int | None) -> list[ListFai
 
 def create_probe(on: Runner, /, *, token_hash: bytes | memoryview | None, lifetime: int | None) -> int: ...
 
-def answer_probe(on: Runner, /, *, token_hash: bytes | memoryview | None, seen: Any | None) -> int: ...
+def answer_probe(on: Runner, /, *, token_hash: bytes | memoryview | None, request: Any | None) -> int: ...
 
 class TakeProbe(NamedTuple):
-    seen: Any
+    request: Any
 
 def take_probe(on: Runner, /, *, token_hash: bytes | memoryview | None) -> TakeProbe: ...
 
@@ -2612,7 +2612,7 @@ class SelectRefusalByHook(NamedTuple):
     said: str
     at: str
 
-def select_refusal_by_hook(on: Runner, /, *, user_id: str | None) -> SelectRefusalByHook | None: ...
+def select_refusal_by_hook(on: Runner, /, *, user_id: str | None, reasons: Sequence[str | None] | None) -> SelectRefusalByHook | None: ...
 
 class ListPendingUsers(NamedTuple):
     id: str
@@ -2883,7 +2883,7 @@ def record_webhook_success(on: Runner, /, *, id: str | None) -> int: ...
 class RecordWebhookFailure(NamedTuple):
     is_news: bool
     disabled_reason: str | None
-    told: int | None
+    mails: int | None
     recorded: str
 
 def record_webhook_failure(on: Runner, /, *, id: str | None, is_gone: bool | None, shortest: int | None, longest: int | None, asked: float | None, most_mails: int | None) -> RecordWebhookFailure | None: ...

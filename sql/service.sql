@@ -13,9 +13,9 @@ SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS
 -- that another transaction has changed.
 SELECT count(DISTINCT waiting.pid) AS total
   FROM pg_locks AS waiting
-  JOIN pg_locks AS held ON held.pid = waiting.pid
-   AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND held.relation IN (to_regclass('users'), to_regclass('sessions'))
+  JOIN pg_locks AS table_lock ON table_lock.pid = waiting.pid
+   AND table_lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND table_lock.relation IN (to_regclass('users'), to_regclass('sessions'))
  WHERE NOT waiting.granted AND waiting.waitstart < now() - interval '1 second';
 
 -- name: write_to_disk() -> row

@@ -49,9 +49,9 @@ SELECT (SELECT coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'method', s.met
 -- name: record_sign_in(user_id uuid, identity text, password_hash text, network text, acted_at timestamptz)
 -- Writes the user's row once. `password_hash` is another hash of the same password, and `network` is where
 -- every step was passed; each may be null.
-WITH used AS (
+WITH own_identity AS (
   UPDATE identities SET last_sign_in_at = :acted_at WHERE user_id = :user_id AND provider = :identity
-), known AS (
+), networks AS (
   INSERT INTO known_networks (user_id, network, seen_at, passed_at)
   SELECT :user_id, :network, :acted_at, :acted_at WHERE :network IS NOT NULL
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, passed_at = :acted_at
@@ -80,7 +80,7 @@ RETURNING counter,
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text, with_organizations boolean,
 --                     acted_at timestamptz) -> row
 -- Skips a counter, which voids all earlier refresh tokens: a thief may have them.
-WITH known AS (
+WITH networks AS (
   INSERT INTO known_networks (user_id, network, seen_at, passed_at)
   SELECT s.user_id, :network, :acted_at, :acted_at FROM sessions AS s WHERE s.id = :session_id
   ON CONFLICT (user_id, network) DO UPDATE SET seen_at = :acted_at, passed_at = :acted_at

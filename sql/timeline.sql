@@ -30,7 +30,7 @@ SELECT (SELECT array_remove(ARRAY[email, phone, new_email, new_phone], NULL)
        (SELECT count(*)
           FROM (SELECT
                   FROM timeline_of(:user_id, :refresh_token_lifetime, :session_timebox, :most)
-                 LIMIT :most) AS found) AS total;
+                 LIMIT :most) AS items) AS total;
 
 -- name: list_request_acts(request_id text, most integer) -> rows (reason?, actor_id?, user_id?, address?)
 SELECT iso_8601(a.at) AS at,
@@ -68,36 +68,24 @@ SELECT m.id::text, 'message' AS kind, m.kind AS name, message_details(m, m.recip
 --                      session_timebox integer, mfa_required text)
 --   -> row? (email?, phone?, new_email?, new_phone?, email_confirmed_at?, phone_confirmed_at?,
 --     last_sign_in_at?, banned_until?)
-SELECT u.id,
-       u.email,
-       u.phone,
-       u.role,
-       u.made_by,
-       is_anonymous(u) AS is_anonymous,
-       u.password_hash IS NOT NULL AS has_password,
-       u.new_email,
-       u.new_phone,
-       linked.providers,
+SELECT u.id, u.email, u.phone, u.role, u.made_by, is_anonymous(u) AS is_anonymous,
+       u.password_hash IS NOT NULL AS has_password, u.new_email, u.new_phone, linked.providers,
        (SELECT coalesce(array_agg(concat_ws(' ', factor_type, nullif(friendly_name, ''))
                                   ORDER BY verified_at), '{}')
           FROM factors
          WHERE user_id = u.id AND verified_at IS NOT NULL) AS factors,
        EXISTS (SELECT FROM factors WHERE user_id = u.id AND factor_type = 'passkey') AS has_passkey,
        (SELECT count(*) FROM recovery_codes WHERE user_id = u.id AND used_at IS NULL) AS recovery_codes,
-       iso_8601(u.created_at) AS created_at,
-       iso_8601(u.email_confirmed_at) AS email_confirmed_at,
-       iso_8601(u.phone_confirmed_at) AS phone_confirmed_at,
-       iso_8601(u.last_sign_in_at) AS last_sign_in_at,
+       iso_8601(u.created_at) AS created_at, iso_8601(u.email_confirmed_at) AS email_confirmed_at,
+       iso_8601(u.phone_confirmed_at) AS phone_confirmed_at, iso_8601(u.last_sign_in_at) AS last_sign_in_at,
        CASE WHEN is_banned(u) THEN iso_8601(u.banned_until) END AS banned_until,
        (SELECT count(*) FROM own_sessions(u.id, :refresh_token_lifetime, :session_timebox)) AS live_sessions,
        (SELECT coalesce(array_agg(coalesce(nullif(c.name, ''), c.id::text) ORDER BY o.granted_at, o.id), '{}')
           FROM oauth_grants AS o
           JOIN oauth_clients AS c ON c.id = o.client_id
          WHERE o.user_id = u.id) AS applications,
-       opened.total AS sessions_of_applications,
-       opened.below AS sessions_of_applications_below,
-       made.total AS api_keys,
-       made.below AS api_keys_below
+       opened.total AS sessions_of_applications, opened.below AS sessions_of_applications_below,
+       made.total AS api_keys, made.below AS api_keys_below
   FROM users AS u
  CROSS JOIN linked_identities(u.id) AS linked
  CROSS JOIN LATERAL (SELECT :mfa_required = 'all' AND NOT is_anonymous(u)
@@ -118,12 +106,12 @@ SELECT u.id,
                       WHERE k.user_id = u.id AND is_live(k)) AS made
  WHERE u.id = :id OR u.email = :email OR u.phone = :phone;
 
--- name: select_refusal_by_hook(user_id uuid) -> row?
+-- name: select_refusal_by_hook(user_id uuid, reasons text[]) -> row?
 -- The last refusal, unless the user has signed in since.
 SELECT a.details ->> 'hook' AS hook, a.details ->> 'said' AS said, iso_8601(a.at) AS at
   FROM users AS u
   JOIN audit_log AS a ON a.user_id = u.id
- WHERE u.id = :user_id AND a.reason IN ('hook_refused', 'hook_failed') AND a.details ? 'hook'
+ WHERE u.id = :user_id AND a.reason = ANY (:reasons) AND a.details ? 'hook'
    AND a.at > coalesce(u.last_sign_in_at, '-infinity')
  ORDER BY a.at DESC
  LIMIT 1;

@@ -25,9 +25,9 @@ SELECT 'credential \x' || encode(credential_id, 'hex'), user_id
 -- Returns no row for a user whose id or address is now taken. All batches of an import share one entry of the
 -- audit log.
 WITH wanted AS (
-  SELECT u.*, given.record -> 'identities' AS identities
-    FROM jsonb_array_elements(:users -> 'users') AS given (record)
-   CROSS JOIN jsonb_populate_record(NULL::users, given.record) AS u
+  SELECT u.*, element.record -> 'identities' AS identities
+    FROM jsonb_array_elements(:users -> 'users') AS element (record)
+   CROSS JOIN jsonb_populate_record(NULL::users, element.record) AS u
 ), created AS (
   INSERT INTO users (id, role, email, email_confirmed_at, email_proved, phone, phone_confirmed_at,
                      phone_proved, password_hash, app_metadata, user_metadata, invited_at, last_sign_in_at,
@@ -55,13 +55,13 @@ WITH wanted AS (
 SELECT created.id::text FROM created CROSS JOIN recorded;
 
 -- name: import_factors(factors jsonb)
-WITH given AS (
+WITH factor AS (
   INSERT INTO factors SELECT * FROM jsonb_populate_recordset(NULL::factors, :factors -> 'factors')
   RETURNING user_id, verified_at
 )
 UPDATE users AS u
    SET first_factor_at = first.at
-  FROM (SELECT user_id, min(verified_at) AS at FROM given GROUP BY user_id) AS first
+  FROM (SELECT user_id, min(verified_at) AS at FROM factor GROUP BY user_id) AS first
  WHERE u.id = first.user_id;
 
 -- name: import_api_keys(api_keys jsonb)

@@ -97,7 +97,7 @@ SELECT (SELECT count(*) FROM outbox WHERE channel = 'webhook' AND recipient = w.
 -- webhook accepts it, its other waiting deliveries follow.
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
-), known AS (
+), original AS (
   SELECT m.id, m.user_id, m.kind, m.recipient, m.variables, m.outcome
     FROM outbox AS m
     JOIN webhook ON m.recipient = webhook.id::text AND NOT webhook.is_disabled
@@ -105,17 +105,17 @@ WITH webhook AS (
      FOR UPDATE OF m
 ), again AS (
   INSERT INTO outbox AS m (id, user_id, channel, kind, recipient, variables, next_attempt_at)
-  SELECT gen_random_uuid(), known.user_id, 'webhook', known.kind, known.recipient, known.variables,
-         first_turn(known.recipient)
-    FROM known
-   WHERE known.outcome IS NOT NULL
+  SELECT gen_random_uuid(), original.user_id, 'webhook', original.kind, original.recipient, original.variables,
+         first_turn(original.recipient)
+    FROM original
+   WHERE original.outcome IS NOT NULL
   RETURNING delivery_object(m) AS object
 ), hurried AS (
-  UPDATE outbox AS m SET next_attempt_at = first_turn(m.recipient) FROM known
-   WHERE m.id = known.id AND known.outcome IS NULL
+  UPDATE outbox AS m SET next_attempt_at = first_turn(m.recipient) FROM original
+   WHERE m.id = original.id AND original.outcome IS NULL
   RETURNING delivery_object(m) AS object
 ), ready AS (
-  UPDATE webhooks AS w SET retry_at = NULL FROM known WHERE w.id = :id AND w.retry_at IS NOT NULL
+  UPDATE webhooks AS w SET retry_at = NULL FROM original WHERE w.id = :id AND w.retry_at IS NOT NULL
 )
 SELECT webhook.is_disabled, delivery.object::text AS delivery,
        record_acts_at(now(), :origin, NULL, NULL,
@@ -128,7 +128,7 @@ SELECT webhook.is_disabled, delivery.object::text AS delivery,
 -- name: send_test_event(id uuid, event text, user_id uuid, email text, origin jsonb) -> row? (delivery?)
 WITH webhook AS (
   SELECT w.id, w.url, w.disabled_at IS NOT NULL AS is_disabled FROM webhooks AS w WHERE w.id = :id
-), sent AS (
+), delivery AS (
   INSERT INTO outbox AS m (id, channel, kind, recipient, variables, next_attempt_at)
   SELECT gen_random_uuid(), 'webhook', :event, webhook.id,
          jsonb_build_object('event_id', gen_random_uuid(), 'timestamp', iso_8601(now()),
@@ -139,14 +139,14 @@ WITH webhook AS (
    WHERE NOT webhook.is_disabled
   RETURNING delivery_object(m) AS object
 ), ready AS (
-  UPDATE webhooks AS w SET retry_at = NULL FROM sent WHERE w.id = :id AND w.retry_at IS NOT NULL
+  UPDATE webhooks AS w SET retry_at = NULL FROM delivery WHERE w.id = :id AND w.retry_at IS NOT NULL
 )
-SELECT webhook.is_disabled, sent.object::text AS delivery,
+SELECT webhook.is_disabled, delivery.object::text AS delivery,
        record_acts_at(now(), :origin, NULL, NULL,
-                      ARRAY[CASE WHEN sent.object IS NOT NULL THEN 'webhook_tested' END], '{}',
+                      ARRAY[CASE WHEN delivery.object IS NOT NULL THEN 'webhook_tested' END], '{}',
                       jsonb_build_object('webhook_id', webhook.id, 'url', origin_of(webhook.url))) AS recorded
   FROM webhook
-  LEFT JOIN sent ON true;
+  LEFT JOIN delivery ON true;
 
 -- name: claim_event(lease integer, give_up integer, slow_targets text[], from_slow boolean)
 --   -> row? (secret?, expires_at?, outcome?, last_error?)
@@ -171,8 +171,7 @@ WITH picked AS (
    WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = (SELECT id::text FROM picked)
      AND m.next_attempt_at <= now()
    ORDER BY m.next_attempt_at
-   LIMIT 1
-     FOR UPDATE OF m SKIP LOCKED
+   LIMIT 1 FOR UPDATE OF m SKIP LOCKED
 ), probed AS (
   -- Of two processes that try a failing webhook, the second waits here, and then finds it claimed.
   UPDATE webhooks AS w
@@ -202,7 +201,7 @@ UPDATE webhooks SET failing_since = NULL, retry_at = NULL WHERE id = :id AND fai
 
 -- name: record_webhook_failure(id uuid, is_gone boolean, shortest integer, longest integer,
 --                            asked double precision, give_up integer, most_mails integer, origin jsonb)
---   -> row? (disabled_reason?, told?)
+--   -> row? (disabled_reason?, mails?)
 -- Pauses for the time that the webhook has been failing, within bounds, or for the time that it `asked` for.
 WITH failed AS (
   UPDATE webhooks AS w
@@ -220,13 +219,13 @@ WITH failed AS (
 )
 SELECT failed.is_news, failed.disabled_reason,
        CASE WHEN failed.disabled_reason = 'failing'
-            THEN (SELECT count(write_message_at(now(), gen_random_uuid(), told.id, 'webhook_disabled', told.email,
+            THEN (SELECT count(write_message_at(now(), gen_random_uuid(), u.id, 'webhook_disabled', u.email,
                                              jsonb_build_object('webhook_url', origin_of(failed.url))))
                     FROM (SELECT u.id, u.email
                             FROM users AS u
                            WHERE u.role = 'admin' AND u.email_proved AND NOT is_banned(u)
                            ORDER BY u.created_at, u.id
-                           LIMIT :most_mails) AS told) END AS told,
+                           LIMIT :most_mails) AS u) END AS mails,
        record_acts_at(now(), :origin, NULL, NULL,
                       ARRAY[CASE WHEN failed.disabled_reason IS NOT NULL THEN 'webhook_disabled' END], '{}',
                       jsonb_build_object('webhook_id', failed.id, 'url', origin_of(failed.url),
@@ -274,7 +273,7 @@ SELECT w.id, origin_of(w.url) AS origin, w.description, w.events, w.disabled_rea
           FROM (SELECT
                   FROM outbox AS m
                  WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = w.id::text
-                 LIMIT :most) AS found) AS waiting
+                 LIMIT :most) AS events) AS waiting
   FROM webhooks AS w
  WHERE :id IS NULL OR w.id = :id
  ORDER BY w.created_at, w.id;

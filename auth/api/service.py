@@ -58,7 +58,7 @@ def _answer_probe(nonce: str) -> None:
     arrival = {"forwarded_for": [hop.strip() for hop in forwarded if hop.strip()], "scheme": request.scheme}
     if token_hash := hash_token(nonce):
         with suppress(psycopg2.Error):
-            queries.answer_probe(latchkey.db, token_hash=token_hash, seen=arrival)
+            queries.answer_probe(latchkey.db, token_hash=token_hash, request=arrival)
 
 
 @blueprint.get("/settings")

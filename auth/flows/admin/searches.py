@@ -30,7 +30,7 @@ def list_users(
     """Return a page of the users that match, as JSON, and their total, which ends at `most` if many match."""
     with db.search() as tx:
         q, is_by_age = filters["q"], order["sort"] == "created_at"
-        if q is None or (is_by_age and queries.sample_users(tx, q=q).found >= _MANY):
+        if q is None or (is_by_age and queries.sample_users(tx, q=q).total >= _MANY):
             return queries.list_users(tx, **filters, **order, most=most)
         return queries.find_users(tx, **filters, **order)
 

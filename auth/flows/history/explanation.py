@@ -30,6 +30,8 @@ _LOCKS = {
 # Messages without which a user may be unable to sign in.
 _NEEDED = ["signup", "invite", "magiclink", "recovery", "sms", "email_change", "phone_change"]
 
+# Reasons of refusals in the audit log.
+_BY_HOOK = ["hook_refused", "hook_failed"]
 _TOO_LARGE = f"left out of access tokens, as they are larger than {MAX_BYTES:,} bytes (AUTH_TOKEN_CLAIMS)"
 
 
@@ -74,7 +76,7 @@ def explain(settings: Settings, db: Database, user: "queries.SelectSummary") -> 
         advice = "Fix the cause (“latchkey doctor” may name it), then send it again."
         obstacles.append(SignInObstacle(timeline.sentence_of_message(message), advice, "resend", message.id))
     asks = settings.hook_custom_access_token
-    if refusal := queries.select_refusal_by_hook(db, user_id=user.id) if asks else None:
+    if refusal := queries.select_refusal_by_hook(db, user_id=user.id, reasons=_BY_HOOK) if asks else None:
         text = f"the hook {refusal.hook} refused at {clock(refusal.at)}: {quoted(refusal.said)}"
         advice = "latchkey hooks test custom-access-token asks it again. Change what it decides by."
         obstacles.append(SignInObstacle(text, advice))

@@ -103,12 +103,12 @@ def _proxies(context: Context) -> Failure | None:
         raise NotChecked("the public URL cannot be reached") from None
     finally:
         row = queries.take_probe(context.db, token_hash=token_hash)
-    if row is None or row.seen is None:
+    if row is None or row.request is None:
         return Failure(
             f"{settings.base_url} reaches a service with another database.",
             "Set AUTH_BASE_URL to the URL of this service, or DATABASE_URL to the database of that one.",
         )
-    return _judge(settings, row.seen["forwarded_for"], row.seen["scheme"])
+    return _judge(settings, row.request["forwarded_for"], row.request["scheme"])
 
 
 def _judge(settings: Settings, forwarded: list[str], scheme: str) -> Failure | None:
