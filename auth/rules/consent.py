@@ -105,7 +105,7 @@ def obstacle(
         return "access_denied"
     if not is_fresh_for(request, user, session, policy):
         return "login_required"
-    # Before what a user removes by agreeing.
+    # This obstacle comes before those that a user removes by agreeing.
     if request.offer and organization_of(request.offer) is None:
         return "interaction_required"
     if request.user_id not in (None, user_id):

@@ -35,7 +35,10 @@ def docs() -> Response:
     """Show the first guide, or the results of a search in the documentation."""
     words, base_url = request.args.get("q", "")[:_LONGEST_QUERY].lower().split(), latchkey.settings.base_url
     if words:
-        return _page(_search(words, _theme(), base_url))
+        from auth.extensions.docs import search
+
+        values = {"theme": _theme(), "found": search.find(words), "most": search.MOST}
+        return _page(_render("search.html", "docs", "Search", base_url=base_url, **values))
     return _zipped(_page(), _guide(_FIRST, _theme(), "", base_url))
 
 
@@ -67,13 +70,6 @@ def guide(name: str) -> Response:
 def openapi() -> Response:
     """Return the contract of this API."""
     return _zipped(Response(mimetype="application/yaml"), _contract())
-
-
-def _search(words: list[str], theme: str | None, base_url: str) -> str:
-    from auth.extensions.docs import search
-
-    values = {"theme": theme, "found": search.find(words), "most": search.MOST}
-    return _render("search.html", "docs", "Search", base_url=base_url, **values)
 
 
 @functools.cache

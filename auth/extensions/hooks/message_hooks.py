@@ -78,7 +78,7 @@ class HookSender(Sender):
             "old_phone": "",
             "provider": variables.get("provider") or "",
             "factor_type": "",
-            # Not in GoTrue's requests: the message as we would send it.
+            # GoTrue's requests lack these members, the message as we would send it.
             "subject": message.subject,
             "text": message.text,
             "html": message.html or "",

@@ -18,7 +18,7 @@ from auth.web.context import Latchkey
 from auth.web.errors import REALM
 from sql import queries
 
-# What a client that has sent HTTP Basic gets with a refusal.
+# The challenge for a client that used HTTP Basic.
 _CHALLENGE = {"WWW-Authenticate": f"Basic {REALM}"}
 _refused = ThrottledLog("client_not_authenticated")
 _REMEDY = "give the application the client's secret: latchkey clients rotate {} makes a new one"

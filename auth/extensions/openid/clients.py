@@ -32,11 +32,11 @@ _BATCH = 500  # the most rows of users that one statement locks
 _OF_USERS = ("authorization_code", "refresh_token")
 # A change that excludes some users, or all users of a resource, ends their sessions.
 _ADMITTING = ("allowed_roles", "is_blocked", "organization_id", "resources")
-# What decides which codes a client gets without a question: of users who have allowed it, and of all if it
-# skips the consent.
+# The members that decide which codes a client gets without asking the user: codes of users who have allowed
+# it or, with `skip_consent`, of all users.
 _OF_GRANTS = ("redirect_uris", "resources")
 _UNASKED = (*_OF_GRANTS, "scopes", "allowed_roles", "organization_id")
-# What a change says that only takes from a client.
+# A change to these values only takes from a client.
 _DISTRUST = {"is_blocked": True, "skip_consent": False, "introspects_sessions": False}
 # Members that a dynamic client may set.
 _DYNAMIC = {
@@ -68,7 +68,7 @@ class ClientChange(AdminInput):
     token_lifetime = fields.TokenLifetime(load_default=None)
     id_token_signed_response_alg = fields.Choice(*ALGORITHMS, load_default="RS256")
     backchannel_logout_uri = fields.Text(load_default="")
-    # Its id or short name.
+    # The id or the short name of an organization.
     organization_id = fields.Text(load_default=None, allow_none=True)
 
 
@@ -83,7 +83,7 @@ class NewClient(ClientChange):
 
 
 class ClientColumns(NamedTuple):
-    """The columns of a client that its members set. No administrator made a dynamic one."""
+    """The columns of a client that the members of its object set."""
 
     id: str
     name: str
@@ -112,7 +112,7 @@ class ClientColumns(NamedTuple):
 
     @classmethod
     def of(cls, columns: Mapping[str, object]) -> "ClientColumns":
-        """Return the client with these columns, of which others are left out."""
+        """Return the client with these columns. Ignores others."""
         return cls._make(columns[name] for name in cls._fields)
 
 
@@ -201,7 +201,7 @@ def _change(asked: Asked, client_id: str, values: Mapping[str, object]) -> dict[
         if (client.token_endpoint_auth_method == PUBLIC) != (before.secret_hash is None):
             problem = "token_endpoint_auth_method does not fit the client's type, which can't change"
             raise _refusal(problem, "token_endpoint_auth_method")
-        # The settings may refuse by now what it has, which must not keep it open or trusted.
+        # Settings may no longer allow its other members. That must not prevent a block, or less trust.
         if not values.items() <= _DISTRUST.items():
             check_members(asked, client)
         _check_trust(asked, client._asdict(), before)
@@ -271,7 +271,7 @@ def replace_secret(asked: Asked, client_id: str, overlap: timedelta | None = Non
         if before.secret_hash is None:
             raise _refusal("Cannot regenerate secret for public client")
         if asked.is_key and before.introspects_sessions:
-            # Its holder could introspect tokens, which takes a scope of its own.
+            # The holder of the secret could introspect tokens, which needs a scope of its own.
             raise ApiError("insufficient_permissions", "introspects_sessions: must be false")
         secret = one_time.new_token()
         queries.replace_client_secret(

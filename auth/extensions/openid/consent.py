@@ -83,8 +83,8 @@ def find_in_browser(
     return authorization
 
 
-def shown(asked: Asked, authorization_id: str) -> Authorization:
-    """Return a request of this browser, for a page."""
+def for_page(asked: Asked, authorization_id: str) -> Authorization:
+    """Return a pending request of this browser, for a page."""
     return find_in_browser(asked, asked.db, authorization_id, caller(asked, asked.db))
 
 
@@ -101,10 +101,10 @@ def behind(asked: Asked, next_page: str) -> Waiting | None:
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
-            authorization = shown(asked, authorization_id)
+            authorization = for_page(asked, authorization_id)
             request, policy = authorization.request, asked.parts.policy
             return Waiting(
-                name=shown_name(authorization),
+                name=display_name(authorization),
                 redirect_uri=request.redirect_uri,
                 login_hint=request.login_hint,
                 is_fresh=consent.is_fresh_for(_request_of(request), *_caller_of(authorization), policy),
@@ -114,7 +114,7 @@ def behind(asked: Asked, next_page: str) -> Waiting | None:
     return None
 
 
-def shown_name(authorization: Authorization) -> str:
+def display_name(authorization: Authorization) -> str:
     request, client, _ = authorization
     # The name in a document is not verified.
     name = client_ids.host_of(client.metadata_url or "") or names.in_one_line(client.name)

@@ -75,10 +75,10 @@ def _open_session(
 
     Return None for a second use, which ends the session of the first: commit this. Raises `OAuthError`.
     """
-    user_id, opened = request.user_id, request.opened_session_id
-    if opened is not None:
-        ends.end(act, user_id, opened, "authorization_code_reused")
-        details = {"session_id": opened, "client_id": client_id}
+    user_id, session_id = request.user_id, request.opened_session_id
+    if session_id is not None:
+        ends.end(act, user_id, session_id, "authorization_code_reused")
+        details = {"session_id": session_id, "client_id": client_id}
         audit.record(act, user_id, None, ["authorization_code_reused"], [], **details)
         return None
     person = queries.select_person(act, user_id=user_id, session_id=request.session_id)
@@ -117,21 +117,21 @@ def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials)
     except InvalidRefreshToken:
         authenticate(asked.parts, credentials)
         raise OAuthError("invalid_grant", _UNKNOWN) from None
-    narrowed, policy = _scopes(body), asked.parts.policy
-    own = {"session_id": token.session_id, "client_id": credentials.client_id}
-    # As for a code: load the keys while the refresh token is still valid.
+    requested, policy = _scopes(body), asked.parts.policy
+    ids = {"session_id": token.session_id, "client_id": credentials.client_id}
+    # Load the keys first: if the database fails, the refresh token is still valid.
     asked.parts.openid_keys.make_first()
-    with acts.refresh(asked.db, queries.lock_client_session, **own, **asked.device) as (act, row):
+    with acts.refresh(asked.db, queries.lock_client_session, **ids, **asked.device) as (act, row):
         if row is not None:
             check(credentials, row)
             require(row, "refresh_token")
-            refusal = _refusal_of_refresh(row, token.counter, narrowed, policy)
+            refusal = _refusal_of_refresh(row, token.counter, requested, policy)
             if refusal is None:
                 # The token of a public client always rotates (RFC 9700, section 4.14.2).
                 rotates = asked.settings.refresh_token_rotation or row.secret_hash is None
                 window = policy.refresh_window
                 counter = refreshing.move(
-                    asked, act, row, token.counter, rotates=rotates, window=window, **own
+                    asked, act, row, token.counter, rotates=rotates, window=window, **ids
                 )
     if row is None:
         require(authenticate(asked.parts, credentials), "refresh_token")
@@ -141,17 +141,17 @@ def refresh(asked: Asked, body: Mapping[str, str], credentials: SentCredentials)
             ends.end(act, row.user_id, row.session_id, "access_lost")
         raise OAuthError("invalid_grant", _UNKNOWN)
     if refusal == "refresh.refresh_token_already_used":
-        refreshing.end_reused(asked, row.user_id, **own)
+        refreshing.end_reused(asked, row.user_id, **ids)
         raise OAuthError("invalid_grant", f"{_UNKNOWN}: Already Used")
     if refusal is not None:
         asked.noted.note(user_id=row.user_id, client_id=credentials.client_id)
         raise refreshing.refused_by_limit(asked, row)
-    scopes = row.scopes if narrowed is None else narrowed
+    scopes = row.scopes if requested is None else requested
     return _session_tokens(asked, row._replace(counter=counter), scopes)
 
 
 def _refusal_of_refresh(
-    row: "queries.LockClientSession", sent: int, narrowed: list[str] | None, policy: Policy
+    row: "queries.LockClientSession", counter: int, requested: list[str] | None, policy: Policy
 ) -> Refusal | Literal["access_lost"] | None:
     """Return why a refresh token gives nothing now. Raises `OAuthError` unless its session gives tokens.
 
@@ -162,13 +162,13 @@ def _refusal_of_refresh(
         if client is not None and clients.lacks_membership(client, counting):
             return "access_lost"
         raise OAuthError("invalid_grant", _UNKNOWN)
-    if narrowed is not None and not set(narrowed) <= set(row.scopes):
+    if requested is not None and not set(requested) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(row, sent, policy.refresh_window)
+    return refusal_of_refresh(row, counter, policy.refresh_window)
 
 
 def _read_refresh_token(asked: Asked, token: str) -> RefreshToken:
-    """Return what a refresh token of a client says. Raises `InvalidRefreshToken`."""
+    """Return the contents of a client's refresh token. Raises `InvalidRefreshToken`."""
     with suppress(InvalidRefreshToken):
         return asked.parts.client_refresh_tokens.read(token)
     return asked.parts.organization_refresh_tokens.read(token)
@@ -178,8 +178,8 @@ def issue_to_client(asked: Asked, body: Mapping[str, str], credentials: SentCred
     """Issue an access token to the client itself (RFC 6749, section 4.4)."""
     client = authenticate(asked.parts, credentials)
     require(client, "client_credentials")
-    narrowed = _scopes(body)
-    scopes = client.scopes if narrowed is None else narrowed
+    requested = _scopes(body)
+    scopes = client.scopes if requested is None else requested
     if not set(scopes) <= set(client.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the client")
     resource = body.get("resource")
@@ -190,15 +190,15 @@ def issue_to_client(asked: Asked, body: Mapping[str, str], credentials: SentCred
 
 def revoke(asked: Asked, session_id: str, client_id: str) -> None:
     """End a session of a client, with what it opened, as its user would by signing out."""
-    own = {"session_id": session_id, "client_id": client_id}
+    ids = {"session_id": session_id, "client_id": client_id}
     with acts.on_found(
-        asked.db, lambda on: [row.user_id for row in queries.find_client_session(on, **own)]
+        asked.db, lambda on: [row.user_id for row in queries.find_client_session(on, **ids)]
     ) as (act, owners):
         session = act.read(queries.select_client_session, session_id=session_id)
         if not owners or session is None or session.ended_at is not None:
             return
         ends.end(act, session.user_id, session_id, "logout")
-        audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **own)
+        audit.record(act, session.user_id, session.email, ["session_ended"], ["auth.logout"], **ids)
 
 
 def session_of(asked: Asked, token: str) -> str | None:
@@ -218,11 +218,11 @@ def _session_tokens(
     asked: Asked, row: claims.ClientSession, scopes: Collection[str], nonce: str | None = None
 ) -> dict[str, Any]:
     """Return the tokens of a client's session."""
-    signed_in = claims.of_authentication(row)
+    authentication = claims.of_authentication(row)
     own = {
         "sub": row.user_id,
         "session_id": row.session_id,
-        **signed_in,
+        **authentication,
         **memberships.claims_of(row, scopes),
     }
     answer = _tokens(asked, own, row.client_id, row.resource, scopes, row)
@@ -233,7 +233,7 @@ def _session_tokens(
     if "openid" in scopes:
         id_claims = {
             **claims.of_user(asked.settings, row, scopes),
-            **signed_in,
+            **authentication,
             "aud": row.client_id,
             "sid": sid_of(row.session_id),
             "at_hash": claims.hash_of(answer["access_token"]),
@@ -259,8 +259,8 @@ def _tokens(
 ) -> dict[str, Any]:
     parts, scope = asked.parts, " ".join(scopes)
     lifetime = row.token_lifetime or parts.access_tokens.lifetime
-    every = {**own, "aud": audience.of_token(parts, resource), "client_id": client_id, "scope": scope}
-    access_token = parts.client_tokens.issue(every, issued_at=row.issued_at, lifetime=lifetime)
+    shared = {"aud": audience.of_token(parts, resource), "client_id": client_id, "scope": scope}
+    access_token = parts.client_tokens.issue({**own, **shared}, issued_at=row.issued_at, lifetime=lifetime)
     return {"access_token": access_token, "token_type": "bearer", "expires_in": lifetime, "scope": scope}
 
 

@@ -40,7 +40,7 @@ class LogoutSender(Sender):
         try:
             response = http_post.post(recipient, body, _HEADERS, timeout=HTTP_TIMEOUT, allows=allows)
         except TryLater as failure:
-            # Without `is_down`: one application is down, not the channel.
+            # One application is down, not the channel, so `is_down` stays false.
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}", token)
         if response.status in _ACCEPTED:

@@ -52,7 +52,7 @@ class EventSender(Sender):
             response = http_post.post(endpoint.url, body, headers, timeout=self.timeout, allows=allows)
         except TryLater as failure:
             self._record_failure(recipient, str(failure))
-            # Without `is_down`: the log shows the webhook, not the channel.
+            # One webhook is down, not the channel, so `is_down` stays false.
             raise TryLater(str(failure)) from failure
         reply = one_line(f"{response.status_line} {response.body.decode(errors='replace')}")
         if response.is_success:

@@ -82,18 +82,18 @@ def begin_authorization() -> Response:
     if request.method == "HEAD":
         return Response()
     asked = current_asked()
-    if begun := request.args.get("authorization_id"):
-        return _ask(asked, *authorization_requests.take(asked, begun))
+    if authorization_id := request.args.get("authorization_id"):
+        return _ask(asked, *authorization_requests.take(asked, authorization_id))
     query = read_query(authorization_requests.Origin)
     client_id = query["client_id"]
     if _has_document(asked, client_id) and (to_sign_in := _make_document_current(asked, client_id)):
         return to_sign_in
     client = authorization_requests.find_client(asked, **query)
     try:
-        checked = _read(asked, client, query["redirect_uri"])
+        oauth_request = _read(asked, client, query["redirect_uri"])
     except OAuthError as error:
         return _refused(asked, client, query["redirect_uri"], error)
-    return _ask(asked, client, checked)
+    return _ask(asked, client, oauth_request)
 
 
 def _has_document(asked: Asked, client_id: str) -> bool:
@@ -127,18 +127,18 @@ def _read(asked: Asked, client: "queries.SelectClient", redirect_uri: str) -> Au
         parameters = {name: value for name, value in read(authorization_requests.Parameters).items() if value}
     except ApiError as error:
         raise OAuthError("invalid_request", error.details or error.msg) from None
-    checked = authorization_requests.check(asked, client, redirect_uri, parameters)
+    oauth_request = authorization_requests.check(asked, client, redirect_uri, parameters)
     if not asked.settings.oauth_consent_url and not asked.settings.pages:
         raise OAuthError("server_error", "the service has no consent page: see AUTH_OAUTH_CONSENT_URL")
-    return checked
+    return oauth_request
 
 
-def _ask(asked: Asked, client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
+def _ask(asked: Asked, client: "queries.SelectClient", oauth_request: AuthorizationRequest) -> Response:
     """Redirect the browser to the consent page, or with prompt=none back to the application."""
-    if "none" in checked.prompts:
-        return _without_page(client, checked)
+    if "none" in oauth_request.prompts:
+        return _without_page(client, oauth_request)
     browser = cookies.browser_secret(authorization_requests.COOKIE)
-    reference = {"authorization_id": authorization_requests.write(asked, checked, browser)}
+    reference = {"authorization_id": authorization_requests.write(asked, oauth_request, browser)}
     consent_url = asked.settings.oauth_consent_url
     url = own_url(asked.settings, "oauth/consent", reference)
     if consent_url:
@@ -166,10 +166,10 @@ def begin_authorization_by_form() -> Response:
         return redirect(f"{asked.settings.base_url}/oauth/authorize?{query}")
     client = authorization_requests.find_client(asked, **form)
     try:
-        checked = _read(asked, client, form["redirect_uri"])
+        oauth_request = _read(asked, client, form["redirect_uri"])
     except OAuthError as error:
         return _refused(asked, client, form["redirect_uri"], error)
-    reference = {"authorization_id": authorization_requests.write(asked, checked, None)}
+    reference = {"authorization_id": authorization_requests.write(asked, oauth_request, None)}
     if ui_locales := request.form.get("ui_locales"):
         reference["ui_locales"] = ui_locales
     return redirect(own_url(asked.settings, "oauth/authorize", reference))
@@ -217,7 +217,7 @@ def get_authorization(authorization_id: str) -> Response:
             queries.bind_oauth_request(act, id=authorization.request.id, user_id=person.id, session_id=None)
         else:
             _check_own(authorization)
-        url = _decided(asked, act, person, authorization, authorization_id)
+        url = _next_url(asked, act, person, authorization, authorization_id)
     if url:
         return jsonify(redirect_url=url)
     row, client, _ = authorization
@@ -255,14 +255,14 @@ def decide_authorization(authorization_id: str) -> Response:
         organization = body.get("organization")
         if consent.obstacle(asked, authorization, organization) == "interaction_required":
             raise ApiError("validation_failed", "organization: must be one of the request that has a role")
-        url = _decided(asked, act, person, authorization, authorization_id, consent.AGREED, organization)
+        url = _next_url(asked, act, person, authorization, authorization_id, consent.AGREED, organization)
     if url is None:
         details = "sign in again, or use POST /reauthenticate: the application asks for it"
         raise ApiError("reauthentication_needed", details)
     return jsonify(redirect_url=url)
 
 
-def _decided(
+def _next_url(
     asked: Asked,
     act: Act,
     person: PersonFacts,
@@ -302,7 +302,7 @@ def _values() -> MultiDict[str, str]:
     return request.form if request.method == "POST" else request.args
 
 
-def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest) -> Response:
+def _without_page(client: "queries.SelectClient", oauth_request: AuthorizationRequest) -> Response:
     """Answer prompt=none with a code, or with the step that the user lacks."""
     session, missing = browser_sessions.resume(Level.AAL2), "login_required"
     asked = current_asked()
@@ -311,7 +311,7 @@ def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest)
     elif session:
         limits.count("request_authorization_silently", guard.caller_on_network())
         browser = one_time.new_token()
-        authorization_id = authorization_requests.write(asked, checked, browser)
+        authorization_id = authorization_requests.write(asked, oauth_request, browser)
         url, obstacle = consent.approve_in_browser(asked, authorization_id, browser=browser)
         if url:
             return redirect(url, 302)
@@ -323,8 +323,10 @@ def _without_page(client: "queries.SelectClient", checked: AuthorizationRequest)
         # The session belongs to another account than the id_token_hint.
         missing = obstacle if obstacle and obstacle != "account_selection_required" else missing
     members = {"error": missing, "error_description": "The user has to be asked"}
-    url = authorization_requests.answer(asked.settings, checked.redirect_uri, checked.state, **members)
-    return _sent_back(client, checked.redirect_uri, url, missing)
+    url = authorization_requests.answer(
+        asked.settings, oauth_request.redirect_uri, oauth_request.state, **members
+    )
+    return _sent_back(client, oauth_request.redirect_uri, url, missing)
 
 
 def _refused(asked: Asked, client: "queries.SelectClient", redirect_uri: str, error: OAuthError) -> Response:

@@ -25,7 +25,7 @@ def register_client() -> tuple[Response, int]:
         client = clients.register(asked, json_body())
     except ApiError as error:
         if error.status == 400:
-            # Not from the whole sentence, which may contain the client's own text.
+            # The rest of the sentence may contain the client's own text.
             field = error.values.get("field") or error.msg.partition(":")[0]
             what = "redirect_uri" if field.endswith("redirect_uris") else "client_metadata"
             error.members = {"error": f"invalid_{what}", "error_description": error.details or error.msg}

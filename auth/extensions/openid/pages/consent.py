@@ -43,7 +43,7 @@ def _page(problem: Problem | None = None) -> Response:
     if session and session.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
     try:
-        authorization = consent.shown(asked, authorization_id)
+        authorization = consent.for_page(asked, authorization_id)
     except ApiError:
         website = consent.website_of(asked, authorization_id) if session else None
         if session is None or website is None:
@@ -80,7 +80,7 @@ def _page(problem: Problem | None = None) -> Response:
         fields={"authorization_id": authorization_id},
         is_refused=missing == "access_denied",
         account=account_name(session),
-        **_shown(authorization),
+        **_variables(authorization),
     )
 
 
@@ -112,13 +112,13 @@ def submit_consent() -> Response:
     return redirect_to_own(f"oauth/consent?{urlencode({'authorization_id': authorization_id})}")
 
 
-def _shown(authorization: consent.Authorization) -> dict[str, Any]:
+def _variables(authorization: consent.Authorization) -> dict[str, Any]:
     row, client, person = authorization
     # A logo from a stranger could show another brand, and reveal who opens the page.
     shows_logo = client.logo_uri.startswith("https://") and not client.is_dynamic
     links = {"policy_uri": client.policy_uri, "tos_uri": client.tos_uri}
     return {
-        "application": consent.shown_name(authorization),
+        "application": consent.display_name(authorization),
         "host": uris.host(row.redirect_uri),
         "is_native": uris.is_native(row.redirect_uri),
         "is_dynamic": client.is_dynamic and not client.metadata_url,

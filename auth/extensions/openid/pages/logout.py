@@ -58,7 +58,7 @@ def show_logout() -> Response:
         return Response()
     query, session = read_query(form_schemas.LogoutQuery), browser_sessions.resume()
     if session:
-        # Not for a browser without a session: strangers could prevent users of a network from signing out.
+        # Browsers without a session do not count: strangers could prevent a network's users from signing out.
         limits.count("open_logout", guard.caller_on_network())
     logout = _read(query)
     # Whether the ID token is one of the user who is signed in.
