@@ -70,8 +70,8 @@ class TestKeys:
         kinds = [(sent.kind, sent.to, bool(sent.token)) for sent in outbox.sent()]
         assert kinds == [("api_key_added", alice.email, True), ("api_key_removed", alice.email, True)]
         acts = database.all("SELECT details FROM audit_log WHERE starts_with(action, 'api') ORDER BY at")
-        known = {"api_key": "CI", "api_key_id": made["id"]}
-        assert [row.details for row in acts] == [known | {"scopes": "reports.read a:b"}, known]
+        details = {"api_key": "CI", "api_key_id": made["id"]}
+        assert [row.details for row in acts] == [details | {"scopes": "reports.read a:b"}, details]
         assert not any(key[-33:] in str(row) for row in database.all("SELECT * FROM audit_log"))
 
     def test_keys_of_others_are_neither_listed_nor_removed(self, session, client, bob, database):
@@ -88,8 +88,8 @@ class TestKeys:
         statuses = at_once(10, lambda _: session.post(ROUTE, json={"name": "CI"}).status_code)
         assert (sorted(statuses), database.count("api_keys")) == ([201] * 5 + [422] * 5, 20)
         assert_error(session.post(ROUTE, json={"name": "CI"}), 422, "too_many_api_keys")
-        told = "SELECT sum(coalesce((variables ->> 'times')::integer, 1)) FROM outbox WHERE kind = 'api_key_added'"
-        assert database.value(told) == 20
+        notices = "SELECT sum(coalesce((variables ->> 'times')::integer, 1)) FROM outbox WHERE kind = 'api_key_added'"
+        assert database.value(notices) == 20
 
 
 class TestTokens:
@@ -152,8 +152,8 @@ class TestTokens:
         session.delete(f"{ROUTE}/{id}")
         _, expired = make_key(session, expires_in=60)
         database.run("UPDATE api_keys SET expires_at = now()")
-        _, known = make_key(session)
-        answers = {use(client, key).data for key in (removed, expired, _another(known), _unknown())}
+        _, good = make_key(session)
+        answers = {use(client, key).data for key in (removed, expired, _another(good), _unknown())}
         assert len(answers) == 1
 
     def test_guesses_are_counted_by_key_and_network(self, session, client, database, alice):

@@ -30,10 +30,10 @@ CHEAP = {"AUTH_CAPTCHA": "altcha", "AUTH_CAPTCHA_COST": "1"}
 
 def solve(challenge: dict[str, Any]) -> str:
     """Solve a challenge by the library of ALTCHA."""
-    known = altcha.Challenge.from_dict(challenge)
-    solution = altcha.solve_challenge(known)
+    parsed = altcha.Challenge.from_dict(challenge)
+    solution = altcha.solve_challenge(parsed)
     assert solution is not None
-    return altcha.Payload(known, solution).to_base64()
+    return altcha.Payload(parsed, solution).to_base64()
 
 
 def proof(client: Any) -> str:

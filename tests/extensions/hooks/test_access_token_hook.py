@@ -337,9 +337,9 @@ class TestServer:
         session = alice.sign_in(client=served)
         (posted,) = http_hook.requests
         event = verified(posted, SECRET)
-        told = event["claims"]
-        assert {"sub": told["sub"], "session_id": told["session_id"]}.items() <= session.claims.items()
-        assert told["jti"] == session.claims["jti"]
+        claims = event["claims"]
+        assert {"sub": claims["sub"], "session_id": claims["session_id"]}.items() <= session.claims.items()
+        assert claims["jti"] == session.claims["jti"]
         assert database.value("SELECT id::text FROM sessions") == session.id
 
     def test_concurrent_refreshes_get_the_same_refresh_token(self, served, alice):

@@ -80,8 +80,8 @@ def test_hook_is_asked_about_each_new_user(client, target, service_role, databas
     target.answer = lambda _asked: {"user": {"role": "service_role"}}
     assert create(client, way, service_role).status_code in (200, 201)
     (question,) = asked(target)
-    told = {"uuid": A_UUID, "name": "before-user-created", "ip_address": "127.0.0.1"}
-    assert question["metadata"] == told | {"time": question["metadata"]["time"]}
+    metadata = {"uuid": A_UUID, "name": "before-user-created", "ip_address": "127.0.0.1"}
+    assert question["metadata"] == metadata | {"time": question["metadata"]["time"]}
     user = question["user"]
     created = database.one(
         "SELECT id::text, coalesce(email, '') AS email, coalesce(phone, '') AS phone, role FROM users"
@@ -309,17 +309,17 @@ def test_taken_address_is_asked_about_like_a_free_one(
     app = make_hooked()
     client = app.test_client()
     for path, body in (("/signup", {"password": PASSWORD}), ("/otp", {}), ("/magiclink", {})):
-        seen = []
+        answers = []
         for email in (alice.email, NEW):
             before = (statements_run(), database.count("outbox"), len(target.requests))
             response = client.post(path, json=body | {"email": email})
             after = (statements_run(), database.count("outbox"), len(target.requests))
             shown = re.sub(r"[0-9a-f-]{36}|[\d-]+T[\d:.]+Z|\w+@example.com", "", response.text)
-            seen.append(
+            answers.append(
                 (response.status_code, shown, [now - then for now, then in zip(after, before, strict=True)])
             )
             assert after[2] == before[2] + 1
-        assert seen[0] == seen[1], path
+        assert answers[0] == answers[1], path
     ids = {question["user"]["id"] for question in asked(target)}
     assert len(ids) == 6
     assert alice.id not in ids

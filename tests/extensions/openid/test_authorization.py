@@ -115,16 +115,20 @@ class TestErrorsGoToTheApplication:
     )
     def test_with_its_state_and_our_issuer_against_mix_ups(self, client, client_id, database, changes, error):
         """RFC 9207, and RFC 9700, section 4.4."""
-        told = error_of(client, authorize_path(client_id, **changes))
-        assert (told["error"], told["state"], told["iss"]) == (error, "a state & more", SITE)
-        assert re.fullmatch(r"[ !#-\[\]-~]+", told["error_description"])
+        parameters = error_of(client, authorize_path(client_id, **changes))
+        assert (parameters["error"], parameters["state"], parameters["iss"]) == (
+            error,
+            "a state & more",
+            SITE,
+        )
+        assert re.fullmatch(r"[ !#-\[\]-~]+", parameters["error_description"])
         assert database.count("oauth_requests") == 0
 
     @cases("name", ["scope", "nonce", "response_type", "prompt", "code_challenge", "state", "resource"])
     def test_repeated_parameter_is_refused(self, client, client_id, name):
-        told = error_of(client, f"{authorize_path(client_id)}&{name}=none&{name}=none")
+        parameters = error_of(client, f"{authorize_path(client_id)}&{name}=none&{name}=none")
         error = "invalid_target" if name == "resource" else "invalid_request"
-        assert (told["error"], "state" in told) == (error, name != "state")
+        assert (parameters["error"], "state" in parameters) == (error, name != "state")
 
     def test_client_without_the_grant_type_is_refused(self, client, database):
         client_id = insert_client(database, grant_types=["client_credentials"])
@@ -137,8 +141,8 @@ class TestErrorsGoToTheApplication:
 
     def test_service_without_a_consent_page_says_so(self, make_app, database):
         app = make_app(AUTH_PAGES="false")
-        told = error_of(app.test_client(), authorize_path(insert_client(database)))
-        assert told["error"] == "server_error"
+        parameters = error_of(app.test_client(), authorize_path(insert_client(database)))
+        assert parameters["error"] == "server_error"
 
 
 class TestPkce:

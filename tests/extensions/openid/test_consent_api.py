@@ -74,8 +74,8 @@ def test_user_sees_the_request_and_allows_it(session, begin, visitor, client_id,
     url = approve(session, path).json["redirect_url"]
     assert url.startswith(f"{SITE}/oauth/continue?authorization_id=")
     assert database.count("oauth_requests", "code_hash IS NOT NULL") == 0
-    told = answer(visitor.visit(url).url)
-    assert told == {"code": told["code"], "state": "a state & more", "iss": SITE}
+    parameters = answer(visitor.visit(url).url)
+    assert parameters == {"code": parameters["code"], "state": "a state & more", "iss": SITE}
     row = database.one("SELECT * FROM oauth_requests")
     assert (row.user_id, row.session_id, row.code_hash is not None) == (alice.id, session.id, True)
     assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]

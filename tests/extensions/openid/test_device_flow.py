@@ -50,13 +50,13 @@ class TestDevice:
         )
 
     def test_metadata_names_the_endpoint_and_the_grant_where_there_are_pages(self, client, make_app):
-        told = [
+        documents = [
             app.get("/.well-known/openid-configuration").json
             for app in (client, make_app(AUTH_PAGES="false", AUTH_CONSOLE="false").test_client())
         ]
-        endpoints = [each.get("device_authorization_endpoint") for each in told]
+        endpoints = [each.get("device_authorization_endpoint") for each in documents]
         assert endpoints == [f"{SITE}/oauth/device_authorization", None]
-        assert [DEVICE_CODE in each["grant_types_supported"] for each in told] == [True, False]
+        assert [DEVICE_CODE in each["grant_types_supported"] for each in documents] == [True, False]
 
     @cases(
         ("columns", "form", "error"),

@@ -32,11 +32,11 @@ def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
     assert (URL in shown.replace(" ", ""), web.connected, web.transactions) == (True, [(PUBLIC, 443)], [0])
     tokens = agent.redeem(agent.returned(allow(visitor))["code"], resource="").json
     again = agent.refresh(tokens["refresh_token"]).json
-    for given in (tokens, again):
-        claims = claims_of(given["access_token"])
+    for issued in (tokens, again):
+        claims = claims_of(issued["access_token"])
         assert (claims["client_id"], claims["aud"].endswith("/oauth/userinfo")) == (URL, True)
-        assert agent.userinfo(given["access_token"]).status_code == 200
-        assert claims_of(given["id_token"])["aud"] == URL
+        assert agent.userinfo(issued["access_token"]).status_code == 200
+        assert claims_of(issued["id_token"])["aud"] == URL
     # Neither tokens nor later requests fetch it, and the user is not asked again.
     assert "code" in agent.returned(agent.begin(visitor))
     assert "code" in agent.returned(agent.begin(visitor, prompt="none", id_token_hint=again["id_token"]))

@@ -51,9 +51,9 @@ def silent(agent, visitor, **changes):
     page = agent.begin(visitor, prompt="none", **changes)
     # A page links the answer with an error to a client that anyone may have registered.
     linked = re.search(rf'href="({re.escape(agent.redirect_uri)}\?[^"]+)"', page.text)
-    told = answer(html.unescape(linked[1]) if linked else page.url, agent.redirect_uri)
-    assert ("code" in told) != ("error" in told), told
-    return told.get("error")
+    parameters = answer(html.unescape(linked[1]) if linked else page.url, agent.redirect_uri)
+    assert ("code" in parameters) != ("error" in parameters), parameters
+    return parameters.get("error")
 
 
 def audience(tokens):
@@ -132,14 +132,14 @@ def test_consent_page_of_the_application_is_told_the_resource(make_agent, alice,
     visitor, session = Visitor(app), alice.open_session(app.test_client())
 
     def begin(resource):
-        """Begin a request, and return its path with what the page is told."""
+        """Begin a request, and return its path and the object that the page gets."""
         url = agent.begin(visitor, resource=resource).url
         path = f"/oauth/authorizations/{parse_qs(urlsplit(url).query)['authorization_id'][0]}"
         return path, session.get(path).json
 
     for resource in (None, RESOURCE, OTHER):
-        path, told = begin(resource)
-        assert (told["client"]["id"], told["resource"]) == (URL, resource)
+        path, authorization = begin(resource)
+        assert (authorization["client"]["id"], authorization["resource"]) == (URL, resource)
         approved = session.post(f"{path}/consent", json={"action": "approve"}).json["redirect_url"]
         agent.redeem(answer(visitor.visit(approved).url, CALLBACK)["code"])
     assert opened_for(database) == [None, RESOURCE, OTHER]

@@ -33,7 +33,9 @@ def rotate(client, service_role):
 @pytest.fixture
 def works(client):
     """Whether the service accepts each secret. All routes ask the same function."""
-    return lambda *known: [each.post(client, "/introspect", token="x").status_code == 200 for each in known]
+    return lambda *clients: [
+        each.post(client, "/introspect", token="x").status_code == 200 for each in clients
+    ]
 
 
 def pass_a_day(database):

@@ -20,12 +20,12 @@ def userinfo(client, database, alice):
         tokens = tokens_of(client, database, app_client, alice, scopes)
         answer = client.get(PATH, headers=bearer(tokens["access_token"]))
         assert answer.status_code == 200, answer.json
-        given = claims_of(tokens["id_token"])
+        id_claims = claims_of(tokens["id_token"])
         aliases = {"phone", "phone_verified"}
-        assert {name: given[name] for name in answer.json if name not in aliases} == {
+        assert {name: id_claims[name] for name in answer.json if name not in aliases} == {
             name: value for name, value in answer.json.items() if name not in aliases
         }
-        assert not {"email", "phone_number", "name", "groups"} & set(given) - set(answer.json)
+        assert not {"email", "phone_number", "name", "groups"} & set(id_claims) - set(answer.json)
         assert answer.json["sub"] == alice.id
         return {name: value for name, value in answer.json.items() if name != "sub"}
 

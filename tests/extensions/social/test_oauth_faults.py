@@ -387,12 +387,12 @@ class TestGarbage:
 
     def test_https_issuer_must_not_redirect_to_http(self):
         issuer = "https://id.example.com"
-        known = IdTokens(issuer, ["x"])
+        id_tokens = IdTokens(issuer, ["x"])
         metadata = {"token_endpoint": "http://127.0.0.1:9/token", "jwks_uri": f"{issuer}/keys"}
-        known._cache[f"{issuer}/.well-known/openid-configuration"] = (metadata, float("inf"))
-        assert known.endpoint("jwks_uri") == f"{issuer}/keys"
+        id_tokens._cache[f"{issuer}/.well-known/openid-configuration"] = (metadata, float("inf"))
+        assert id_tokens.endpoint("jwks_uri") == f"{issuer}/keys"
         with pytest.raises(ProviderUnavailable):
-            known.endpoint("token_endpoint")
+            id_tokens.endpoint("token_endpoint")
 
     @pytest.mark.parametrize("place", ["/jwks", FakeProvider.DISCOVERY])
     def test_failed_fetch_is_repeated_after_a_while_and_not_for_each_sign_in(

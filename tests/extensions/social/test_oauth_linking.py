@@ -112,7 +112,7 @@ class TestUnverifiedAddress:
         assert_untouched()
 
     @cases(
-        ("told", "claims"),
+        ("person", "claims"),
         [
             ({"email": None, "email_verified": True}, {}),
             ({"email_verified": False}, {"email": None, "email_verified": True}),
@@ -120,8 +120,10 @@ class TestUnverifiedAddress:
             ({"email_verified": True}, {"sub": "mallory", "email": None, "email_verified": None}),
         ],
     )
-    def test_verification_counts_only_for_its_address(self, service, google, assert_untouched, told, claims):
-        google.person, google.claims = {"sub": f"person {claims}", "email": ALICE} | told, claims
+    def test_verification_counts_only_for_its_address(
+        self, service, google, assert_untouched, person, claims
+    ):
+        google.person, google.claims = {"sub": f"person {claims}", "email": ALICE} | person, claims
         assert service.user("google")["email"] is None
         assert_untouched()
 
@@ -257,19 +259,19 @@ def test_only_existing_users_sign_in_when_sign_up_is_disabled(make_service, goog
 
 class TestConcurrency:
     @pytest.mark.parametrize(
-        ("email", "counts", "told"),
+        ("email", "counts", "kinds"),
         [(DAVE, [2, 3, 8], []), (ALICE, [1, 2, 8], ["identity_linked"])],
         ids=["new", "linked by the address"],
     )
     def test_concurrent_sign_ins_of_a_subject_create_or_link_one_user(
-        self, service, google, alice, database, outbox, email, counts, told
+        self, service, google, alice, database, outbox, email, counts, kinds
     ):
         be(google, "somebody", email)
         pages = at_once(8, lambda _: service.sign_in("google"))
         ids = {service.session(page).get("/user").json["id"] for page in pages}
         assert (len(ids), alice.id in ids) == (1, email == ALICE)
         assert [database.count(table) for table in ("users", "identities", "sessions")] == counts
-        assert [message.kind for message in outbox.sent()] == told
+        assert [message.kind for message in outbox.sent()] == kinds
 
     def test_one_of_two_concurrent_subjects_of_an_address_is_linked(self, service, google, alice, database):
         browsers, urls = [service.browser() for _ in range(2)], []

@@ -42,7 +42,7 @@ def at_home(monkeypatch, fakes: Fakes) -> None:
     fakes.github.registered = CALLBACK
 
 
-def told(provider: FakeProvider, code: str) -> bool:
+def received(provider: FakeProvider, code: str) -> bool:
     """Whether a provider received a code anywhere in a request."""
     return any(code in str(asked) for asked in provider.asked)
 
@@ -81,7 +81,7 @@ class TestHostileProvider:
         page = self.bring(service, hostile, acme, provider)
         (code,) = provider.grants
         assert_failed(page, *FAILED)
-        assert (told(acme, code), database.count("users"), database.count("oauth_flows")) == (False, 0, 1)
+        assert (received(acme, code), database.count("users"), database.count("oauth_flows")) == (False, 0, 1)
         assert "another provider" in capfd.readouterr().err
 
     @pytest.mark.parametrize("path", ["{base}", "{base}/", "{base}/acme", "{base}{own}", "{site}{own}"])
@@ -90,7 +90,7 @@ class TestHostileProvider:
         redirect_uri = path.format(base=CALLBACK, site=SITE, own="/providers/acme/callback")
         self.bring(make_service(), "acme", acme, github, redirect_uri=redirect_uri)
         assert len(github.grants) == (0 if path == "{site}{own}" else 1)
-        assert (any(told(acme, code) for code in github.grants), database.count("users")) == (False, 0)
+        assert (any(received(acme, code) for code in github.grants), database.count("users")) == (False, 0)
 
 
 def redirect_uri(name: str, settings: dict[str, str]) -> str:
