@@ -33,9 +33,9 @@ class OpenId(Extension):
         return introspection.claims_now(latchkey, token, client)
 
     def introspection_by_client(self) -> "Callable[[], tuple[str, queries.SelectClient]]":
-        from auth.extensions.openid.api import introspection
+        from auth.extensions.openid.api import openid
 
-        return introspection.read_request
+        return openid.read_introspection
 
     def metadata(self) -> Mapping[str, Any]:
         from auth.extensions.openid.api import metadata

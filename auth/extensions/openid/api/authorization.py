@@ -55,7 +55,7 @@ _ContinueQuery = schemas.Input.of(
 _DecisionBody = form_schemas.Decision.of(organization=fields.Uuid())
 
 
-def notes_refusals(view: View) -> View:
+def _notes_refusals(view: View) -> View:
     """Record in the history of a signed-in user why a request is refused that must not redirect."""
 
     @functools.wraps(view)
@@ -76,7 +76,7 @@ def notes_refusals(view: View) -> View:
 @limited("request_authorization", unless=lambda: request.args.getlist("prompt") == ["none"])
 @audited("application_refused")
 @refuses_by_page
-@notes_refusals
+@_notes_refusals
 def begin_authorization() -> Response:
     """Check an application's request, and ask the user for consent."""
     if request.method == "HEAD":
@@ -156,7 +156,7 @@ def _ask(asked: Asked, client: "queries.SelectClient", oauth_request: Authorizat
 @takes_foreign_forms
 @limited("request_authorization")
 @refuses_by_page
-@notes_refusals
+@_notes_refusals
 def begin_authorization_by_form() -> Response:
     """Check a request that was sent as a form, and redirect to the GET."""
     asked, form = current_asked(), read_form(authorization_requests.Origin)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping
 from flask import Blueprint, Response, request
 from flask.typing import ResponseReturnValue
 
+from auth.core.settings import Settings
 from auth.extensions.openid import claims, device_codes, exchange, introspection
 from auth.extensions.openid.api import errors
 from auth.extensions.openid.authentication import ClientInput, SentCredentials, authenticate, read_credentials
 from auth.extensions.openid.clients import DEVICE_CODE
-from auth.extensions.openid.oauth_errors import OAuthError
+from auth.extensions.openid.oauth_errors import OAuthError, invalid_client
 from auth.web import answered_by, fields, g, guard
 from auth.web.application import JsonResponse
 from auth.web.asked import Asked, current_asked
+from auth.web.context import latchkey
 from auth.web.declarations import Level, accepts_forms, any_origin, audited, counted, says, takes_tokens
 from auth.web.errors import ApiError
 from auth.web.input import read_body
@@ -35,6 +37,7 @@ class _TokenRequest(ClientInput):
 
 _DeviceRequest = ClientInput.of(scope=fields.Text(), resource=fields.Text())
 _Revocation = ClientInput.of(token=fields.LongText())
+_Introspection = ClientInput.of(token=fields.LongText(required=True))
 
 
 @blueprint.post("/oauth/token")
@@ -93,7 +96,7 @@ def userinfo() -> Response:
 def revoke() -> Response:
     """End the session of a client's access token or refresh token (RFC 7009)."""
     asked, body = current_asked(), read_body(_Revocation)
-    client = authenticate(asked.parts, _read_credentials(asked, body))
+    client = authenticate(asked.parts, _read_credentials(asked.settings, body))
     if "token" not in body:
         raise OAuthError("invalid_request", "token: is required")
     if session_id := exchange.session_of(asked, body["token"]):
@@ -128,15 +131,25 @@ def _poll(body: dict[str, str]) -> Response:
     return _answer(device_codes.redeem, body)
 
 
-def _read_credentials(asked: Asked, body: Mapping[str, str]) -> SentCredentials:
-    return read_credentials(asked.settings, body, request.headers.get("Authorization", ""))
+def read_introspection() -> "tuple[str, queries.SelectClient]":
+    """Return the token and the row of a client that asks POST /introspect. Raises `OAuthError`."""
+    body = read_body(_Introspection)
+    credentials = _read_credentials(latchkey.settings, body)
+    client = authenticate(latchkey, credentials)
+    if credentials.secret_hash is None:
+        raise invalid_client("public clients cannot introspect tokens")
+    return body["token"], client
+
+
+def _read_credentials(settings: Settings, body: Mapping[str, str]) -> SentCredentials:
+    return read_credentials(settings, body, request.headers.get("Authorization", ""))
 
 
 def _answer(
     issue: Callable[[Asked, dict[str, str], SentCredentials], Mapping[str, object]], body: dict[str, str]
 ) -> Response:
     asked = current_asked()
-    response = JsonResponse(json.dumps(issue(asked, body, _read_credentials(asked, body))))
+    response = JsonResponse(json.dumps(issue(asked, body, _read_credentials(asked.settings, body))))
     response.headers["Pragma"] = "no-cache"
     return response
 
