@@ -65,8 +65,7 @@ def test_owner_tries_a_provider_that_is_off_unless_the_operator_has_disabled_it(
     ],
 )
 def test_customers_provider_signs_in_its_users(user, is_linked, is_adopted, refusal):
-    known = {"is_linked": is_linked, "is_adopted": is_adopted}
-    assert refusal_of_customers_user(user, EXAMPLE, **known) == refusal
+    assert refusal == refusal_of_customers_user(user, EXAMPLE, is_linked=is_linked, is_adopted=is_adopted)
 
 
 @pytest.mark.parametrize(

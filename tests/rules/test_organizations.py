@@ -15,12 +15,12 @@ PROVED = replace(ALICE, email_proved=True)
 
 
 @dataclass(frozen=True)
-class OwnProvider:
+class OrganizationProvider:
     tried_at: datetime | None
     is_blocked: bool = False
 
 
-TRIED = OwnProvider(tried_at=NOW)
+TRIED = OrganizationProvider(tried_at=NOW)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ class VisibleOrganization:
     object: str
     aal: Aal | None = None
     roles: Sequence[str] = ()
-    # The facts about the caller that came with it, None for an operator.
+    # The facts about the caller, from the same statement; None for an operator.
     caller: "queries.SelectMember | None" = None
 
 
@@ -108,9 +108,7 @@ def memberships_and_invitations(asked: Asked) -> tuple[list[JsonObject], list[Js
 def give_proof(
     asked: Asked, organization: VisibleOrganization, body: JsonObject, *wanted: WantedChange
 ) -> Proof | None:
-    """Check the proof in a body, and return its kind; None if nothing that is wanted takes one, as for
-    operators.
-    """
+    """Check the proof in a body, and return its kind. None if no change is wanted, or an operator asks."""
     if not wanted or is_operator(asked):
         return None
     return reauthentication.give_proof(asked, body, *wanted, caller=organization.caller)
@@ -131,7 +129,7 @@ def begin(asked: Asked) -> Iterator[Act]:
 def lock_caller(
     asked: Asked, act: Act, user_id: str | None, *wanted: WantedChange, proof: Proof | None = None
 ) -> "PersonFacts | None":
-    """Lock the caller and a user, and return the caller, None for an operator."""
+    """Lock the caller and a user, and return the facts about the caller, None for an operator."""
     if is_operator(asked):
         act.lock_users([user_id])
         return None
@@ -148,8 +146,8 @@ def lock(
     proof: Proof | None = None,
     is_leaving: bool = False,
 ) -> "tuple[OrganizationFacts, PersonFacts | None]":
-    """Lock the caller, a user and an organization, and return the organization and the caller, None for an
-    operator. Refuse as `admit` does, and a caller without a proof for what is wanted.
+    """Lock the caller, a user and an organization, and return the facts about the organization and about the
+    caller, None for an operator. Refuse as `admit` does, and a caller without a proof for a wanted change.
     """
     caller = lock_caller(asked, act, user_id, *wanted, proof=proof)
     act.lock_organizations([organization.id])

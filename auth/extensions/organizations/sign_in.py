@@ -10,7 +10,7 @@ from auth.extensions.organizations import access
 from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.admin import providers
 from auth.flows.admin.provider_settings import WantedProvider
-from auth.flows.admin.providers import Change, Draft
+from auth.flows.admin.providers import Draft, PlannedChange
 from auth.flows.sign_in.oauth import write_flow
 from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
@@ -140,9 +140,9 @@ def _check_new(act: Act, organization: VisibleOrganization, draft: Draft) -> Non
 
 
 def _check_change(
-    asked: Asked, act: Act, organization: VisibleOrganization, change: Change
+    asked: Asked, act: Act, organization: VisibleOrganization, change: PlannedChange
 ) -> "queries.SelectProviderFacts":
-    """Return what decides about a locked provider. Refuse a change that the caller may not make."""
+    """Return the facts about a locked provider. Refuse a change that the caller may not make."""
     before = providers.facts_before(act, change)
     _check_domains(act, organization, change.provider, before.domains)
     if access.is_operator(asked):

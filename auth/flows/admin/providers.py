@@ -49,8 +49,8 @@ class Draft(NamedTuple):
     organization_id: str | None
 
 
-class Change(NamedTuple):
-    """What a body makes of a provider, a `row`. The settings are checked outside the act that writes them."""
+class PlannedChange(NamedTuple):
+    """A change of a provider. Its settings are checked outside the act that writes them."""
 
     row: "queries.SelectIdentityProvider"
     provider: WantedProvider
@@ -91,7 +91,7 @@ def found_provider(
 
 
 def facts_of(act: Act, id: str) -> "queries.SelectProviderFacts":
-    """Return what decides about a locked provider."""
+    """Return the facts about a locked provider."""
     return found(act.read(queries.select_provider_facts, id=id), "custom_provider_not_found")
 
 
@@ -159,8 +159,8 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     return finished(asked, change)
 
 
-def planned(asked: Asked, row: "queries.SelectIdentityProvider", body: Mapping[str, Any]) -> Change:
-    """Check a body, and return what it makes of a provider."""
+def planned(asked: Asked, row: "queries.SelectIdentityProvider", body: Mapping[str, Any]) -> PlannedChange:
+    """Check a body, and return the change of a provider."""
     if asked.is_key and (problem := identities.problem_of_key(row, body)):
         raise ApiError("insufficient_permissions", problem)
     provider = provider_settings.wanted(asked, body, row)
@@ -169,18 +169,18 @@ def planned(asked: Asked, row: "queries.SelectIdentityProvider", body: Mapping[s
     if secret is None and (problem := identities.problem_without_secret(before, provider)):
         raise ApiError("validation_failed", problem)
     sealed = bytes(row.client_secret) if secret is None else asked.parts.sealer.seal(secret, row.id)
-    return Change(row, provider, sealed, body)
+    return PlannedChange(row, provider, sealed, body)
 
 
-def fetch_again(asked: Asked, change: Change) -> None:
+def fetch_again(asked: Asked, change: PlannedChange) -> None:
     """Refuse another document that the service cannot fetch."""
     row, secret = change.row, change.body.get("client_secret", "")
     provider_settings.fetch(asked, row.id, change.provider, secret, row.organization_id)
 
 
-def facts_before(act: Act, change: Change) -> "queries.SelectProviderFacts":
-    """Return what decides about the locked provider of a change. Refuse if it is not the one that was read,
-    or may not move.
+def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFacts":
+    """Return the facts about the locked provider of a change. Refuse if it has changed since it was read, or
+    may not move.
     """
     facts = facts_of(act, change.row.id)
     # Its organization may have given a domain up since we read the row.
@@ -196,7 +196,7 @@ def facts_before(act: Act, change: Change) -> "queries.SelectProviderFacts":
 def update(
     asked: Asked,
     act: Act,
-    change: Change,
+    change: PlannedChange,
     before: "queries.SelectProviderFacts",
     *,
     by_owner: bool = False,
@@ -231,7 +231,7 @@ def update(
 
 
 def _record_update(
-    asked: Asked, act: Act, change: Change, turned: identities.Turned, *, was_enabled: bool
+    asked: Asked, act: Act, change: PlannedChange, turned: identities.Turned, *, was_enabled: bool
 ) -> None:
     """Write the entries of the audit log, and a notice to the owners if the change matters to a sign-in."""
     row, provider = change.row, change.provider
@@ -247,7 +247,7 @@ def _record_update(
         _tell_owners(asked, act, organization, "changed")
 
 
-def finished(asked: Asked, change: Change) -> dict[str, Any]:
+def finished(asked: Asked, change: PlannedChange) -> dict[str, Any]:
     """Return the object of a changed provider. If it is disabled, end everything of its users."""
     if not change.provider.enabled:
         end_users_of_disabled(asked)

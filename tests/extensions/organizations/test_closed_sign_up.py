@@ -78,22 +78,22 @@ def test_with_organizations_off_an_old_invitation_opens_nothing(make_app, invite
 def test_answer_statements_and_messages_are_the_same_for_all_addresses(
     client, invited, alice, database, create_user
 ):
-    seen = set()
+    answers = set()
     for email in (alice.email, NEW, STRANGER):
         before = statements_run(), database.count("outbox")
         response = ask(client, email, create_user=create_user)
         now = statements_run(), database.count("outbox")
         shown = {**response.json, "message_id": ""}
-        seen.add((response.status_code, str(shown), now[0] - before[0], now[1] - before[1]))
-    assert len(seen) == 1
+        answers.add((response.status_code, str(shown), now[0] - before[0], now[1] - before[1]))
+    assert len(answers) == 1
 
 
 def test_page_of_sign_in_runs_the_same_statements_for_all_addresses(client, invited, alice):
-    seen = set()
+    answers = set()
     for email in (alice.email, NEW, STRANGER):
         visitor = Visitor(client.application)
         visitor.visit("/sign-in")
         before = statements_run()
         visitor.press("sign-in/code", email=email)
-        seen.add((statements_run() - before, words(visitor.page).replace(email, "")))
-    assert len(seen) == 1
+        answers.add((statements_run() - before, words(visitor.page).replace(email, "")))
+    assert len(answers) == 1

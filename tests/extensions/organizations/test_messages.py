@@ -70,9 +70,9 @@ def test_other_owners_are_told_of_a_new_owner_and_of_a_requirement(acme, owner, 
     join(mallory, acme)
     for person in (bob, mallory):
         assert owner.put(f"{acme}/members/{person.id}", json={"role": "owner"}).status_code == 200
-    told = read(bob.email, "organization_owner_added")
-    assert "Acme has a new owner" in told.subject
-    assert "http://localhost:8000/account/organizations/acme" in told.text
+    letter = read(bob.email, "organization_owner_added")
+    assert "Acme has a new owner" in letter.subject
+    assert "http://localhost:8000/account/organizations/acme" in letter.text
     _, session = set_up(owner)
     assert session.put(acme, json={"requires": {"aal": "aal2"}}).status_code == 200
     for person in (bob, mallory):

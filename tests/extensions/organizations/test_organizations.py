@@ -148,12 +148,12 @@ class TestRequirement:
             raised.put(acme, json={"requires": {"aal": "aal2"}}), OBJECT | {"requires": {"aal": "aal2"}}
         )
         assert_error(session.get(acme), 403, "insufficient_aal")
-        seen = membership(acme, requires={"aal": "aal2"})
-        del seen["role"]
-        assert session.get("/user").json["organizations"] == [seen]
+        without_role = membership(acme, requires={"aal": "aal2"})
+        del without_role["role"]
+        assert session.get("/user").json["organizations"] == [without_role]
         renewed = session.refreshed()
         assert "organizations" not in renewed.claims
-        assert renewed.user["organizations"] == [seen]
+        assert renewed.user["organizations"] == [without_role]
         assert raised.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "owner"}
         assert raised.get("/user").json["organizations"] == [membership(acme)]
         # The account is usable, and everybody may leave.
@@ -166,9 +166,9 @@ class TestRequirement:
         assert raised.put(acme, json={"requires": {"aal": "aal2"}}).status_code == 200
         session = session_of(client, sign_in(client, alice.email))
         assert session.claims["aud"] == "second_step"
-        seen = session.get("/user").json["organizations"]
-        assert seen == session.user["organizations"]
-        assert [{"role", "requires"} & each.keys() for each in seen] == [{"requires"}, {"role"}]
+        memberships = session.get("/user").json["organizations"]
+        assert memberships == session.user["organizations"]
+        assert [{"role", "requires"} & each.keys() for each in memberships] == [{"requires"}, {"role"}]
 
     def test_session_that_does_not_meet_it_cannot_demand_it(self, acme, owner, database):
         assert_error(owner.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")

@@ -169,17 +169,17 @@ class TestStranger:
     def test_stranger_sees_for_an_organization_what_is_at_an_unknown_one(self, acme, bob, browse, path):
         visitor = browse(bob)
         path = path.format(id=bob.id)
-        seen, unknown = (visitor.visit(place + path) for place in (PATH, UNKNOWN))
-        assert (seen.status, unknown.status) == (404, 404)
-        assert words(seen) == words(unknown)
-        assert "Page not found" in words(seen)
+        hidden, unknown = (visitor.visit(place + path) for place in (PATH, UNKNOWN))
+        assert (hidden.status, unknown.status) == (404, 404)
+        assert words(hidden) == words(unknown)
+        assert "Page not found" in words(hidden)
 
     def test_page_of_an_invitation_is_not_found_without_one(self, invite, bob, browse):
         invite(NEW)
         visitor = browse(bob)
-        seen, unknown = (visitor.visit(f"/organizations/{slug}/join") for slug in ("acme", "nowhere"))
-        assert (seen.status, unknown.status) == (404, 404)
-        assert words(seen) == words(unknown)
+        hidden, unknown = (visitor.visit(f"/organizations/{slug}/join") for slug in ("acme", "nowhere"))
+        assert (hidden.status, unknown.status) == (404, 404)
+        assert words(hidden) == words(unknown)
 
     def test_unproved_address_has_no_invitation(self, invite, client, bob, browse, database):
         invite(bob.email)

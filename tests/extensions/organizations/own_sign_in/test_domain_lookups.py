@@ -75,9 +75,9 @@ def test_all_owners_are_told_that_a_domain_without_its_record_is_lost(
     assert database.count("outbox", "kind = 'organization_sign_in'") == 0
     pass_days(2)
     for owner in (alice, bob):
-        told = outbox.last(to=owner.email)
-        assert told.kind == "organization_sign_in"
-        said = {name: told.variables[name] for name in ("change", "domain", "organization", "slug")}
+        notice = outbox.last(to=owner.email)
+        assert notice.kind == "organization_sign_in"
+        said = {name: notice.variables[name] for name in ("change", "domain", "organization", "slug")}
         assert said == {"change": "domain_lost", "domain": DOMAIN, "organization": "Acme", "slug": "acme"}
     pass_days(8)
     assert database.count("outbox", "kind = 'organization_sign_in' AND is_notice") == 2
@@ -92,9 +92,11 @@ def test_owner_without_a_mail_address_is_told_by_sms_where_the_service_sends_the
     parts = make_app(AUTH_PHONE_ENABLED=phone).extensions[EXTENSION]
     for days in (8, 15):
         pass_days(days, parts)
-    told = database.all("SELECT kind, recipient FROM outbox WHERE kind LIKE 'organization%%' ORDER BY kind")
+    notices = database.all(
+        "SELECT kind, recipient FROM outbox WHERE kind LIKE 'organization%%' ORDER BY kind"
+    )
     kinds = ["organization_domain_missing", "organization_sign_in"] if phone == "true" else []
-    assert told == [(kind, "+15555550100") for kind in kinds]
+    assert notices == [(kind, "+15555550100") for kind in kinds]
 
 
 def test_record_that_comes_back_in_time_keeps_the_domain(provider, names, pass_days, database):

@@ -72,8 +72,8 @@ class TestNotices:
         database.run("UPDATE identity_providers SET is_on = true")
         before = {user: len(mailbox.messages_to(user.email)) for user in (alice, bob)}
         return lambda: [
-            [letter.text for letter in mailbox.messages_to(user.email)[known:]]
-            for user, known in before.items()
+            [letter.text for letter in mailbox.messages_to(user.email)[number:]]
+            for user, number in before.items()
         ]
 
     def test_other_owners_are_told_that_a_provider_is_off(self, mailed, sign_in, provider):
@@ -221,18 +221,18 @@ def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
 def test_owner_keeps_the_provider_in_hand_to_which_the_operator_has_given_a_domain(
     on, sign_in, provider, alice, acme, client, service_role
 ):
-    given = {"domains": ["acme.test", DOMAIN]}
+    body = {"domains": ["acme.test", DOMAIN]}
 
     def give():
         path = f"/admin/custom-providers/{provider}"
-        assert client.put(path, json=given, headers=service_role).status_code == 200
+        assert client.put(path, json=body, headers=service_role).status_code == 200
 
     give()
-    assert sign_in.change(provider, name="Acme Inc.").json["domains"] == given["domains"]
-    more = sign_in.change(provider, domains=[*given["domains"], "globex.example"])
+    assert sign_in.change(provider, name="Acme Inc.").json["domains"] == body["domains"]
+    more = sign_in.change(provider, domains=[*body["domains"], "globex.example"])
     assert_error(more, 422, "domain_not_proved")
     assert sign_in.change(provider, domains=[DOMAIN]).json["domains"] == [DOMAIN]
-    assert_error(sign_in.change(provider, **given), 422, "domain_not_proved")
+    assert_error(sign_in.change(provider, **body), 422, "domain_not_proved")
     give()
     assert sign_in.change(provider, enabled=False).json["enabled"] is False
     # The end of its users was Alice's, too.
@@ -556,10 +556,10 @@ class TestConsole:
         assert ("/disable" in page.text, "/enable" in page.text) == (False, True)
         assert "Provider enabled" in words(act_at(path, f"{provider}/enable"))
         assert database.value("SELECT is_on AND NOT is_blocked FROM identity_providers")
-        told = database.all(
+        notices = database.all(
             "SELECT recipient, variables ->> 'change' AS change FROM outbox WHERE kind = 'organization_sign_in'"
         )
-        assert [(row.recipient, row.change) for row in told] == [(alice.email, "off"), (alice.email, "on")]
+        assert [(row.recipient, row.change) for row in notices] == [(alice.email, "off"), (alice.email, "on")]
 
 
 @pytest.mark.parametrize("change", ["acceptable_client_ids", "client_id"])

@@ -149,8 +149,8 @@ class TestTryIt:
         visitor.visit(f"/{path}")
         page = visitor.submit(stop=service.is_callback)
         other = customers.globex
-        known = {"issuer": other.provider.url, "client_id": other.provider.client_id}
-        changed = sign_in.change(provider, **known, client_secret=other.body()["client_secret"])
+        moved = {"issuer": other.provider.url, "client_id": other.provider.client_id}
+        changed = sign_in.change(provider, **moved, client_secret=other.body()["client_secret"])
         assert changed.status_code == 200
         database.run("UPDATE identity_providers SET is_on = true")
         other.be("9", ALICE)
@@ -417,8 +417,8 @@ def test_key_turns_an_organizations_provider_off_for_its_owners_too(
     assert_error(sign_in.change(provider, session, enabled=True), 403, "sso_provider_disabled")
     assert client.put(path, json={"enabled": True}, headers=key).status_code == 403
     assert database.count("memberships") == 1
-    told = "SELECT variables ->> 'change' FROM outbox WHERE kind = 'organization_sign_in'"
-    assert [change for (change,) in database.all(told)][-1] == "off"
+    notices = "SELECT variables ->> 'change' FROM outbox WHERE kind = 'organization_sign_in'"
+    assert [change for (change,) in database.all(notices)][-1] == "off"
     assert client.put(path, json={"enabled": True}, headers=service_role).json["enabled"] is True
 
 

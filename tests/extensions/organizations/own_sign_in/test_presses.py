@@ -80,8 +80,8 @@ def test_completed_press_replaces_an_identity_and_both_are_in_the_log(
 ):
     customers.acme.be("1b", ALICE)
     press(alice)
-    held = database.all(f"SELECT user_id::text, subject FROM identities WHERE {OF_PROVIDERS}")
-    assert held == [(alice.id, "1b")]
+    identities = database.all(f"SELECT user_id::text, subject FROM identities WHERE {OF_PROVIDERS}")
+    assert identities == [(alice.id, "1b")]
     acts = database.all("SELECT action FROM audit_log WHERE action LIKE 'identity%%' ORDER BY 1")
     assert [act for (act,) in acts] == ["identity_linked", "identity_linked", "identity_unlinked"]
     assert "identity_linked" in [each.kind for each in outbox.sent(ALICE)]

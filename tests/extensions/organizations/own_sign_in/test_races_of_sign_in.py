@@ -124,8 +124,8 @@ def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_go
         # It has listed Bob, whom its provider added.
         deleted = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
     assert (left.result(), joined.result(), deleted.result()) == (204, 200, 204)
-    held = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")
-    assert held == [("admin", "invitation", None)]
+    memberships = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")
+    assert memberships == [("admin", "invitation", None)]
     assert database.count("identity_providers") == 0
     assert database.count("audit_log", "action = 'membership_removed'") == 1
 

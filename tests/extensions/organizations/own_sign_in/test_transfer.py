@@ -280,8 +280,8 @@ def test_domain_in_another_spelling_is_known_as_it_is_stored(
 def test_ids_in_capitals_are_those_of_the_rows(
     run, file, exported, provider, database, press, alice, customers
 ):
-    (known,) = exported["providers"]
-    known |= {"id": provider.upper(), "client_secret": customers.acme.provider.client_secret}
+    (line,) = exported["providers"]
+    line |= {"id": provider.upper(), "client_secret": customers.acme.provider.client_secret}
     exported["members"][0]["user_id"] = exported["members"][0]["user_id"].upper()
     file.write_text(json.dumps(exported | {"id": exported["id"].upper()}))
     database.run(LOSS)
@@ -330,10 +330,10 @@ def test_users_get_their_identity_at_a_provider_that_was_imported_before_them(
     signs_in = (
         "SELECT email FROM users AS u JOIN identities AS i ON i.user_id = u.id WHERE provider = %(provider)s"
     )
-    known = database.all(signs_in, provider=f"sso:{provider}")
+    identities = database.all(signs_in, provider=f"sso:{provider}")
     database.run(f"{LOSS}; DELETE FROM users")
     assert run("import", file, status=3)[-1]["connected"] == 1
     result = run_command(client.application, "users", "import", str(users), "--trust-addresses")
     assert result.exit_code == 0, result.output
     assert run("import", file)[-1]["added"] == 1
-    assert database.all(signs_in, provider=f"sso:{provider}") == known != []
+    assert database.all(signs_in, provider=f"sso:{provider}") == identities != []
