@@ -12,9 +12,10 @@ from auth.flows.admin import providers
 from auth.flows.admin.provider_settings import WantedProvider
 from auth.flows.admin.providers import Draft, PlannedChange
 from auth.flows.sign_in.oauth import write_flow
-from auth.flows.sign_in.reauthentication import admit_caller
+from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
+from auth.rules.proofs import Proof
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import acts, queries
@@ -35,15 +36,7 @@ def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -
     organization = access.admit(asked, organization, OWNER)
     proof = access.give_proof(asked, organization, body, access.CHANGE)
     draft = providers.drafted(asked, {**body, "enabled": False}, organization.id)
-    # Before it is fetched: any user can found an organization, and would choose what the service connects to.
-    with access.begin(asked) as act:
-        access.lock(asked, act, organization, access.CHANGE, proof=proof)
-        _check_new(act, organization, draft)
-    providers.fetch(asked, draft)
-    with providers.refusing_conflicts(), access.begin(asked) as act:
-        access.lock(asked, act, organization, access.CHANGE, proof=proof)
-        _check_new(act, organization, draft)
-        providers.insert(asked, act, draft)
+    _connect(asked, organization, draft, access.CHANGE, proof=proof)
     return providers.described(asked, providers.found_provider(asked, draft.id))
 
 
@@ -51,14 +44,25 @@ def restore(asked: Asked, organization: VisibleOrganization, id: str, body: Json
     """Connect an imported provider by its id, which its redirect URI has. Sends no notice."""
     organization = access.admit(asked, organization, OWNER)
     draft = providers.drafted(asked, {**body, "enabled": False}, organization.id, id=id)
+    _connect(asked, organization, draft._replace(is_blocked=body["is_blocked"], is_imported=True))
+
+
+def _connect(
+    asked: Asked,
+    organization: VisibleOrganization,
+    draft: Draft,
+    *wanted: WantedChange,
+    proof: Proof | None = None,
+) -> None:
+    # Before it is fetched: any user can found an organization, and would choose what the service connects to.
     with access.begin(asked) as act:
-        access.lock(asked, act, organization)
+        access.lock(asked, act, organization, *wanted, proof=proof)
         _check_new(act, organization, draft)
     providers.fetch(asked, draft)
     with providers.refusing_conflicts(), access.begin(asked) as act:
-        access.lock(asked, act, organization)
+        access.lock(asked, act, organization, *wanted, proof=proof)
         _check_new(act, organization, draft)
-        providers.insert(asked, act, draft, is_blocked=body["is_blocked"], is_imported=True)
+        providers.insert(asked, act, draft)
 
 
 def change(

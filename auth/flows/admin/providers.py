@@ -47,6 +47,8 @@ class Draft(NamedTuple):
     secret: str
     sealed: bytes
     organization_id: str | None
+    is_blocked: bool = False
+    is_imported: bool = False
 
 
 class PlannedChange(NamedTuple):
@@ -130,18 +132,16 @@ def fetch(asked: Asked, draft: Draft) -> None:
     provider_settings.fetch(asked, draft.id, draft.provider, draft.secret, draft.organization_id)
 
 
-def insert(
-    asked: Asked, act: Act, draft: Draft, *, is_blocked: bool = False, is_imported: bool = False
-) -> None:
+def insert(asked: Asked, act: Act, draft: Draft) -> None:
     """Write a new provider, and tell the owners of its organization unless it is imported."""
     id, domains = draft.id, draft.provider.domains
-    columns = draft.provider._asdict() | {"client_secret": draft.sealed, "is_blocked": is_blocked}
+    columns = draft.provider._asdict() | {"client_secret": draft.sealed, "is_blocked": draft.is_blocked}
     columns |= {"organization_id": draft.organization_id, "session_id": asked.user and asked.user.session_id}
     queries.insert_identity_provider(act, id=id, identifier=draft.identifier, **columns)
     queries.add_domains_of_provider(act, id=id, domains=domains)
     organization = _organization(act, draft.organization_id)
     _record(act, "provider_added", id, draft.identifier, domains, organization)
-    if not is_imported:
+    if not draft.is_imported:
         _tell_owners(asked, act, organization, "added")
 
 
@@ -155,7 +155,7 @@ def change(asked: Asked, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         fetch_again(asked, change)
     with refusing_conflicts(), targets.begin(asked) as act:
         act.lock_provider(change.row.id)
-        update(asked, act, change, facts_before(act, change))
+        update(asked, act, change, facts_before(act, change), by_owner=False)
     return finished(asked, change)
 
 
@@ -194,12 +194,7 @@ def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFact
 
 
 def update(
-    asked: Asked,
-    act: Act,
-    change: PlannedChange,
-    before: "queries.SelectProviderFacts",
-    *,
-    by_owner: bool = False,
+    asked: Asked, act: Act, change: PlannedChange, before: "queries.SelectProviderFacts", *, by_owner: bool
 ) -> None:
     """Write a change of a provider with the facts `before`. An owner of its organization cannot turn on what
     an operator disables.
@@ -263,7 +258,7 @@ def end_users_of_disabled(asked: Asked) -> None:
 def delete(asked: Asked, name: str) -> None:
     """Disable a provider, and remove it with everything of its users.
 
-    The first act admits the caller, whose session ends then if the provider opened it.
+    The change admits the caller. The removal cannot: it may have ended the session of the caller.
     """
     change(asked, name, {"enabled": False})
     remove(asked, found_provider(asked, name))

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.answers import A_TIMESTAMP, A_UUID, ANYTHING, assert_error, assert_ok
+from tests.support.checked_rows import statements_run
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
@@ -215,6 +216,17 @@ def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, jo
     assert_error(refused, 403, "insufficient_permissions")
     assert owner.put(f"{acme}/members/{bob.id}", json={"role": "member"}).status_code == 200
     assert database.count("organization_invitations") == 0
+
+
+def test_fresh_proof_of_an_owner_costs_no_statement(owner, acme):
+    costs = []
+    for role in ("member", "admin"):
+        invite(owner, acme, f"warm.{role}@example.com", role)
+        before = statements_run()
+        invite(owner, acme, f"{role}@example.com", role)
+        costs.append(statements_run() - before)
+    member, admin = costs
+    assert member == admin
 
 
 def test_known_and_unknown_addresses_cost_the_same(owner, acme, bob, database, outbox):
