@@ -20,7 +20,7 @@ from sql import Database, Runner, queries
 from sql.acts import Act
 
 _LONGEST_LANGUAGES = 200
-Row = TypeVar("Row", bound="callers.CallerFacts")
+CallerRow = TypeVar("CallerRow", bound="callers.CallerFacts")
 
 
 class Device(TypedDict):
@@ -109,7 +109,7 @@ class Asked:
         """Return the facts about the caller. Refuse a caller who may not go on; see `admit_reader`."""
         return self.admit_reader(callers.select(on or self.db, self.caller), level)
 
-    def admit_reader(self, row: Row | None, level: Level | None = None) -> Row:
+    def admit_reader(self, row: CallerRow | None, level: Level | None = None) -> CallerRow:
         """Return the row of a statement that reads `caller_facts`.
 
         Refuse a caller who is banned, or whose session has ended or is below the level, by default the

@@ -73,7 +73,7 @@ _AUTHENTICATORS = {
     "fdb141b2-5d84-443e-8a35-4698c205a502": "KeePassXC",
 }
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class Credential(Protocol):
@@ -205,7 +205,7 @@ def user_handle(user_id: str) -> bytes:
     return UUID(user_id).bytes
 
 
-def _checked(act: Callable[[], Result]) -> Result:
+def _checked(act: Callable[[], T]) -> T:
     try:
         return act()
     except Exception as error:  # the parsers raise those of json, cbor2 and cryptography

@@ -76,7 +76,7 @@ def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, lis
     return secrets, problems
 
 
-def check(name: str, text: str, path: Path, jwk_set: validators.Check = validators.jwk_set) -> None:
+def check(name: str, text: str, path: Path, jwk_set: validators.Validator = validators.jwk_set) -> None:
     """Raise `ValueError` if the text of a field's file is unusable, or other users can read the file."""
     if name == "jwt_keys":
         jwk_set(text)

@@ -13,7 +13,7 @@ from auth.core.net.networks import is_loopback
 from auth.core.settings.brand import check_logo
 from auth.core.settings.presets import PRESETS
 from auth.core.settings.values import kinds, urls
-from auth.core.settings.values.validators import Check, flag, validator
+from auth.core.settings.values.validators import Validator, flag, validator
 
 PROVIDER_PREFIX = "AUTH_PROVIDER_"
 
@@ -117,7 +117,7 @@ def _url(value: str) -> None:
 
 
 # The check of each variable that is a text.
-_TEXTS: Mapping[str, tuple[Check, ...]] = {
+_TEXTS: Mapping[str, tuple[Validator, ...]] = {
     **dict.fromkeys(("ISSUER", "AUTHORIZE_URL", "TOKEN_URL", "USERINFO_URL", "EMAILS_URL"), (_url,)),
     **dict.fromkeys(("CLIENT_SECRET", "SCOPES", "TEAM_ID", "KEY_ID"), ()),
     "TITLE": (_title,),

@@ -10,7 +10,7 @@ from auth.flows.history import timeline
 from auth.html.admin.access import administrator
 from auth.html.admin.console_page import (
     MOST,
-    Filters,
+    ListQuery,
     console_page,
     first_page,
     page_after,
@@ -30,7 +30,7 @@ REACH = 2000
 _INDEXED = ("request_id", "subject", "done_by", "action")
 
 
-class _AuditFilters(Filters):
+class _AuditQuery(ListQuery):
     user = fields.Text()
     by = fields.Text()
     action = fields.Text(load_default=None)
@@ -43,10 +43,15 @@ class _AuditFilters(Filters):
 @administrator
 def show_audit() -> Response:
     try:
-        result = _search(read_query(_AuditFilters))
+        result = _search(read_query(_AuditQuery))
     except _UnknownAddress as error:
         result = {"rows": [], "unknown": str(error)}
-    return console_page("audit.html", actions=_actions(), first=first_page(), **result)
+    titles = {
+        row.action: label("refused" if row.action.endswith("_refused") else "acts", row.action)
+        for row in queries.list_audit_actions(latchkey.db)
+    }
+    actions = sorted(titles.items(), key=lambda pair: pair[1])
+    return console_page("audit.html", actions=actions, first=first_page(), **result)
 
 
 class _UnknownAddress(Exception):
@@ -74,14 +79,6 @@ def _search(query: dict[str, Any]) -> dict[str, Any]:
     last = queries.select_reach_of_audit(latchkey.db, **first, **place, reach=REACH)
     reach = {"next": page_after(last.at, last.id), "searched_until": last.at} if last else {}
     return {"rows": entries, **reach}
-
-
-def _actions() -> list[tuple[str, str]]:
-    titles = {
-        row.action: label("refused" if row.action.endswith("_refused") else "acts", row.action)
-        for row in queries.list_audit_actions(latchkey.db)
-    }
-    return sorted(titles.items(), key=lambda pair: pair[1])
 
 
 def _is_of_invitation(row: "queries.SearchAudit") -> bool:

@@ -9,7 +9,7 @@ from auth.flows.admin import messages
 from auth.flows.history import timeline
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
-from auth.html.admin.console_page import Filters, console_page, page_of, place_of, whole_address
+from auth.html.admin.console_page import ListQuery, console_page, page_of, place_of, whole_address
 from auth.web import fields
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
@@ -24,7 +24,7 @@ _STATES = {"waiting": ["waiting"], "failed": ["failed", "expired"], "sent": ["se
 _COUNTED = 1000
 
 
-class _MessageFilters(Filters):
+class _MessagesQuery(ListQuery):
     state = fields.Choice(*_STATES)
     to = fields.Text()
 
@@ -32,7 +32,7 @@ class _MessageFilters(Filters):
 @blueprint.get("/console/messages")
 @administrator
 def show_messages() -> Response:
-    query = read_query(_MessageFilters)
+    query = read_query(_MessagesQuery)
     counts = queries.count_messages(latchkey.db, states=["waiting", "failed", "expired"], most=_COUNTED)
     totals = {row.state: row.total for row in counts}
     totals["failed"] += totals.pop("expired")

@@ -93,7 +93,9 @@ def _chart(days: Days, days_before: Days, name: str, title: str) -> dict[str, An
     """Return the bars of a chart `_HEIGHT` high, one every `_STEP`, and the total of the period before."""
     counts = [getattr(day, name) for day in days]
     total, before = sum(counts), sum(getattr(day, name) for day in days_before)
-    top = _top(max(counts))
+    # The axis ends at a round and even number, because its middle has a label too.
+    unit = max(2, 10 ** (len(str(max(counts))) - 1) // 5)
+    top = max(1, -(-max(counts) // unit)) * unit
     heights = [round(count * _HEIGHT / top, 1) for count in counts]
     names = [f"{date.fromisoformat(day.day):%b %-d}" for day in days]
     return {
@@ -109,9 +111,3 @@ def _chart(days: Days, days_before: Days, name: str, title: str) -> dict[str, An
             for place, (day, count, height) in enumerate(zip(names, counts, heights, strict=True))
         ],
     }
-
-
-def _top(most: int) -> int:
-    """Return the end of an axis: at least `most`, round and even, because its middle has a label too."""
-    unit = max(2, 10 ** (len(str(most)) - 1) // 5)
-    return max(1, -(-most // unit)) * unit

@@ -13,7 +13,7 @@ from auth.extensions.console.user_actions import DONE, USER_ACTIONS
 from auth.flows.history import explanation, timeline
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import notice_of
-from auth.html.admin.console_page import Filters, console_page, first_page, page_after, pretty
+from auth.html.admin.console_page import ListQuery, console_page, first_page, page_after, pretty
 from auth.web import fields, g
 from auth.web.context import latchkey
 from auth.web.errors import ApiError
@@ -36,7 +36,7 @@ _KINDS_OF_ENTRIES = {
 }
 
 
-class _TimelineFilters(Filters):
+class _TimelineQuery(ListQuery):
     kind = fields.Choice(*_KINDS_OF_ENTRIES, load_default=None)
     # The order of entries of one moment.
     before_place = fields.Choice(*"0123", load_default=None)
@@ -46,12 +46,20 @@ class _TimelineFilters(Filters):
 @administrator
 def show_user(user_id: str) -> Response:
     """Show a user, or the history of a deleted one."""
-    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineFilters)
-    story = _story(id, query)
+    id, query = known_id(user_id, "user_not_found"), read_query(_TimelineQuery)
+    rows = queries.list_timeline_before(latchkey.db, user_id=id, page_size=ENTRIES, **query)
+    last = rows[ENTRIES - 1] if len(rows) > ENTRIES else None
+    story = {
+        "entries": [row._asdict() | {"text": timeline.sentence(row)} for row in rows[:ENTRIES]],
+        "kinds": _KINDS_OF_ENTRIES,
+        "kind": query["kind"],
+        "first": first_page(),
+        "older": page_after(last.at, last.id, before_place=str(last.place)) if last else None,
+    }
     user = queries.select_summary(latchkey.db, id=id, email=None, phone=None)
     # The user may be deleted between the statements.
     facts = user and queries.select_user_facts(latchkey.db, id=id)
-    if facts is None and not story["entries"]:
+    if facts is None and not rows:
         raise ApiError("user_not_found")
     values: dict[str, Any] = {"id": id, "story": story, "notice": notice_of(DONE), "acts": USER_ACTIONS}
     if user is None or facts is None:
@@ -141,17 +149,3 @@ def _possible(
         "unlock": any(obstacle.act == "unlock" for obstacle in explained.obstacles),
     }
     return [name for name in USER_ACTIONS if wanted.get(name, True)]
-
-
-def _story(user_id: str, query: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of the timeline, and the URLs of the first and the next one."""
-    rows = queries.list_timeline_before(latchkey.db, user_id=user_id, page_size=ENTRIES, **query)
-    entries = rows[:ENTRIES]
-    last = entries[-1] if len(rows) > ENTRIES else None
-    return {
-        "entries": [entry._asdict() | {"text": timeline.sentence(entry)} for entry in entries],
-        "kinds": _KINDS_OF_ENTRIES,
-        "kind": query["kind"],
-        "first": first_page(),
-        "older": page_after(last.at, last.id, before_place=str(last.place)) if last else None,
-    }

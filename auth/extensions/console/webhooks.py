@@ -16,7 +16,7 @@ from auth.flows.admin.schemas import NewWebhook, WebhookChange
 from auth.flows.admin.webhooks import found_webhook, webhook_id_of
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
-from auth.html.admin.console_page import Filters, console_page, page_of, place_of, pretty
+from auth.html.admin.console_page import ListQuery, console_page, page_of, place_of, pretty
 from auth.web import fields
 from auth.web.context import latchkey
 from auth.web.input import check, read_query
@@ -35,7 +35,7 @@ _WebhookForm = Input.of(
 )
 
 
-class _DeliveryFilters(Filters):
+class _DeliveriesQuery(ListQuery):
     state = fields.Choice("failed")
 
 
@@ -49,7 +49,7 @@ def show_webhooks() -> Response:
 @administrator
 def show_webhook(webhook_id: str) -> Response:
     """Show a webhook with its deliveries, newest first."""
-    webhook, query = _webhook(webhook_id), read_query(_DeliveryFilters)
+    webhook, query = _webhook(webhook_id), read_query(_DeliveriesQuery)
     filters = {"webhook_id": webhook.id, "outcome": query.get("state")}
     with latchkey.db.search() as tx:
         rows = queries.search_deliveries(tx, **filters, **place_of(query))

@@ -28,8 +28,8 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from sql import Database, Transaction, acts, queries
 
-Factor: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors"
-Named: TypeAlias = "Factor | queries.RenameFactor | queries.ListFactorsById"
+FactorRow: TypeAlias = "queries.SelectFactor | queries.ListTotpFactors"
+Named: TypeAlias = "FactorRow | queries.RenameFactor | queries.ListFactorsById"
 _DISABLED = {
     "totp": "mfa_totp_enroll_not_enabled",
     "webauthn": "mfa_webauthn_enroll_not_enabled",
@@ -97,7 +97,7 @@ def challenge(asked: Asked, factor_id: str, site: JsonObject | None = None) -> J
 
 
 def _key_options(
-    asked: Asked, act: acts.Act, caller: PersonFacts, factor: Factor
+    asked: Asked, act: acts.Act, caller: PersonFacts, factor: FactorRow
 ) -> tuple[bytes, JsonObject]:
     """Return a challenge for a security key, and the member of the response that has its options."""
     site, credentials = asked.parts.relying_party, queries.list_credentials(act, user_id=caller.id)
@@ -111,7 +111,7 @@ def _key_options(
     return challenge, {"webauthn": options}
 
 
-def _ceremony(factor: Factor) -> str:
+def _ceremony(factor: FactorRow) -> str:
     return "request" if factor.is_verified else "create"
 
 
@@ -210,7 +210,7 @@ def verify_webauthn(
     raise refusal
 
 
-def _changes(factor: Factor) -> list[WantedChange]:
+def _changes(factor: FactorRow) -> list[WantedChange]:
     """Return the changes that verifying a factor makes. `enrol` has asked for the proof."""
     return [] if factor.is_verified else [add("factor")]
 
@@ -219,7 +219,7 @@ def _complete(
     asked: Asked,
     tx: acts.Act,
     caller: PersonFacts,
-    factor: Factor,
+    factor: FactorRow,
     method: str,
     issue: Issue | None,
     created: NewCredential | None = None,

@@ -27,8 +27,8 @@ from sql.acts import Act
 
 log = structlog.get_logger()
 
-Credential: TypeAlias = "queries.SelectCredential | queries.ListFactorsOfUndo"
-C = TypeVar("C", bound="Credential")
+CredentialRow: TypeAlias = "queries.SelectCredential | queries.ListFactorsOfUndo"
+C = TypeVar("C", bound="CredentialRow")
 PASSKEY, SECURITY_KEY = "passkey", "webauthn"
 # The owner of a sign-in's challenge. The user is not known yet.
 _NOBODY: dict[str, Any] = {"user_id": None, "session_id": None, "factor_id": None}
@@ -151,7 +151,7 @@ def require_older(credential: "queries.SelectCredential", added_before: datetime
         raise failed("it was added in the last seven days")
 
 
-def use(act: Act, credential: Credential, assertion: Assertion, email: str | None) -> ApiError | None:
+def use(act: Act, credential: CredentialRow, assertion: Assertion, email: str | None) -> ApiError | None:
     """Store the counter of a locked user's credential, or return the error to raise after the transaction."""
     row, counter = queries.select_counter(act, id=credential.id), assertion.new_sign_count
     if row is None:

@@ -120,7 +120,12 @@ def notice_of(actions: Mapping[str, Action]) -> str | None:
 def _views(name: str, action: Action, find: Callable[..., Subject]) -> tuple[View, View]:
     def confirmation(problem: Problem | None = None, **ids: Any) -> Response:
         subject = find(**ids)
-        ways = _offered_factors() if _asks_factor(action) and subject.has_effect else None
+        ways = None
+        if _asks_factor(action) and subject.has_effect:
+            before = _trusted_before()
+            row = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=before)
+            ways = factors_without_challenge(row) if request.method == "HEAD" else own_factors(row)
+            ways["has_passkey"] = row.has_passkey
         values: dict[str, Any] = {"action": action, "subject": subject, "problem": problem, "ways": ways}
         return console_page(action.template, effects=[*filter(None, action.effects(subject))], **values)
 
@@ -153,12 +158,6 @@ def _views(name: str, action: Action, find: Callable[..., Subject]) -> tuple[Vie
 def _asks_factor(action: Action) -> bool:
     is_spared = action.is_spared_here and latchkey.settings.is_local and not g.administrator.has_factor
     return action.needs_factor and not is_spared
-
-
-def _offered_factors() -> dict[str, Any]:
-    ways = queries.select_second_steps(latchkey.db, user_id=guard.caller_id(), added_before=_trusted_before())
-    factors = factors_without_challenge(ways) if request.method == "HEAD" else own_factors(ways)
-    return factors | {"has_passkey": ways.has_passkey}
 
 
 def _give_factor() -> None:

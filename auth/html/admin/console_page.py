@@ -37,7 +37,7 @@ def console_page(template: str, *, status: int = 200, **values: Any) -> Response
     return page(f"console/{template}", status=status, script=True, **common | values)
 
 
-class Filters(Input):
+class ListQuery(Input):
     """The filters of a list, from the query. A form sends its empty fields too."""
 
     before_at = fields.Timestamp(load_default=None)

@@ -14,7 +14,7 @@ from auth.core.passwords.legacy import UnusableHash
 from auth.core.settings.presets import ALIASES
 from auth.ops.transfer import InvalidRecord
 
-User = Mapping[str, Any]
+ForeignUser = Mapping[str, Any]
 Record = dict[str, Any]
 
 FOREVER = "9999-12-31T23:59:59+00:00"
@@ -23,12 +23,12 @@ _NOT_EXTERNAL = {"auth0", "email", "sms", "password", "phone"}
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$")
 
 
-def detect(user: User) -> str:
+def detect(user: ForeignUser) -> str:
     """Return the name of the product that wrote an entry, or `latchkey`."""
     return next((product for product, is_its in _MARKS.items() if is_its(user)), "latchkey")
 
 
-def auth0(user: User, _hash_config: Mapping[str, str]) -> Record:
+def auth0(user: ForeignUser, _hash_config: Mapping[str, str]) -> Record:
     identifiers = {each["type"]: each for each in user.get("identifiers", [])}
     email = identifiers.get("email", {})
     hash_only_id = user.get("alt_id") or user.get("_id", {}).get("$oid")
@@ -55,7 +55,7 @@ def auth0(user: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
-def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
+def firebase(user: ForeignUser, hash_config: Mapping[str, str]) -> Record:
     value = user.get("passwordHash")
     if value and not hash_config:
         raise UnusableHash("password_hash: needs the project's hash parameters, --firebase-hash-config")
@@ -78,7 +78,7 @@ def firebase(user: User, hash_config: Mapping[str, str]) -> Record:
     }
 
 
-def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
+def supabase(user: ForeignUser, _hash_config: Mapping[str, str]) -> Record:
     if user.get("deleted_at"):
         raise InvalidRecord("was deleted in Supabase")
     phone, app_metadata = user.get("phone"), user.get("raw_app_meta_data") or {}
@@ -110,7 +110,7 @@ def supabase(user: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
-def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
+def keycloak(user: ForeignUser, _hash_config: Mapping[str, str]) -> Record:
     if user.get("serviceAccountClientId"):
         raise InvalidRecord("is a service account")
     hashes = [each for each in user.get("credentials", []) if each["type"] == "password"]
@@ -136,7 +136,7 @@ def keycloak(user: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
-def django(entry: User, _hash_config: Mapping[str, str]) -> Record:
+def django(entry: ForeignUser, _hash_config: Mapping[str, str]) -> Record:
     user = entry["fields"]
     password = user["password"]
     name = " ".join(filter(None, [user.get("first_name"), user.get("last_name")]))
@@ -154,7 +154,7 @@ def django(entry: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
-def latchkey(user: User, _hash_config: Mapping[str, str]) -> Record:
+def latchkey(user: ForeignUser, _hash_config: Mapping[str, str]) -> Record:
     record = dict(user)
     name, metadata = record.pop("name", None), record.get("user_metadata") or {}
     if name and isinstance(metadata, Mapping):
@@ -162,7 +162,7 @@ def latchkey(user: User, _hash_config: Mapping[str, str]) -> Record:
     return record
 
 
-def wordpress(user: User, _hash_config: Mapping[str, str]) -> Record:
+def wordpress(user: ForeignUser, _hash_config: Mapping[str, str]) -> Record:
     roles = user.get("roles") or []
     roles = roles.split(",") if isinstance(roles, str) else roles
     registered = user.get("user_registered")
@@ -176,7 +176,7 @@ def wordpress(user: User, _hash_config: Mapping[str, str]) -> Record:
     }
 
 
-PRODUCTS: Mapping[str, Callable[[User, Mapping[str, str]], Record]] = {
+PRODUCTS: Mapping[str, Callable[[ForeignUser, Mapping[str, str]], Record]] = {
     "latchkey": latchkey,
     "auth0": auth0,
     "firebase": firebase,
@@ -185,7 +185,7 @@ PRODUCTS: Mapping[str, Callable[[User, Mapping[str, str]], Record]] = {
     "django": django,
     "wordpress": wordpress,
 }
-_MARKS: Mapping[str, Callable[[User], bool]] = {
+_MARKS: Mapping[str, Callable[[ForeignUser], bool]] = {
     "firebase": lambda user: "localId" in user,
     "supabase": lambda user: "encrypted_password" in user or "raw_user_meta_data" in user,
     "django": lambda user: {"model", "fields"} <= user.keys(),

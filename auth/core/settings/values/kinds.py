@@ -13,7 +13,7 @@ from marshmallow.validate import OneOf, Range
 from psycopg2.extensions import parse_dsn
 
 from auth.core.settings.values import encryption, urls, validators
-from auth.core.settings.values.validators import Check, validator
+from auth.core.settings.values.validators import Validator, validator
 from auth.core.tokens import claim_rules
 
 T = TypeVar("T")
@@ -86,14 +86,14 @@ def database_url() -> str:
 
 
 @overload
-def text(default: str, *each: Check) -> str: ...
+def text(default: str, *each: Validator) -> str: ...
 @overload
-def text(default: None, *each: Check) -> str | None: ...
-def text(default: str | None, *each: Check) -> str | None:
+def text(default: None, *each: Validator) -> str | None: ...
+def text(default: str | None, *each: Validator) -> str | None:
     return setting(lambda env, name: env.str(name, default, validate=validator(*each)))
 
 
-def url(*each: Check) -> str:
+def url(*each: Validator) -> str:
     """Declare the URL of a website, empty if it is unset."""
     check = validator(*each)
     return setting(lambda env, name: urls.in_lower_case(env.str(name, "", validate=check) or ""))
@@ -151,7 +151,7 @@ def choice(default: str | None, *choices: str) -> str:
 
 def list_of(
     default: tuple[str, ...] | None,
-    check: Check,
+    check: Validator,
     *,
     may_be_empty: bool = True,
     each: Callable[[str], str] = str.strip,

@@ -23,7 +23,7 @@ from auth.core.settings.values import urls
 from auth.core.tokens import client_ids, derived_keys, signing_keys
 from auth.core.tokens.signing_keys import SECOND_STEP
 
-Check = Callable[[str], object]
+Validator = Callable[[str], object]
 # At least eight letters, so that random secrets do not contain them by chance.
 _PLACEHOLDER = re.compile(
     r"change.?me|replace.?(me|this)|your.?(secret|own)|super.?secret|placeholder", re.IGNORECASE
@@ -55,7 +55,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def matching(pattern: str, problem: str) -> Check:
+def matching(pattern: str, problem: str) -> Validator:
     def check(value: str) -> None:
         if not re.fullmatch(pattern, value):
             raise ValueError(problem)

@@ -24,7 +24,7 @@ from auth.extensions.openid.pages.console_clients import (
 from auth.flows import organizations
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
-from auth.html.admin.console_page import Filters, client_name, console_page, page_of, place_of
+from auth.html.admin.console_page import ListQuery, client_name, console_page, page_of, place_of
 from auth.html.page import redirect_to_own
 from auth.web import fields
 from auth.web.asked import Asked
@@ -56,7 +56,7 @@ _ClientForm = Input.of(
 def show_clients() -> Response:
     """Show the applications, newest first."""
     rows = queries.search_clients(
-        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(Filters))
+        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(ListQuery))
     )
     return console_page(
         "applications.html",
@@ -71,7 +71,7 @@ def show_clients() -> Response:
 @administrator
 def show_client(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
-    subject, query = find(client_id), read_query(Filters)
+    subject, query = find(client_id), read_query(ListQuery)
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
     secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
