@@ -67,14 +67,14 @@ class SessionToRefresh(User, Session, KnownTokens, Protocol):
     def is_of_client(self) -> bool: ...
 
 
-def refusal_of_refresh_token(
+def refusal_of_refresh(
     row: SessionToRefresh, sent: int, window: RefreshWindow | None, policy: Policy
 ) -> Refusal | None:
     """Refuse a session that gives no token now, then a dead token, then a refresh beyond the limit.
 
     A session that lacks a step is not refused: it gets tokens of the audience `second_step`. A session of an
     application (`is_of_client`) is not refreshed like one of the user's: `refusal_of_client_session` refuses
-    it, then `refusal_of_refresh`.
+    it, then `refusal_of_token`.
     """
     if is_banned(row):
         return "refresh.user_banned"
@@ -83,10 +83,10 @@ def refusal_of_refresh_token(
         return "refresh.session_expired"
     if end is not None or row.is_of_client:
         return "refresh.refresh_token_not_found"
-    return refusal_of_refresh(row, sent, window)
+    return refusal_of_token(row, sent, window)
 
 
-def refusal_of_refresh(tokens: KnownTokens, sent: int, window: RefreshWindow | None) -> Refusal | None:
+def refusal_of_token(tokens: KnownTokens, sent: int, window: RefreshWindow | None) -> Refusal | None:
     """Refuse a dead token, of which two clients have a copy: the session ends. Then refuse a refresh beyond
     the limit of the `window`, which is None for a refresh that is counted already.
 

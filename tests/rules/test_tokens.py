@@ -263,7 +263,7 @@ def after(known: Tokens, sent: int, rotates: bool = True) -> TokenState:
     ],
 )
 def test_refresh_token_is_refused_or_has_a_successor(sentence, known, sent, successor):
-    refusal = refreshing.refusal_of_refresh(known, sent, WINDOW)
+    refusal = refreshing.refusal_of_token(known, sent, WINDOW)
     assert (refusal or after(known, sent).counter) == successor
 
 
@@ -328,7 +328,7 @@ def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repea
 def test_session_is_refreshed(sentence, user, session, facts, refusal):
     known = {"sent": 7, "is_of_client": False} | facts
     row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | known)
-    found = refreshing.refusal_of_refresh_token(row, known["sent"], WINDOW, POLICY)
+    found = refreshing.refusal_of_refresh(row, known["sent"], WINDOW, POLICY)
     assert (found and found.removeprefix("refresh.")) == refusal
 
 

@@ -19,7 +19,7 @@ from auth.flows import ends, facts, organizations
 from auth.flows.sessions import refreshing
 from auth.rules import clients, consent, sessions, tokens
 from auth.rules.policy import Policy
-from auth.rules.refreshing import refusal_of_refresh
+from auth.rules.refreshing import refusal_of_token
 from auth.rules.refusals import Refusal
 from auth.web import audit
 from auth.web.asked import Asked
@@ -164,7 +164,7 @@ def _refusal_of_refresh(
         raise OAuthError("invalid_grant", _UNKNOWN)
     if requested is not None and not set(requested) <= set(row.scopes):
         raise OAuthError("invalid_scope", "scope: must be among the scopes of the refresh token")
-    return refusal_of_refresh(row, counter, policy.refresh_window)
+    return refusal_of_token(row, counter, policy.refresh_window)
 
 
 def _read_refresh_token(asked: Asked, token: str) -> RefreshToken:

@@ -12,7 +12,7 @@ from auth.flows.sessions.issuing import Issue, IssuedSession
 from auth.registry import TokenHook
 from auth.rules.levels import lacks_step
 from auth.rules.policy import RefreshWindow
-from auth.rules.refreshing import TokenState, act_of_refresh, counted, refreshed, refusal_of_refresh_token
+from auth.rules.refreshing import TokenState, act_of_refresh, counted, refreshed, refusal_of_refresh
 from auth.rules.refusals import Refusal
 from auth.web import audit, limits
 from auth.web.asked import Asked
@@ -35,7 +35,7 @@ def refresh(asked: Asked, token: str) -> IssuedSession:
     policy, own = asked.parts.policy, {"session_id": sent.session_id}
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
         row = found(row, _NOT_FOUND)
-        refusal = refusal_of_refresh_token(row, sent.counter, policy.refresh_window, policy)
+        refusal = refusal_of_refresh(row, sent.counter, policy.refresh_window, policy)
         if refusal is None:
             rotates = asked.settings.refresh_token_rotation
             window = policy.refresh_window
@@ -49,7 +49,7 @@ def _refresh_with_hook(asked: Asked, hook: TokenHook, sent: RefreshToken) -> Iss
     policy, own = asked.parts.policy, {"session_id": sent.session_id}
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, row):
         row = found(row, _NOT_FOUND)
-        refusal = refusal_of_refresh_token(row, sent.counter, policy.refresh_window, policy)
+        refusal = refusal_of_refresh(row, sent.counter, policy.refresh_window, policy)
         if refusal is None:
             refreshes, until = counted(row.refreshes, row.counted_until, policy.refresh_window, row.now)
             act.later(queries.count_refresh, **own, refreshes=refreshes, counted_until=until)
@@ -57,7 +57,7 @@ def _refresh_with_hook(asked: Asked, hook: TokenHook, sent: RefreshToken) -> Iss
         raise _refused(asked, row, refusal)
     issue = issuing.about_refresh(asked, hook, row.user_id, sent.session_id)
     with acts.refresh(asked.db, queries.lock_session, **own, **asked.device) as (act, present):
-        if present is None or refusal_of_refresh_token(present, sent.counter, None, policy):
+        if present is None or refusal_of_refresh(present, sent.counter, None, policy):
             raise unavailable()
         issue.confirm(act)
         rotates = asked.settings.refresh_token_rotation

@@ -118,7 +118,8 @@ def open_session(
 ) -> IssuedSession:
     """Open a session of a locked user. `person` has the facts after all other effects of the act.
 
-    Every way to sign in ends here. The user gets a notice if it is new.
+    Every way to sign in ends here. The session gets its level from the proof. The user gets a notice if the
+    sign-in is new.
     """
     if issue:
         issue.confirm(act)
@@ -206,8 +207,8 @@ def raise_session(
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> IssuedSession:
-    """Raise a session of a locked user to `aal2`. Its earlier refresh tokens, cookie and unused codes are
-    void.
+    """Raise a session of a locked user to `aal2` (rule 3). Its earlier refresh tokens, cookie and unused codes
+    are void.
     """
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
@@ -238,9 +239,10 @@ def tokens(parts: Latchkey, session: IssuedSession) -> JsonObject:
 def write_code(
     asked: Asked, act: acts.Act, person: PersonFacts, code_challenge: str, proof: SignInProof
 ) -> str:
-    """Write an authorization code for a sign-in, and return it. `exchange` opens the session.
+    """Write an authorization code for a sign-in, and return it. The user gets a notice if the sign-in is new.
 
-    The user gets a notice if the sign-in is new.
+    `exchange` opens the session, at the level that the session of our pages which issued the code has then,
+    else at `aal1`.
     """
     code, now, here = one_time.new_token(), act.acted_at, asked.client["network"]
     earlier = queries.select_earlier_sign_ins(act, user_id=person.id, network=here, browser=asked.browser)

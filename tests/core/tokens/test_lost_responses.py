@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from auth.rules.policy import RefreshWindow
-from auth.rules.refreshing import TokenState, refreshed, refusal_of_refresh
+from auth.rules.refreshing import TokenState, refreshed, refusal_of_token
 
 INTERVAL = 60
 WINDOW = RefreshWindow(most=None, age=timedelta(minutes=5))
@@ -47,7 +47,7 @@ class Service:
         tokens = self._sessions[session]
         if tokens is None:
             return None
-        if refusal_of_refresh(tokens, counter, WINDOW):
+        if refusal_of_token(tokens, counter, WINDOW):
             self._sessions[session] = None
             return None
         new = refreshed(
