@@ -330,8 +330,8 @@ def test_network_is_known(sentence, networks, is_known):
 
 @cases(("others", "is_recorded"), [(("a", "b", HERE), True), (("a", "b", "c"), False)])
 def test_three_networks_a_day_are_known_by_a_mailed_link_without_those_that_were_passed(others, is_recorded):
-    known = [*by_link(HOUR, *others), *(replace(each, mail_proved_at=NOW) for each in passed(*NETWORKS))]
-    assert counts.records_mail_proof(known, HERE, NOW) is is_recorded
+    networks = [*by_link(HOUR, *others), *(replace(each, mail_proved_at=NOW) for each in passed(*NETWORKS))]
+    assert counts.records_mail_proof(networks, HERE, NOW) is is_recorded
 
 
 @cases(("user", "is_known", "is_new"), [(ALICE, False, True), (ALICE, True, False), (UNUSED, False, False)])

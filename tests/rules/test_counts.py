@@ -12,8 +12,8 @@ LIMITS = "ARRAY[('login', 'alice', '203.0.113.7', 2, 60), ('account', 'alice', N
 def record(database):
     def record_verdict(is_right: bool):
         row = database.one(f"SELECT * FROM record_verdict({LIMITS}, 1, %(is_right)s)", is_right=is_right)
-        known = database.all("SELECT kind, count FROM failure_counts")
-        return row.refused_by, row.count, {each.kind: each.count for each in known}
+        rows = database.all("SELECT kind, count FROM failure_counts")
+        return row.refused_by, row.count, {each.kind: each.count for each in rows}
 
     return record_verdict
 
@@ -46,18 +46,18 @@ def test_window_begins_with_its_first_verdict_and_ends(record, database):
 
 
 @pytest.mark.parametrize(
-    ("amounts", "told", "counted"),
+    ("amounts", "tightest", "counted"),
     [
         ([3, 2, 4], (2, 1), 3),  # the least left
         ([3, 3, 3], (3, 2), 3),  # the first of equal ones
         ([2, 0, 4], (0, -1), 2),  # the first that refuses, and none after it
     ],
 )
-def test_tightest_window_is_told(database, amounts, told, counted):
+def test_tightest_window_is_told(database, amounts, tightest, counted):
     windows = [
         {"kind": "nobody", "subject": f"window {place}", "amount": amount, "seconds": 60}
         for place, amount in enumerate(amounts)
     ]
     row = database.one("SELECT * FROM take_from_windows(%(windows)s::jsonb)", windows=json.dumps(windows))
-    assert (row.amount, row.remaining) == told
+    assert (row.amount, row.remaining) == tightest
     assert database.count("failure_counts") == counted

@@ -65,8 +65,8 @@ def test_notice_goes_to_the_address_that_was_proved_the_email_first(
     ],
 )
 def test_address_that_somebody_signs_up_with_gets_a_message(sentence, owner, kind, facts, message):
-    told = {name: name in facts for name in ("is_new", "is_hidden")}
-    assert messages.message_of_sign_up(owner, kind, **told) == message
+    flags = {name: name in facts for name in ("is_new", "is_hidden")}
+    assert messages.message_of_sign_up(owner, kind, **flags) == message
 
 
 @cases(
@@ -124,5 +124,5 @@ def test_network_is_beyond_its_tenth(sentence, of_network, most, is_proved, left
     ],
 )
 def test_message_is_stopped(sentence, channel, total, facts, stop):
-    known: dict[str, Any] = {"is_beyond": False, "is_proved": False, "recipient_left": 1} | facts
-    assert messages.what_stops_message(channel, total, 20, **known) == stop
+    values: dict[str, Any] = {"is_beyond": False, "is_proved": False, "recipient_left": 1} | facts
+    assert messages.what_stops_message(channel, total, 20, **values) == stop

@@ -61,8 +61,8 @@ BY_NOBODY = replace(ANCIENT, method="anonymous")
     ],
 )
 def test_password_signs_in(sentence, user, facts, refusal):
-    known = {"is_right": True, "kind": "email", "must_be_confirmed": True} | facts
-    assert sign_in.refusal_of_password(user, **known) == refusal
+    values = {"is_right": True, "kind": "email", "must_be_confirmed": True} | facts
+    assert sign_in.refusal_of_password(user, **values) == refusal
 
 
 @cases(
@@ -78,10 +78,10 @@ def test_password_signs_in(sentence, user, facts, refusal):
     ],
 )
 def test_code_signs_in(sentence, opener, facts, verdict):
-    known: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
-    code: Any = SimpleNamespace(**known | facts, opened_by=opener and "a browser")
-    told = {"is_right": code.is_right, "policy": POLICY}
-    assert sign_in.verdict_on_code(code, code.user, opener, **told) == verdict
+    row: dict[str, Any] = {"expires_at": NOW + SECOND, "session_id": None, "user": ALICE, "is_right": True}
+    code: Any = SimpleNamespace(**row | facts, opened_by=opener and "a browser")
+    others = {"is_right": code.is_right, "policy": POLICY}
+    assert sign_in.verdict_on_code(code, code.user, opener, **others) == verdict
 
 
 @cases(
@@ -214,10 +214,10 @@ def test_api_key_has_the_level_of_its_session_and_expires_at_its_moment(user, ex
     ],
 )
 def test_administrative_key_opens_an_operation(sentence, key, scope, refusal):
-    known: Any = None
+    row: Any = None
     if key is not None:
-        known = SimpleNamespace(**{"scopes": ["users:read"], "expires_at": None, "now": NOW} | key)
-    found = tokens.refusal_of_admin_key(known, scope)
+        row = SimpleNamespace(**{"scopes": ["users:read"], "expires_at": None, "now": NOW} | key)
+    found = tokens.refusal_of_admin_key(row, scope)
     assert (found and found.removeprefix("admin_key.")) == refusal
 
 
@@ -238,13 +238,13 @@ OFTEN = replace(USED, refreshes=3, counted_until=NOW + SECOND)
 DEAD = "refresh.refresh_token_already_used"
 
 
-def after(known: Tokens, sent: int, rotates: bool = True) -> TokenState:
+def after(state: Tokens, sent: int, rotates: bool = True) -> TokenState:
     settings: Any = {"reuse_interval": 10 * SECOND, "window": WINDOW}
-    return refreshing.refreshed(known, sent, rotates=rotates, **settings)
+    return refreshing.refreshed(state, sent, rotates=rotates, **settings)
 
 
 @cases(
-    ("sentence", "known", "sent", "successor"),
+    ("sentence", "state", "sent", "successor"),
     [
         ("The newest token is good.", USED, 7, 8),
         ("The one before gets the present successor.", USED, 6, 7),
@@ -262,9 +262,9 @@ def after(known: Tokens, sent: int, rotates: bool = True) -> TokenState:
         ("A limit hides no theft.", OFTEN, 5, DEAD),
     ],
 )
-def test_refresh_token_is_refused_or_has_a_successor(sentence, known, sent, successor):
-    refusal = refreshing.refusal_of_token(known, sent, WINDOW)
-    assert (refusal or after(known, sent).counter) == successor
+def test_refresh_token_is_refused_or_has_a_successor(sentence, state, sent, successor):
+    refusal = refreshing.refusal_of_token(state, sent, WINDOW)
+    assert (refusal or after(state, sent).counter) == successor
 
 
 def test_refresh_keeps_what_echoes_and_adds_the_last_use():
@@ -298,7 +298,7 @@ def test_window_begins_with_its_first_refresh_and_a_refresh_counts_in_it_once(un
 
 
 @cases(
-    ("known", "sent", "is_same_client", "act"),
+    ("state", "sent", "is_same_client", "act"),
     [
         (USED, 7, False, None),
         (LATER, 6, False, "refresh_answer_lost"),
@@ -307,10 +307,10 @@ def test_window_begins_with_its_first_refresh_and_a_refresh_counts_in_it_once(un
     ],
 )
 def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repeated(
-    known, sent, is_same_client, act
+    state, sent, is_same_client, act
 ):
-    told = {"rotates": True, "is_same_client": is_same_client, "now": NOW}
-    assert refreshing.act_of_refresh(after(known, sent), sent, **told) == act
+    others = {"rotates": True, "is_same_client": is_same_client, "now": NOW}
+    assert refreshing.act_of_refresh(after(state, sent), sent, **others) == act
 
 
 @cases(
@@ -326,9 +326,9 @@ def test_log_says_which_answer_was_lost_and_which_token_another_client_has_repea
     ],
 )
 def test_session_is_refreshed(sentence, user, session, facts, refusal):
-    known = {"sent": 7, "is_of_client": False} | facts
-    row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | known)
-    found = refreshing.refusal_of_refresh(row, known["sent"], WINDOW, POLICY)
+    columns = {"sent": 7, "is_of_client": False} | facts
+    row: Any = SimpleNamespace(**asdict(user) | asdict(USED) | asdict(session) | columns)
+    found = refreshing.refusal_of_refresh(row, columns["sent"], WINDOW, POLICY)
     assert (found and found.removeprefix("refresh.")) == refusal
 
 

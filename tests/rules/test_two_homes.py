@@ -175,7 +175,7 @@ def test_user_may_use_a_client(tables):
             for place, id in enumerate(organizations)
         ],
     )  # fmt: skip
-    held = {
+    memberships = {
         owner: {id for id in organizations if tables.one_of(False, True)} for owner in tables.insert_users()
     }
     tables.insert(
@@ -183,7 +183,7 @@ def test_user_may_use_a_client(tables):
         [
             {"user_id": owner, "organization_id": id, "role": "member", "added_by": "founder",
              "created_at": tables.now, "updated_at": tables.now}
-            for owner, ids in held.items()
+            for owner, ids in memberships.items()
             for id in ids
         ],
     )  # fmt: skip
@@ -216,7 +216,7 @@ def test_user_may_use_a_client(tables):
         names = ("allowed_roles", "resources", "organizations")
         listed = {name: frozenset(getattr(row, name)) for name in names}
         client = clients.Client(**listed, is_dynamic=row.is_dynamic, is_blocked=row.is_blocked)
-        return clients.may_use(row, client, row.resource, held[row.id] - {ended})
+        return clients.may_use(row, client, row.resource, memberships[row.id] - {ended})
 
     check(tables, rows, decide)
 

@@ -207,8 +207,8 @@ def raise_session(
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> IssuedSession:
-    """Raise a session of a locked user to `aal2` (rule 3). Its earlier refresh tokens, cookie and unused codes
-    are void.
+    """Raise a session of a locked user to `aal2`, and void what carries it (rule 3): its refresh tokens,
+    cookie and unused codes.
     """
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])

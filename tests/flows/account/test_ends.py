@@ -108,7 +108,7 @@ def client(make_app):
 
 
 @pytest.fixture
-def held(alice, client, parts, database, outbox):
+def holdings(alice, client, parts, database, outbox):
     return Holdings(alice, client, parts, database, outbox)
 
 
@@ -137,44 +137,44 @@ ACTS = {
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_act_of_a_user_ends_what_its_size_says(held, act):
+def test_act_of_a_user_ends_what_its_size_says(holdings, act):
     do, kept = ACTS[act]
-    do(held.own, held.sessions["other"])
-    assert held.working() == kept
+    do(holdings.own, holdings.sessions["other"])
+    assert holdings.working() == kept
 
 
-def test_stolen_refresh_token_ends_its_session_and_what_it_opened(held, database):
-    assert held.own.refresh().status_code == 200
-    database.run("UPDATE sessions SET counter = counter + 2 WHERE id = %(id)s", id=held.own.id)
-    assert held.own.refresh().status_code == 400
-    assert held.working() == OTHER | USERS
+def test_stolen_refresh_token_ends_its_session_and_what_it_opened(holdings, database):
+    assert holdings.own.refresh().status_code == 200
+    database.run("UPDATE sessions SET counter = counter + 2 WHERE id = %(id)s", id=holdings.own.id)
+    assert holdings.own.refresh().status_code == 400
+    assert holdings.working() == OTHER | USERS
 
 
 @pytest.mark.parametrize("type", ["recovery", "magiclink", "email"])
-def test_recovery_ends_everything_with_its_new_password(held, outbox, type):
-    held.client.post("/recover", json={"email": held.person.email})
-    response = hand_in(held.client, type, outbox.last(held.person.email, "recovery").token)
-    recovered = session_of(held.client, response)
+def test_recovery_ends_everything_with_its_new_password(holdings, outbox, type):
+    holdings.client.post("/recover", json={"email": holdings.person.email})
+    response = hand_in(holdings.client, type, outbox.last(holdings.person.email, "recovery").token)
+    recovered = session_of(holdings.client, response)
     assert recovered.put("/user", json={"password": NEW}).status_code == 200
-    assert (held.working(), recovered.get("/user").status_code) == (set(), 200)
+    assert (holdings.working(), recovered.get("/user").status_code) == (set(), 200)
 
 
-def test_undo_ends_everything(held, outbox):
-    follow(held.client, "undo", outbox.last(held.person.email, "api_key_added").token)
-    assert held.working() == set()
+def test_undo_ends_everything(holdings, outbox):
+    follow(holdings.client, "undo", outbox.last(holdings.person.email, "api_key_added").token)
+    assert holdings.working() == set()
 
 
-def test_application_that_an_application_let_in_ends_with_the_browser(held, database):
+def test_application_that_an_application_let_in_ends_with_the_browser(holdings, database):
     opened = database.value(
-        "SELECT id::text FROM sessions WHERE opened_by = %(id)s AND grant_id IS NULL", id=held.own.id
+        "SELECT id::text FROM sessions WHERE opened_by = %(id)s AND grant_id IS NULL", id=holdings.own.id
     )
     database.run(
         "UPDATE sessions SET opened_by = %(by)s WHERE method = 'oauth_client' AND opened_by = %(id)s",
         by=opened,
-        id=held.own.id,
+        id=holdings.own.id,
     )
-    held.own.post("/logout?scope=local")
-    assert held.working() == OTHER | USERS
+    holdings.own.post("/logout?scope=local")
+    assert holdings.working() == OTHER | USERS
 
 
 # An operator's act, and the part of EVERYTHING that works afterwards.
@@ -199,41 +199,41 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("act", OPERATORS)
-def test_act_of_an_operator_ends_what_its_size_says(held, admin, service_role, act):
+def test_act_of_an_operator_ends_what_its_size_says(holdings, admin, service_role, act):
     def link(type: str) -> Any:
-        body = {"type": type, "email": held.person.email}
-        made = held.client.post("/admin/generate_link", json=body, headers=service_role).json
-        return hand_in(held.client, type, made["hashed_token"])
+        body = {"type": type, "email": holdings.person.email}
+        made = holdings.client.post("/admin/generate_link", json=body, headers=service_role).json
+        return hand_in(holdings.client, type, made["hashed_token"])
 
     do, kept = OPERATORS[act]
     do(admin, link)
-    assert held.working() == kept
+    assert holdings.working() == kept
 
 
-def test_promotion_by_the_command_ends_what_that_by_the_api_ends(held, client):
-    command = run_command(client.application, "create-admin", held.person.email, "--yes")
-    assert (command.exit_code, held.working()) == (0, set())
+def test_promotion_by_the_command_ends_what_that_by_the_api_ends(holdings, client):
+    command = run_command(client.application, "create-admin", holdings.person.email, "--yes")
+    assert (command.exit_code, holdings.working()) == (0, set())
 
 
-def test_administrator_keeps_what_was_begun_as_one(held, admin, client):
+def test_administrator_keeps_what_was_begun_as_one(holdings, admin, client):
     """Another change, or the command again, is no promotion."""
     admin("PUT", role="admin")
-    session = held.person.open_session(client)
+    session = holdings.person.open_session(client)
     admin("PUT", role="admin", user_metadata={"x": 1})
-    run_command(client.application, "create-admin", held.person.email)
+    run_command(client.application, "create-admin", holdings.person.email)
     assert session.get("/user").status_code == 200
 
 
-def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(held, admin, database):
+def test_client_that_did_not_admit_its_user_for_a_while_has_no_session(holdings, admin, database):
     database.run("UPDATE oauth_clients SET allowed_roles = '{authenticated, staff}'")
     admin("PUT", role="editor")
     admin("PUT", role="authenticated")
-    assert held.working() == EVERYTHING - {
+    assert holdings.working() == EVERYTHING - {
         f"{whose} {way}" for whose in ("own", "other") for way in WAYS[2::2]
     }
 
 
-def test_restored_backup_ends_what_an_end_of_everything_ends(held, alice, bob, database, parts):
+def test_restored_backup_ends_what_an_end_of_everything_ends(holdings, alice, bob, database, parts):
     database.run(
         "INSERT INTO identity_providers (id, identifier, name, issuer, client_id, client_secret)"
         " VALUES (gen_random_uuid(), 'custom:acme', 'Acme', 'https://login.acme.example', 'x', '')"
@@ -253,16 +253,16 @@ def test_restored_backup_ends_what_an_end_of_everything_ends(held, alice, bob, d
     )
     queries.end_all_access(parts.db, **ends.of("restored"))
     # The links go with those of all users, and so do the codes if the operator keeps the sessions.
-    assert held.working() == {"link"}
+    assert holdings.working() == {"link"}
     assert database.count("identity_provider_adoptions") == 0
     assert database.count("organization_invitations") == 0
 
 
 def test_session_that_is_one_too_many_ends_alone(alice, make_app, parts, database, outbox):
     client = make_app(AUTH_API_KEYS="true", AUTH_SESSIONS_PER_USER="5").test_client()
-    held = Holdings(alice, client, parts, database, outbox)
+    holdings = Holdings(alice, client, parts, database, outbox)
     alice.open_session(client), alice.open_session(client)
-    assert EVERYTHING - held.working() == {"own session", "own code", "own request"}
+    assert EVERYTHING - holdings.working() == {"own session", "own code", "own request"}
 
 
 def test_each_reason_has_one_size(database):

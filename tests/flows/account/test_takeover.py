@@ -135,8 +135,8 @@ class TestNotice:
     def test_holder_of_the_address_that_it_takes_is_told_without_a_link(self, client, owner, thief, outbox):
         change_email(thief, outbox)
         follow(client, "undo", outbox.last(owner.email, "email_changed").token)
-        (told,) = outbox.sent(MALLORY, "email_changed")
-        assert told.token is None
+        (notice,) = outbox.sent(MALLORY, "email_changed")
+        assert notice.token is None
 
     def test_change_after_taking_back_is_told_apart_from_a_notice_that_is_void(
         self, client, owner, thief, outbox

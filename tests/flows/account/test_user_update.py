@@ -139,12 +139,12 @@ class TestPassword:
     ):
         refusals = [{"email": bob.email}, {"data": {"x": "y" * 9000}}, {"remove": [str(uuid.uuid4())]}]
         for refusal in refusals:
-            told = []
+            answers = []
             for password in (PASSWORD, NEW_PASSWORD):
                 before = hashes.count
                 response = put(session, password=password, **refusal)
-                told.append((response.status_code, response.json["error_code"], hashes.count - before))
-            assert told[0] == told[1]
+                answers.append((response.status_code, response.json["error_code"], hashes.count - before))
+            assert answers[0] == answers[1]
 
     def test_one_of_two_concurrent_changes_wins_and_ends_the_other_session(self, app, alice, database):
         laptop, phone = (alice.open_session().on(app.test_client()) for _ in range(2))

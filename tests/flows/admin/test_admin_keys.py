@@ -165,9 +165,9 @@ class TestEnd:
         try:
             parts.api_keys._keys = (b"a new secret's derived key......", *old)
             client.get("/admin/users", headers=key.headers)
-            known = database.one("SELECT last_used_on = CURRENT_DATE AS today, key_mac FROM admin_keys")
-            assert known.today
-            assert bytes(known.key_mac) == parts.api_keys.macs(key.key)[0]
+            row = database.one("SELECT last_used_on = CURRENT_DATE AS today, key_mac FROM admin_keys")
+            assert row.today
+            assert bytes(row.key_mac) == parts.api_keys.macs(key.key)[0]
         finally:
             parts.api_keys._keys = old
 

@@ -56,8 +56,8 @@ def test_code_raises_the_session_once_and_codes_go_with_the_last_factor(
     assert (high.claims["aal"], high.claims["amr"][-1]["method"]) == ("aal2", "mfa/recovery_code")
     mails = database.all("SELECT kind FROM outbox WHERE channel = 'email' ORDER BY kind")
     assert [row.kind for row in mails] == ["factor_added", "recovery_code_used", "recovery_codes_created"]
-    told = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
-    assert any(item["text"].startswith("recovery code used, 9 left") for item in told)
+    items = client.get(f"/admin/users/{alice.id}/timeline", headers=service_role).json["data"]
+    assert any(item["text"].startswith("recovery code used, 9 left") for item in items)
     assert high.put("/user", json={"password": "Another-Horse-1"}).status_code == 200
     assert_error(use(alice.sign_in("Another-Horse-1"), codes[0]), *WRONG_CODE)
     assert remaining(high) == 9

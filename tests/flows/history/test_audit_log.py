@@ -27,7 +27,7 @@ def written(database: Rows) -> list[dict[str, Any]]:
     return [row.row for row in rows]
 
 
-def told(row: dict[str, Any]) -> list[Any]:
+def entry_of(row: dict[str, Any]) -> list[Any]:
     """Return action, user and actor of a row."""
     return [row[name] for name in ("action", "user_id", "actor", "actor_id")]
 
@@ -72,10 +72,10 @@ class TestAct:
         made = session.post("/admin/users", json={"email": "dave@example.com"}).json
         client.post("/recover", json={"email": alice.email})
         changed, created, requested = written(database)
-        assert told(changed) == ["role_changed", alice.id, "service_role", None]
+        assert entry_of(changed) == ["role_changed", alice.id, "service_role", None]
         assert changed["details"] == {"old_role": "authenticated", "role": "admin"}
-        assert told(created) == ["user_created", made["id"], "user", carol.id]
-        assert told(requested) == ["message_requested", alice.id, "anonymous", None]
+        assert entry_of(created) == ["user_created", made["id"], "user", carol.id]
+        assert entry_of(requested) == ["message_requested", alice.id, "anonymous", None]
         assert requested["details"] == {"purpose": "recovery", "is_sent": True}
 
     def test_audit_log_outlives_the_user_and_contains_no_secret(self, client, alice, database, outbox):
@@ -110,7 +110,7 @@ class TestRefusal:
         ]
         # More rows when a minute ends between them.
         row = [row for row in written(database) if row["reason"] == "invalid_credentials"][-1]
-        assert told(row) == ["sign_in_refused", quiet.id, "anonymous", None]
+        assert entry_of(row) == ["sign_in_refused", quiet.id, "anonymous", None]
         assert row["details"] == {"tries": 2, "of": 2}
 
     def test_fifty_concurrent_refusals_are_one_row(self, quiet, database, app):

@@ -95,8 +95,8 @@ def test_each_row_of_an_act_says_only_what_changed_by_its_name(tell, client, ser
     clear_history(database)
     change = {"email": "new@example.com", "phone": PHONE, "role": "editor"}
     assert client.put(f"/admin/users/{alice.id}", json=change, headers=service_role).status_code == 200
-    told = {text.partition(", by ")[0] for text in timeline_texts(tell(alice.id))}
-    assert {text for text in told if " changed" in text} == {
+    sentences = {text.partition(", by ")[0] for text in timeline_texts(tell(alice.id))}
+    assert {text for text in sentences if " changed" in text} == {
         "email changed from alice@example.com",
         "phone changed",
         "role changed from authenticated to editor",
@@ -184,8 +184,8 @@ def test_event_names_the_origin_or_the_id_of_a_deleted_webhook(tell, database, a
     database.run(f"UPDATE outbox SET {sent}")
     assert timeline_texts(tell(alice.id)) == [event + "accepted: 204 No Content"]
     database.run("DELETE FROM webhooks; UPDATE outbox SET outcome = 'void'")
-    told = f"event (sign-in) to {webhook} not sent: the webhook was deleted"
-    assert timeline_texts(tell(alice.id)) == [told]
+    sentence = f"event (sign-in) to {webhook} not sent: the webhook was deleted"
+    assert timeline_texts(tell(alice.id)) == [sentence]
 
 
 class TestLimits:

@@ -69,7 +69,7 @@ class TestEachPurpose:
             message = Sent(**vars(message) | {"code": "000000"})
         guesses = [(type, message.wrong_code) for type in TYPES]
         guesses += [(type, message.code) for type in TYPES.keys() - ACCEPTING[purpose]]
-        seen = set()
+        outcomes = set()
         for type, code in guesses:
             database.run("DELETE FROM failure_counts")
             before = statements_run()
@@ -79,8 +79,8 @@ class TestEachPurpose:
             counted = database.all(
                 "SELECT kind, network, seconds, count FROM failure_counts ORDER BY 1, 2, 3"
             )
-            seen.add((response.text, cost, tuple(map(tuple, counted))))
-        assert len(seen) == 1, seen
+            outcomes.add((response.text, cost, tuple(map(tuple, counted))))
+        assert len(outcomes) == 1, outcomes
 
 
 PAGE = f"{SITE}/new-password"

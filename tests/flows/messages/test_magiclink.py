@@ -77,15 +77,15 @@ class TestUnknownAddress:
         assert_ok(client.post(route, json={"email": DAVE} | body), ON_ITS_WAY)
         made = database.one("SELECT id, made_by, password_hash, email_proved FROM users")
         assert (made.made_by, made.password_hash, made.email_proved) == ("message", None, False)
-        known = {"id": made.id, "confirmation_sent_at": A_TIMESTAMP}
-        known["user_metadata"] = {"x": 1} if "data" in body else {}
-        unconfirmed = user(DAVE, email_confirmed_at=None, confirmed_at=None, **known)
+        own = {"id": made.id, "confirmation_sent_at": A_TIMESTAMP}
+        own["user_metadata"] = {"x": 1} if "data" in body else {}
+        unconfirmed = user(DAVE, email_confirmed_at=None, confirmed_at=None, **own)
         assert_ok(client.get(f"/admin/users/{made.id}", headers=service_role), unconfirmed)
         assert_error(sign_in(client, DAVE), 401, "invalid_credentials")
         assert database.count("sessions") == 0
         session = assert_signs_in(client, "magiclink", outbox.last(DAVE).token)
         used = [identity("email", DAVE, last_sign_in_at=A_TIMESTAMP)]
-        assert session.get("/user").json == user(DAVE, last_sign_in_at=A_TIMESTAMP, identities=used, **known)
+        assert session.get("/user").json == user(DAVE, last_sign_in_at=A_TIMESTAMP, identities=used, **own)
 
     def test_data_does_not_change_a_user_created_by_an_earlier_request(self, client, outbox, database):
         client.post("/magiclink", json={"email": DAVE, "data": {"name": "Dave"}})

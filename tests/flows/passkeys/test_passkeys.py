@@ -45,7 +45,7 @@ def passkey(client, authenticator):
 
 
 @pytest.fixture
-def known(passkey):
+def entry(passkey):
     return passkey.get("/passkeys").json[0]
 
 
@@ -307,9 +307,9 @@ class TestReauthentication:
 
 
 class TestManagement:
-    def test_user_renames_a_passkey(self, passkey, known):
-        path = f"/passkeys/{known['id']}"
-        renamed = known | {"friendly_name": "Work laptop"}
+    def test_user_renames_a_passkey(self, passkey, entry):
+        path = f"/passkeys/{entry['id']}"
+        renamed = entry | {"friendly_name": "Work laptop"}
         assert_ok(passkey.patch(path, json={"friendly_name": "Work laptop"}), renamed)
         assert passkey.get("/passkeys").json == [renamed]
         for name in ("", " ", "\u200d", "\u3164", "a\u202eb", "a\nb", "x" * 121):
@@ -317,33 +317,33 @@ class TestManagement:
             limits = "friendly_name: must be 1 to 120 visible characters"
             assert_error(refused, 400, "validation_failed", details=limits)
 
-    def test_user_removes_a_passkey(self, client, alice, authenticator, passkey, known, outbox):
-        assert_ok(passkey.delete(f"/passkeys/{known['id']}"), {"id": known["id"]})
+    def test_user_removes_a_passkey(self, client, alice, authenticator, passkey, entry, outbox):
+        assert_ok(passkey.delete(f"/passkeys/{entry['id']}"), {"id": entry["id"]})
         assert_wrong_signature(sign_in_response(client, authenticator))
         # Its level came from the passkey.
         assert passkey.refreshed().claims["aal"] == "aal1"
         assert passkey.get("/passkeys").json == []
         assert outbox.kinds() == [("passkey_added", alice.email), ("passkey_removed", alice.email)]
 
-    def test_passkey_of_another_user_is_not_found(self, known, mallory):
+    def test_passkey_of_another_user_is_not_found(self, entry, mallory):
         session = mallory.open_session()
-        for id in (known["id"], A_RANDOM_ID, "nonsense"):
+        for id in (entry["id"], A_RANDOM_ID, "nonsense"):
             assert_error(session.patch(f"/passkeys/{id}", json={"friendly_name": "Mine"}), *NOT_FOUND)
             assert_error(session.delete(f"/passkeys/{id}"), *NOT_FOUND)
         assert session.get("/passkeys").json == []
 
     def test_administrator_lists_and_removes_them(self, client, alice, authenticator, service_role, outbox):
         path = f"/admin/users/{alice.id}/passkeys"
-        (known,) = client.get(path, headers=service_role).json
-        assert known == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
-        own = f"{path}/{known['id']}"
-        assert_ok(client.delete(own, headers=service_role), {"id": known["id"]})
+        (entry,) = client.get(path, headers=service_role).json
+        assert entry == {"id": A_UUID, "friendly_name": "Passkey", "created_at": A_TIMESTAMP}
+        own = f"{path}/{entry['id']}"
+        assert_ok(client.delete(own, headers=service_role), {"id": entry["id"]})
         assert_error(client.delete(own, headers=service_role), *NOT_FOUND)
         assert_ok(client.get(path, headers=service_role), [])
         assert outbox.last().kind == "passkey_removed"
 
-    def test_sign_in_during_a_removal_leaves_no_aal2(self, server, passkey, known, authenticator, database):
+    def test_sign_in_during_a_removal_leaves_no_aal2(self, server, passkey, entry, authenticator, database):
         body, on_server = assertion(server, authenticator), passkey.on(server)
-        acts = (lambda: on_server.delete(f"/passkeys/{known['id']}"), lambda: server.post(SIGN_IN, json=body))
+        acts = (lambda: on_server.delete(f"/passkeys/{entry['id']}"), lambda: server.post(SIGN_IN, json=body))
         assert at_once(2, lambda number: acts[number]())[0].status_code == 200
         assert database.count("sessions", "aal = 'aal2' AND ended_at IS NULL") == 0

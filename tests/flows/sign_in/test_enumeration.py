@@ -51,7 +51,7 @@ def answer_of(client, name, address):
 @pytest.fixture
 def everybody(client, service_role, database):
     """Email and phone of a user in each state that an attacker might probe."""
-    known = {}
+    addresses = {}
     confirmed: dict[str, Any] = {"email_confirm": True, "phone_confirm": True}
     states = {
         "confirmed": confirmed | {"password": PASSWORD},
@@ -60,15 +60,15 @@ def everybody(client, service_role, database):
         "passwordless": confirmed,
     }
     for number, (state, body) in enumerate(states.items()):
-        known[state] = {"email": f"{state}@example.com", "phone": f"+1555020{number}"}
-        response = client.post("/admin/users", json=known[state] | body, headers=service_role)
+        addresses[state] = {"email": f"{state}@example.com", "phone": f"+1555020{number}"}
+        response = client.post("/admin/users", json=addresses[state] | body, headers=service_role)
         assert response.status_code == 200
     client.post("/admin/invite", json={"email": "invited@example.com"}, headers=service_role)
     client.post("/signup", json={"email": "waiting@example.com", "password": PASSWORD})
     client.post("/signup", json={"phone": "+15550210", "password": PASSWORD})
     pending = session_of(client, sign_in(client, "confirmed@example.com"))
     pending.put("/user", json={"email": "pending@example.com", "phone": "+15550220"})
-    return known | {
+    return addresses | {
         "invited": {"email": "invited@example.com"},
         "waiting": {"email": "waiting@example.com", "phone": "+15550210"},
         "pending": {"email": "pending@example.com", "phone": "+15550220"},
@@ -94,14 +94,14 @@ class TestResponse:
     def test_response_is_the_same_for_each_state(self, client, everybody, parts, database, hashes, name):
         """So are statements, commits and hashes: one transaction writes a message, to be sent or not."""
         field, measured = REQUESTS[name][2], Work(parts, database, hashes)
-        seen = {
+        outcomes = {
             state: measured.of(lambda address=addresses[field]: answer_of(client, name, address))
             for state, addresses in everybody.items()
             if field in addresses
         }
-        assert len(seen) >= 6
-        assert {state: each for state, each in seen.items() if each != seen["unknown"]} == {}
-        assert seen["unknown"][1][1:] == (1 if name.startswith("/signup") else 0, 1)
+        assert len(outcomes) >= 6
+        assert {state: each for state, each in outcomes.items() if each != outcomes["unknown"]} == {}
+        assert outcomes["unknown"][1][1:] == (1 if name.startswith("/signup") else 0, 1)
 
     def test_each_statement_is_one_transaction(self, client, database):
         """Connections commit each statement, so a request for an unknown address writes once."""
@@ -119,13 +119,13 @@ class TestResponse:
         field = REQUESTS[name][2]
         app = make_app(AUTH_RATE_LIMITS_ENABLED="true")
         client, measured = app.test_client(), Work(app.extensions["latchkey"], database, hashes)
-        seen = {
+        outcomes = {
             (state, turn): measured.of(lambda state=state: answer_of(client, name, everybody[state][field]))
             for state in ("confirmed", "unconfirmed", "unknown")
             for turn in ("first", "second")
         }
-        assert {key: each for key, each in seen.items() if each != seen["unknown", "first"]} == {}
-        assert seen["unknown", "first"][1][2] == 1
+        assert {key: each for key, each in outcomes.items() if each != outcomes["unknown", "first"]} == {}
+        assert outcomes["unknown", "first"][1][2] == 1
 
     @cases("name", REQUESTS)
     def test_invalid_request_is_refused_for_each_state(self, client, everybody, name):

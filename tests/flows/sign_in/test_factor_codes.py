@@ -227,10 +227,10 @@ class TestPlaces:
         for kind, most in (("totp", 20), ("recovery", 10)):
             count = "INSERT INTO failure_counts VALUES (%(key)s, %(most)s, now() + interval '1 day')"
             database.run(count, key=f"{kind} {alice.id}", most=most)
-        known = {"app": app, "code": app.wrong_code(), "challenge": challenge(session, app)}
-        sent = {name: value.format(**known) for name, value in body.items()}
+        values = {"app": app, "code": app.wrong_code(), "challenge": challenge(session, app)}
+        sent = {name: value.format(**values) for name, value in body.items()}
         answers = [
-            getattr(session.on(at(network)), method)(path.format(**known), json=sent)
+            getattr(session.on(at(network)), method)(path.format(**values), json=sent)
             for network in (ELSEWHERE, HOME)
         ]
         refused = (429, "mfa_recovery_codes_locked") if path == "/factors/recovery-codes/verify" else REFUSED

@@ -92,17 +92,17 @@ class TestByAddressAndNetwork:
         client.post("/admin/users", json=body, headers=service_role)
         # The first log-in of an application prepares statements.
         log_in(client, "somebody@example.com", WRONG_PASSWORD)
-        seen: dict[str, list[Any]] = {alice.email: [], "nobody@example.com": [], "nopassword@example.com": []}
-        for email, answers in seen.items():
+        runs: dict[str, list[Any]] = {alice.email: [], "nobody@example.com": [], "nopassword@example.com": []}
+        for email, answers in runs.items():
             for _ in range(12):
                 run, hashed = statements_run(), hashes.count
                 answer = log_in(client, email, WRONG_PASSWORD)
                 headers = [answer.headers.get(f"X-RateLimit-{name}") for name in ("Limit", "Remaining")]
                 cost = statements_run() - run, hashes.count - hashed
                 answers.append((answer.status_code, answer.data, headers, cost))
-        known, *others = seen.values()
-        assert others == [known, known]
-        assert [cost[1] for *_, cost in known] == [1] * 10 + [0] * 2
+        first, *others = runs.values()
+        assert others == [first, first]
+        assert [cost[1] for *_, cost in first] == [1] * 10 + [0] * 2
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ class TestByUser:
         client = limited()
         fail(client, phil, 11)
         pass_time(database, 100)
-        seen = []
+        outcomes = []
         for phone in (PHONE, OTHER_PHONE):
             run, hashed = statements_run(), hashes.count
             response = self.by_phone(client, PASSWORD, phone)
             assert_invalid(response)
             cost = statements_run() - run, hashes.count - hashed
             headers = [response.headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")]
-            seen.append((headers, cost))
-        assert seen[0] == seen[1]
+            outcomes.append((headers, cost))
+        assert outcomes[0] == outcomes[1]
 
     def test_right_password_signs_in_nobody_after_fifty_concurrent_ones_by_email_and_phone(
         self, limited, phil

@@ -19,7 +19,7 @@ def log_in(client, person, place, password=PASSWORD, path="/token?grant_type=pas
     return client.post(path, json=body, headers=FIREFOX, **at(place))
 
 
-def told(outbox):
+def notified(outbox):
     return [message.to for message in outbox.sent(kind=TOLD)]
 
 
@@ -32,11 +32,11 @@ def home(client, alice):
 
 @pytest.mark.parametrize("path", ["/token?grant_type=password", "/login-admin"])
 def test_user_is_told_once_of_a_network_and_of_no_wrong_password(client, carol, outbox, path):
-    seen = []
+    outcomes = []
     for place, password in [(HOME, PASSWORD), (HOME, PASSWORD), (ELSEWHERE, WRONG_PASSWORD),
                             (ELSEWHERE, PASSWORD), (ELSEWHERE, PASSWORD), (HOME, PASSWORD)]:  # fmt: skip
-        seen.append((log_in(client, carol, place, password, path).status_code, len(told(outbox))))
-    assert seen == [(200, 0), (200, 0), (401, 0), (200, 1), (200, 1), (200, 1)]
+        outcomes.append((log_in(client, carol, place, password, path).status_code, len(notified(outbox))))
+    assert outcomes == [(200, 0), (200, 0), (401, 0), (200, 1), (200, 1), (200, 1)]
     (message,) = outbox.sent(carol.email)
     assert (message.channel, bool(message.token), message.variables["lacks_step"]) == ("email", True, False)
 
@@ -48,9 +48,9 @@ def test_notice_and_session_are_one_transaction(client, home, outbox, database):
         assert log_in(client, home, ELSEWHERE).status_code == 500
     finally:
         database.run("ALTER TABLE outbox DROP CONSTRAINT full_table")
-    assert (database.count("sessions"), told(outbox)) == (sessions, [])
+    assert (database.count("sessions"), notified(outbox)) == (sessions, [])
     assert log_in(client, home, ELSEWHERE).status_code == 200
-    assert told(outbox) == [home.email]
+    assert notified(outbox) == [home.email]
 
 
 def test_notice_is_a_setting(make_app, home, outbox):
@@ -74,15 +74,15 @@ class TestBrowser:
         self, browser, alice, bob, outbox
     ):
         self.sign_in_at(browser, alice, ELSEWHERE)
-        assert told(outbox) == []
+        assert notified(outbox) == []
         assert bob.try_to_sign_in().status_code == 200
         self.sign_in_at(browser, bob, ELSEWHERE)
         self.sign_in_at(browser, bob, OFFICE)
-        assert told(outbox) == [bob.email]
+        assert notified(outbox) == [bob.email]
 
     def test_cookie_that_the_service_did_not_set_is_not_known(self, app, browser, alice, outbox):
-        known = browser.cookie("latchkey_known").value
-        for number, value in enumerate(["A" * 43, "x", "", known]):
+        cookie = browser.cookie("latchkey_known").value
+        for number, value in enumerate(["A" * 43, "x", "", cookie]):
             stranger = Visitor(app)
             stranger.plant("latchkey_known", value)
             self.sign_in_at(stranger, alice, f"192.0.2.{number}")
@@ -96,8 +96,8 @@ class TestMessages:
         client.post("/magiclink", json={"email": home.email})
         client.environ_base["REMOTE_ADDR"] = ELSEWHERE
         answer = hand_in(client, "magiclink", outbox.last(home.email, "magiclink").token)
-        assert (answer.status_code, told(outbox)) == (200, [])
-        assert (log_in(client, home, ELSEWHERE).status_code, told(outbox)) == (200, [])
+        assert (answer.status_code, notified(outbox)) == (200, [])
+        assert (log_in(client, home, ELSEWHERE).status_code, notified(outbox)) == (200, [])
 
     def test_sign_in_by_sms_is_told_by_email(self, client, home, outbox, database):
         database.run(
@@ -106,7 +106,7 @@ class TestMessages:
         client.post("/otp", json={"phone": PHONE})
         client.environ_base["REMOTE_ADDR"] = ELSEWHERE
         assert type_in(client, "sms", PHONE, outbox.last(PHONE).code).status_code == 200
-        assert told(outbox) == [home.email]
+        assert notified(outbox) == [home.email]
 
 
 def test_sign_in_that_stops_at_the_second_step_is_told_and_makes_no_network_known(client, home, outbox):
@@ -140,6 +140,6 @@ def test_sign_in_by_a_provider_from_a_new_network_is_told(service, google, outbo
     assert outbox.kinds() == []
     database.run("UPDATE known_networks SET network = %(here)s", here=HOME)
     page = service.sign_in("google", **query)
-    assert ("error" not in page.url, told(outbox)) == (True, ["dave@example.com"])
+    assert ("error" not in page.url, notified(outbox)) == (True, ["dave@example.com"])
     service.sign_in("google", **query)
     assert len(outbox.sent()) == 1

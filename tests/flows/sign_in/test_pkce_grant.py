@@ -176,8 +176,8 @@ class TestChallenge:
     )
     def test_malformed_challenge_or_method_is_refused(self, service, database, sent):
         asked = {"provider": "google", "code_challenge": CHALLENGE} | sent
-        given = {name: value for name, value in asked.items() if value is not None}
-        response = service.client.get("/authorize", query_string=given)
+        query = {name: value for name, value in asked.items() if value is not None}
+        response = service.client.get("/authorize", query_string=query)
         assert_error(response, 400, "validation_failed", details=A_SENTENCE)
         assert database.count("oauth_flows") == 0
 

@@ -48,10 +48,10 @@ def test_proof_and_quota_are_given_once_if_an_address_changes_meanwhile(
     session = alice.open_session(make_app(AUTH_RATE_LIMITS_ENABLED="true").test_client())
     grow_old(database)
     session.get("/reauthenticate")
-    given = {"nonce": outbox.last().code, "current_password": PASSWORD}[proof]
+    credential = {"nonce": outbox.last().code, "current_password": PASSWORD}[proof]
     database.run("DELETE FROM failure_counts")
     database.run(TOTAL)
-    body = {"email": "new@example.com", proof: given}
+    body = {"email": "new@example.com", proof: credential}
     # Between the proof and the act, a request for a message waits for the count of all messages.
     with database.locked(
         "failure_counts", "mail", "SELECT FROM failure_counts WHERE kind = %s FOR UPDATE"

@@ -65,8 +65,8 @@ def test_passkey_begun_without_a_proof_is_not_added_afterwards(client, visitor, 
 
 
 def test_link_makes_the_user_permanent_with_the_same_id(client, visitor, link, database):
-    seen = visitor.get("/user").json
-    assert (seen["is_anonymous"], seen["email"], seen["new_email"]) == (True, None, DAVE)
+    before = visitor.get("/user").json
+    assert (before["is_anonymous"], before["email"], before["new_email"]) == (True, None, DAVE)
     assert visitor.refreshed().claims["is_anonymous"] is True
     assert fragment(follow(client, "email_change", link)) == CONFIRMED
     expected = user(DAVE, last_sign_in_at=A_TIMESTAMP, id=visitor.user["id"])
@@ -110,8 +110,8 @@ class TestReaderOfTheLink:
     def test_declines_on_the_page(self, client, visitor, link, database):
         assert "The address wasn’t added" in decline(client, "email_change", link).text
         assert_dead(client, "email_change", link)
-        seen = visitor.get("/user").json
-        assert (seen["new_email"], seen["is_anonymous"]) == (None, True)
+        after = visitor.get("/user").json
+        assert (after["new_email"], after["is_anonymous"]) == (None, True)
         assert database.count("audit_log", "action = 'email_change_declined'") == 1
 
     def test_undoes_it_afterwards(self, client, visitor, link, outbox, database):

@@ -120,9 +120,9 @@ class TestTakenAddress:
         assert database.everything(*ROWS) == before
         assert session.get("/user").status_code == 200
         assert_error(channel.sign_in(client, NEW_PASSWORD), 401, "invalid_credentials")
-        told = [(message.kind, message.to, message.token, message.code) for message in outbox.sent()]
+        messages = [(message.kind, message.to, message.token, message.code) for message in outbox.sent()]
         by_mail = channel is BY_EMAIL
-        assert told == ([("signup_attempt", channel.address, None, None)] if by_mail else [])
+        assert messages == ([("signup_attempt", channel.address, None, None)] if by_mail else [])
         assert outbox.suppressed() == (0 if by_mail else 1)
         free = client.post("/signup", json=channel.body | {channel.name: channel.free})
         assert list(free.json) == list(taken.json)

@@ -23,8 +23,8 @@ def test_apples_document_names_the_applications_of_the_setting(make_app):
 
 
 def test_androids_document_names_each_application_with_all_its_certificates(make_app):
-    given = [f"com.example.app/{FIRST}", f"com.example.other/{FIRST}", f"com.example.app/{SECOND}"]
-    client = make_app(AUTH_WEBAUTHN_ANDROID_APPS=",".join(given)).test_client()
+    applications = [f"com.example.app/{FIRST}", f"com.example.other/{FIRST}", f"com.example.app/{SECOND}"]
+    client = make_app(AUTH_WEBAUTHN_ANDROID_APPS=",".join(applications)).test_client()
     certificates = {"com.example.app": [FIRST, SECOND], "com.example.other": [FIRST]}
     assert_ok(
         client.get("/.well-known/assetlinks.json"),
