@@ -64,7 +64,10 @@ class LogWriter:
         self._has_started = True
         for name in ("stdout", "stderr"):
             if stream := getattr(sys, name):  # None if its descriptor is closed
-                setattr(sys, name, _queued(stream))
+                stream.flush()
+                raw: Any = _Stream(stream.fileno())
+                queued = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
+                setattr(sys, name, queued)
         # No fork has a thread, and its parent none that holds more than a write that hangs.
         os.register_at_fork(before=partial(self.finish, _FORK_PATIENCE), after_in_child=self._begin)
         atexit.register(self.finish)
@@ -150,12 +153,6 @@ class _Stream(io.RawIOBase):
 
     def isatty(self) -> bool:
         return os.isatty(self._descriptor)
-
-
-def _queued(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    stream.flush()
-    raw: Any = _Stream(stream.fileno())
-    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
 
 
 writer = LogWriter()

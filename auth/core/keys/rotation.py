@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from auth.core.keys.kinds import KINDS, SHARED_SECRET, SLACK, CannotRotate, KnownKey
+from auth.core.keys.key_kinds import KINDS, SHARED_SECRET, SLACK, CannotRotate, KnownKey
 from auth.core.settings import Settings, kept_secrets
 from auth.core.tokens import derived_keys
 from sql import Database

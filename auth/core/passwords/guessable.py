@@ -114,7 +114,7 @@ def _cores(password: str) -> Iterator[str]:
     """Yield the possible cores of a password, without digits and symbols at its ends."""
     letters = [index for index, character in enumerate(password) if character.isalpha()]
     first, last = (letters[0], letters[-1] + 1) if letters else (_MOST_LEET, len(password) - _MOST_LEET)
-    # The core ends near the letters, where digits and symbols may stand for letters, and near the ends.
+    # Ends of a core are near the letters, where digits and symbols may stand for letters, or near the ends.
     starts = {*range(max(first - _MOST_LEET, 0), first + 1), *range(min(first, _MOST_LEET) + 1)}
     ends = {len(password) - length for length in range(min(len(password) - last, _MOST_LEET) + 1)}
     ends |= {*range(max(last, 1), min(last + _MOST_LEET, len(password)) + 1)}
@@ -122,13 +122,10 @@ def _cores(password: str) -> Iterator[str]:
         is_near = first - start <= _MOST_LEET and end - last <= _MOST_LEET
         if start >= end or not (is_near or end - start >= _LEAST_PASSWORD):
             continue
-        if _added(password[:start], password[end:]) <= _MOST_ADDED:
+        around = (password[:start], password[end:])
+        # Characters that continue a sequence do not count.
+        if sum(len(_ROW.sub("", _REPEATED.sub(r"\1", part))) for part in around) <= _MOST_ADDED:
             yield password[start:end]
-
-
-def _added(*parts: str) -> int:
-    """Return the number of characters around a core, without those that continue a sequence."""
-    return sum(len(_ROW.sub("", _REPEATED.sub(r"\1", part))) for part in parts)
 
 
 def _unit(text: str) -> str:

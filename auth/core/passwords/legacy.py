@@ -230,9 +230,10 @@ def stored_form(notation: str) -> str:
     return notation.removeprefix("bcrypt$").replace("bcrypt_sha256$$2", "bcrypt_sha256$2", 1)
 
 
-def from_keycloak(credential: Mapping[str, object]) -> str:
+def from_keycloak(credential: Mapping[str, Any]) -> str:
     """Return the stored form of a Keycloak credential of type `password`. Raises `UnusableHash`."""
-    secret, data = (_json(credential[name]) for name in ("secretData", "credentialData"))
+    members = (credential[name] for name in ("secretData", "credentialData"))
+    secret, data = (json.loads(each) if isinstance(each, str) else each for each in members)
     algorithm, iterations = data["algorithm"], data["hashIterations"]
     salt, value = secret["salt"], secret["value"]
     if algorithm in _KEYCLOAK_PBKDF2:
@@ -259,7 +260,3 @@ def _pbkdf2_form(digest: str, iterations: object, salt: str, value: str) -> str:
 
 def _plain(text: str) -> str:
     return encode(decode(text))
-
-
-def _json(value: object) -> Any:
-    return json.loads(value) if isinstance(value, str) else value

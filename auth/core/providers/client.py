@@ -218,22 +218,18 @@ class Provider:
         return userinfo | claims
 
     def _userinfo(self, session: _ProviderSession) -> dict[str, Any]:
-        userinfo = self._get(session, self._preset.userinfo_url)
-        if self._preset.emails_url:
-            listed = self._get(
-                session, self._preset.emails_url, "the list of emails: let the app read emails"
+        preset = self._preset
+        userinfo = self._get(session, preset.userinfo_url)
+        if preset.emails_url:
+            answer = self._get(session, preset.emails_url, "the list of emails: let the app read emails")
+            emails = _find(answer, preset.emails) if preset.emails else answer
+            entries = (
+                [entry for entry in emails if isinstance(entry, dict)] if isinstance(emails, list) else []
             )
-            email, verified = self._primary_email(listed)
-            userinfo |= {self._preset.email: email, self._preset.email_verified: verified}
+            address, is_verified, is_primary = preset.emails_entry
+            primary = next((entry for entry in entries if entry.get(is_primary) is True), {})
+            userinfo |= {preset.email: primary.get(address), preset.email_verified: primary.get(is_verified)}
         return userinfo
-
-    def _primary_email(self, answer: object) -> tuple[Any, Any]:
-        entries = _find(answer, self._preset.emails) if self._preset.emails else answer
-        address, is_verified, is_primary = self._preset.emails_entry
-        for entry in entries if isinstance(entries, list) else []:
-            if isinstance(entry, dict) and entry.get(is_primary) is True:
-                return entry.get(address), entry.get(is_verified)
-        return None, None
 
     def _get(self, session: _ProviderSession, url: str, where: str = "the userinfo endpoint") -> Any:
         headers = {"Accept": "application/json", **dict(self._preset.headers)}

@@ -24,7 +24,10 @@ def _size(content: bytes) -> tuple[int, int]:
     if content.startswith(b"\x89PNG"):
         width, height = struct.unpack_from(">16xII", content)
     elif content.startswith(b"\xff\xd8"):
-        height, width = struct.unpack_from(">5xHH", content, _jpeg_frame(content))
+        frame = 2
+        while content[frame + 1] not in _JPEG_FRAMES:
+            frame += 2 + struct.unpack_from(">2xH", content, frame)[0]
+        height, width = struct.unpack_from(">5xHH", content, frame)
     elif content[12:16] == b"VP8 ":
         width, height = (side & 0x3FFF for side in struct.unpack_from("<26xHH", content))
     elif content[12:16] == b"VP8L":
@@ -35,10 +38,3 @@ def _size(content: bytes) -> tuple[int, int]:
     else:
         raise ValueError("not a PNG, JPEG or WebP")
     return width, height
-
-
-def _jpeg_frame(content: bytes) -> int:
-    place = 2
-    while content[place + 1] not in _JPEG_FRAMES:
-        place += 2 + struct.unpack_from(">2xH", content, place)[0]
-    return place

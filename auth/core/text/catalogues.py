@@ -33,7 +33,12 @@ def with_own(folder: Path) -> dict[str, Catalogue]:
     catalogues = dict(built_in("messages"))
     names = catalogues[DEFAULT].keys()
     for path in sorted(folder.glob("*.toml")):
-        own = _read_own(path)
+        try:
+            own = _read(path)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path.name}: {error}") from None
+        if not all(isinstance(text, str) and name.count(".") == 2 for name, text in own.items()):
+            raise ValueError(f"{path.name}: must contain strings in tables [channel.kind]")
         if unknown := own.keys() - names:
             raise ValueError(f"{path.name}: there is no string {min(unknown)}")
         catalogues[path.stem] = {**catalogues.get(path.stem, {}), **own}
@@ -49,16 +54,6 @@ def string(subject: str, language: str, name: str) -> Template:
     """Return a string of a built-in catalogue. Raises `KeyError`."""
     # Compile a text at its first use: all 1,500 texts of the pages would add a second to each start.
     return _environments[subject].from_string(built_in(subject)[language][name])
-
-
-def _read_own(path: Path) -> Catalogue:
-    try:
-        strings = _read(path)
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path.name}: {error}") from None
-    if not all(isinstance(text, str) and name.count(".") == 2 for name, text in strings.items()):
-        raise ValueError(f"{path.name}: must contain strings in tables [channel.kind]")
-    return strings
 
 
 def _read(path: Path) -> Catalogue:

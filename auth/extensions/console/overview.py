@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from auth import __version__
-from auth.core.keys import kinds
+from auth.core.keys import key_kinds
 from auth.core.settings import name_of
 from auth.core.settings.listing import DEFAULT, Listed, listed
 from auth.core.text.labels import counted
@@ -83,7 +83,9 @@ def _urgent(health: "queries.SelectHealth") -> Iterator[tuple[str, str]]:
 
 
 def _where(setting: Listed) -> str:
-    kind = next((kind.name for field, kind in kinds.BY_FIELD.items() if name_of(field) == setting.name), None)
+    kind = next(
+        (kind.name for field, kind in key_kinds.BY_FIELD.items() if name_of(field) == setting.name), None
+    )
     if kind and setting.origin != "environment":
         return f"{setting.origin}, with latchkey keys rotate {kind}"
     return {"embedded": "embedded, unless DATABASE_URL is set"}.get(setting.origin, setting.origin)

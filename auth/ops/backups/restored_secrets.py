@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from auth.core import files
-from auth.core.keys.kinds import BY_FIELD, Secret
+from auth.core.keys.key_kinds import BY_FIELD, Secret
 from auth.core.settings import Settings, kept_secrets, name_of, state
 from auth.core.tokens import derived_keys
 from auth.ops.backups.archive import BackupError, Manifest

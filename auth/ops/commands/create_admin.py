@@ -40,7 +40,9 @@ def command(email: str) -> None:
                 ends = ", ".join(anew.removed)
                 click.echo(printable(f"Removed, because an administrative key has set it: {ends}"), err=True)
             ask("If one of these is not the user's own, remove it or delete the user first. Go ahead?")
-        password_hash = _hash(asked.parts, email) if administrators.needs_password(asked, email) else None
+        password_hash = None
+        if administrators.needs_password(asked, email):
+            password_hash = asked.parts.passwords.hash(_password(asked.parts, email))
         user = administrators.appoint(asked, email, password_hash, anew and anew.ways)
         code = administrators.write_code(asked, user["id"], email)
     console = f"{asked.settings.base_url}/console" if asked.settings.console else None
@@ -58,20 +60,18 @@ def _line_of(way: NamedWay) -> str:
     return printable(f"  {kind} {way['label'] or ''}".rstrip() + f", added {age}")
 
 
-def _hash(latchkey: Latchkey, email: str) -> str:
-    password = hashing.normalize(_password())
-    try:
-        check_strength(latchkey.settings, password, [email], latchkey.leaked_passwords)
-    except WeakPassword as error:
-        raise click.ClickException(f"The password {error}. Choose another.") from None
-    return latchkey.passwords.hash(password)
-
-
-def _password() -> str:
-    """Return a password that is not an argument: other users see arguments, and systemd and sudo log them."""
+def _password(latchkey: Latchkey, email: str) -> str:
+    """Return a strong password. Other users would see an argument, and systemd and sudo would log it."""
     password = os.environ.get("LATCHKEY_ADMIN_PASSWORD", "")
     try:
-        password = password or (_ask() if sys.stdin.isatty() else _read())
+        if not password and sys.stdin.isatty():
+            password = _ask()
+        elif not password:
+            password, _, more = sys.stdin.read().partition("\n")
+            if more:
+                raise click.ClickException(
+                    "Standard input has more than one line. Give it only the password."
+                )
         password.encode()
     except UnicodeError:
         raise click.ClickException("The password is not UTF-8. Choose another.") from None
@@ -79,6 +79,11 @@ def _password() -> str:
         raise click.ClickException("No password was given. Set LATCHKEY_ADMIN_PASSWORD, or use a terminal.")
     if "\0" in password:
         raise click.ClickException("The password contains NUL characters. Choose another.")
+    password = hashing.normalize(password)
+    try:
+        check_strength(latchkey.settings, password, [email], latchkey.leaked_passwords)
+    except WeakPassword as error:
+        raise click.ClickException(f"The password {error}. Choose another.") from None
     return password
 
 
@@ -91,10 +96,3 @@ def _ask() -> str:
             return click.prompt(text, hide_input=True, confirmation_prompt=True, err=True)
     except (click.Abort, getpass.GetPassWarning):
         return ""
-
-
-def _read() -> str:
-    password, _, more = sys.stdin.read().partition("\n")
-    if more:
-        raise click.ClickException("Standard input has more than one line. Give it only the password.")
-    return password

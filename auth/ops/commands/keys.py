@@ -8,7 +8,7 @@ import click
 
 from auth.cli import INPUT_FILE_OR_STDIN, Unusable, json_option, load_settings, open_parts, prints_json, show
 from auth.core.keys import fingerprints, rotation
-from auth.core.keys.kinds import BY_FIELD, KINDS, OPENID, SHARED_SECRET, CannotRotate, KnownKey
+from auth.core.keys.key_kinds import BY_FIELD, KINDS, OPENID, SHARED_SECRET, CannotRotate, KnownKey
 from auth.core.keys.openid_keys import KEPT, public_jwks
 from auth.core.keys.rotation import StillNeeded
 from auth.core.settings import Settings, kept_secrets, name_of, state

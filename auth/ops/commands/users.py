@@ -141,16 +141,13 @@ def _decrypted(path: Path, identity: Path | None) -> Iterator[Path]:
             raise age.UnusableKey(f"{path} is encrypted. Name its key file by --identity.")
         file.seek(0)
         with tempfile.NamedTemporaryFile() as plaintext:
-            plaintext.writelines(_unpacked(age.decrypt(file, age.read_key(identity))))
+            pieces = age.decrypt(file, age.read_key(identity))
+            first = next(pieces, b"")
+            content = chain([first], pieces)
+            # Exports are compressed, but an operator may have encrypted any other file.
+            plaintext.writelines(archive.decompressed(content) if first.startswith(_GZIP) else content)
             plaintext.flush()
             yield Path(plaintext.name)
-
-
-def _unpacked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the plaintext of an export, or of a file that an operator encrypted."""
-    first = next(pieces, b"")
-    whole = chain([first], pieces)
-    return archive.decompressed(whole) if first.startswith(_GZIP) else whole
 
 
 def _report(outcomes: Iterator[ImportOutcome], total: int, reports_all: bool) -> Counter[str]:

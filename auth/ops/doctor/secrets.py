@@ -7,7 +7,7 @@ import tempfile
 
 from auth.core.checks import Context, Failure, NotChecked, Note, check
 from auth.core.files import exposure, is_shared
-from auth.core.keys import fingerprints, kinds, resealing
+from auth.core.keys import fingerprints, key_kinds, resealing
 from auth.core.keys.fingerprints import OtherKeys
 from auth.core.settings import name_of, running
 from auth.core.tokens.derived_keys import format_time
@@ -20,7 +20,7 @@ _KINDS = {
     "AUTH_JWT_KEYS": "signing",
     "AUTH_SECRET_KEY": "secret",
     "AUTH_SERVICE_ROLE_KEY": "service-role",
-    "the OpenID provider": kinds.OPENID,
+    "the OpenID provider": key_kinds.OPENID,
 }
 
 
@@ -30,19 +30,20 @@ def _fit(context: Context) -> Failure | None:
         fingerprints.check(context.db, context.settings)
     except OtherKeys as error:
         names = ", ".join(map(name_of, error.fields))
+        files = context.settings.key_files
+        remedies = [
+            f"Copy {files[field]} from another node, or restore it from a backup."
+            if field in files
+            else f"Set {name_of(field)} to its value on the other nodes, or in a backup."
+            for field in error.fields
+        ]
         return Failure(
             f"This database was last used with other keys in {names}. This node does not start, and the"
             " others refuse its tokens.",
-            " ".join(_remedy_of_key(context, field) for field in error.fields),
+            " ".join(remedies),
         )
     lost = resealing.unopened(queries.list_sealed_secrets(context.db), context.settings.secret_key)
     return Failure(f"{lost[0]}. Backups fail.", lost[1]) if lost else None
-
-
-def _remedy_of_key(context: Context, field: str) -> str:
-    if path := context.settings.key_files.get(field):
-        return f"Copy {path} from another node, or restore it from a backup."
-    return f"Set {name_of(field)} to its value on the other nodes, or in a backup."
 
 
 @check("key-age", "No key is old")
@@ -55,7 +56,7 @@ def _ages(context: Context) -> Failure | None:
     kind = _KINDS[old[0].setting]
     remedy = f"Run latchkey keys rotate {kind} and, when latchkey doctor says so: latchkey keys remove ID"
     # A rotation puts the new key first.
-    newest, *others = kinds.KINDS[kind].keys(context.db, context.settings)
+    newest, *others = key_kinds.KINDS[kind].keys(context.db, context.settings)
     if others:
         moment = f"after {format_time(newest.active_from)}" if newest.waits else "now"
         remedy = f"Run {moment}: latchkey keys remove {others[-1].id}"

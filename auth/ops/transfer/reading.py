@@ -34,7 +34,11 @@ class Entry:
 def read(path: Path) -> tuple[Iterator[Entry], int]:
     """Return the users of a file and their likely number, for a progress bar. Raises `UnusableFile`."""
     try:
-        encoding, first = _opening(path)
+        with path.open("rb") as file:
+            mark = file.read(2)
+        encoding = _UTF_16 if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+        with path.open(encoding=encoding, errors="surrogateescape") as lines:
+            first = next(filter(None, map(str.strip, lines)), "")
         if first.startswith('{"latchkey_backup":'):
             raise UnusableFile("it is a backup. Use latchkey restore.")
         if not first.startswith(("{", "[")):
@@ -52,14 +56,6 @@ def read(path: Path) -> tuple[Iterator[Entry], int]:
     if not isinstance(users, list):
         return _of_lines(path), _count_lines(path)
     return (_entry(f"user {number}", value) for number, value in enumerate(users, 1)), len(users)
-
-
-def _opening(path: Path) -> tuple[str, str]:
-    """Return the encoding, and the first line that is not empty."""
-    with path.open("rb") as file:
-        encoding = _UTF_16 if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    with path.open(encoding=encoding, errors="surrogateescape") as file:
-        return encoding, next(filter(None, map(str.strip, file)), "")
 
 
 def _separator(header: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 import auth
 from auth.core.checks import NOT_PUBLIC
-from auth.core.keys import kinds, rotation
+from auth.core.keys import key_kinds, rotation
 from auth.core.keys.openid_keys import OpenIdKeys
 from auth.core.tokens import one_time, signing_keys
 from auth.core.tokens.derived_keys import Sealer
@@ -321,7 +321,7 @@ class TestKeysAndFiles:
         play.is_well("key-age")
         aged = "UPDATE key_fingerprints SET seen_at = now() - interval '500 days' WHERE setting = 'AUTH_SECRET_KEY'"
         database.run(aged)
-        (old,) = kinds.KINDS["secret"].keys(parts.db, healthy)
+        (old,) = key_kinds.KINDS["secret"].keys(parts.db, healthy)
         waiting = (f"{secret('new')}@2099-01-01T00:00:00Z", *healthy.secret_key)
         remove = f"Run after 2099-01-01T00:00:00Z: latchkey keys remove {old.id}"
         play.fails("key-age", remove, secret_key=waiting)

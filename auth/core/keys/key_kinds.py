@@ -45,7 +45,7 @@ class KnownKey:
 
 
 @dataclass(frozen=True)
-class Kind:
+class KeyKind:
     """Secrets in the setting `field`, which the service accepts, and its clients use."""
 
     name: str
@@ -100,7 +100,7 @@ class Kind:
         return KnownKey(self.name, _id_of(secret), secret, 0.0)
 
 
-class _SecretKeys(Kind):
+class _SecretKeys(KeyKind):
     """Secrets from which the service derives keys, each with the time of its first use."""
 
     def keys(self, db: Database, settings: Settings) -> list[KnownKey]:
@@ -128,7 +128,7 @@ class _SecretKeys(Kind):
         return KnownKey(self.name, _id_of(secret), timed, active_from)
 
 
-class _SigningKeys(Kind):
+class _SigningKeys(KeyKind):
     """The JWKs that sign access tokens, after the shared secret, if there is one."""
 
     def values(self, text: str | Sequence[str]) -> list[Secret]:
@@ -175,7 +175,7 @@ class _SigningKeys(Kind):
         ]
 
 
-class _OpenIdKeys(Kind):
+class _OpenIdKeys(KeyKind):
     """The keys that sign ID tokens. They are in the database, not in a setting."""
 
     def keys(self, db: Database, settings: Settings) -> list[KnownKey]:
@@ -201,17 +201,17 @@ class _OpenIdKeys(Kind):
 
 
 OPENID = "openid"
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, KeyKind] = {
     kind.name: kind
     for kind in (
         _SigningKeys("signing", "jwt_keys"),
         _SecretKeys("secret", "secret_key"),
-        Kind("service-role", "service_role_key"),
+        KeyKind("service-role", "service_role_key"),
         _OpenIdKeys(OPENID),
     )
 }
 # The kinds whose keys are in a setting, by its field.
-BY_FIELD: Mapping[str, Kind] = {kind.field: kind for kind in KINDS.values() if kind.field}
+BY_FIELD: Mapping[str, KeyKind] = {kind.field: kind for kind in KINDS.values() if kind.field}
 
 
 def _timed(kind: str, keys: Sequence[tuple[str, str | None, float]]) -> list[KnownKey]:
