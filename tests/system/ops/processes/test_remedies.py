@@ -466,7 +466,7 @@ class TestPublicUrl:
             assert plain.json.keys() == probed.json.keys()
             assert address not in probed.text + str(probed.headers)
         row = queries.take_probe(parts.db, token_hash=one_time.hash_token(nonce))
-        assert row.seen["forwarded_for"] == ["203.0.113.9"]
+        assert row.request["forwarded_for"] == ["203.0.113.9"]
 
     @pytest.mark.parametrize("nonce", ["x" * 43, "x" * 10_000])
     def test_health_ignores_a_nonce_that_the_doctor_has_not_made(self, client, database, nonce):
