@@ -68,10 +68,10 @@ def changes_on(verb: Verb, kind: Kind | None, id: str | None, additions: Iterabl
     """The changes on what a removal names by its id, or by its kind: the id of an addition says its kind."""
     if verb != "remove":
         return [Change(verb=verb, kind=kind)]
-    named = [each for each in additions if (each.kind == kind if id is None else each.id == id)]
-    if not named:
+    matching = [each for each in additions if (each.kind == kind if id is None else each.id == id)]
+    if not matching:
         return [Change(verb=verb, kind=kind)]
-    return [Change(verb=verb, kind=each.kind, added_at=each.added_at) for each in named]
+    return [Change(verb=verb, kind=each.kind, added_at=each.added_at) for each in matching]
 
 
 def is_recent(addition: Addition, now: datetime) -> bool:

@@ -99,7 +99,7 @@ def _try_to_change(
         if (caller.email, caller.phone) == (wish.before.email, wish.before.phone):
             if wish.kept:
                 removal.withdraw_changes(act, caller, wish.kept)
-            left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
+            email_left = removal.take_away(asked, act, caller, ids=wish.ids) if wish.ids else caller.email
             if password_hash:
                 # Another request has changed the password that this one checked.
                 if caller.password_hash != wish.before.password_hash:
@@ -124,13 +124,13 @@ def _try_to_change(
             # uncounted.
             if is_same:
                 raise ApiError("same_password", "password: must differ from the current one")
-            done = [
+            entries = [
                 "user_changed" if "data" in body else None,
                 "password_changed" if password_hash else None,
                 "email_change_requested" if email else None,
                 "phone_change_requested" if phone else None,
             ]
-            audit.record(act, caller.id, left, done, ["user.updated"], **new)
+            audit.record(act, caller.id, email_left, entries, ["user.updated"], **new)
             return _shown(asked, caller, user)
     return None
 
@@ -141,8 +141,8 @@ def _change_metadata(asked: Asked, metadata: JsonObject | None) -> "queries.Chan
         user = queries.change_user(
             act, user_id=caller.id, user_metadata=metadata, new_email=None, new_phone=None
         )
-        done = ["user_changed" if metadata is not None else None]
-        audit.record(act, caller.id, caller.email, done, ["user.updated"])
+        entries = ["user_changed" if metadata is not None else None]
+        audit.record(act, caller.id, caller.email, entries, ["user.updated"])
         return _shown(asked, caller, user)
 
 

@@ -119,7 +119,7 @@ def _appoint(
             queries.delete_user(act, user_id=user.id, because="created_again")
             user = None
         if user is None:
-            made = {"by": "administrator", "role": "admin"}
+            details = {"by": "administrator", "role": "admin"}
             id = queries.create_user(
                 act,
                 id=None,
@@ -135,7 +135,7 @@ def _appoint(
                 user_metadata={},
                 app_metadata={},
             ).id
-            audit.record(act, id, email, ["user_created"], ["user.created"], **made)
+            audit.record(act, id, email, ["user_created"], ["user.created"], **details)
             return {"id": id, "email": email, "created": True, "recent_changes": [], "ways_to_sign_in": []}
         recent: list[JsonObject] = []
         ways: list[NamedWay] = []

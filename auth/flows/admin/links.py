@@ -69,9 +69,9 @@ def generate(asked: Asked, body: JsonObject) -> JsonObject:
         message.write_token(
             act, user_id, purpose, redirect_to=redirect_to, password_hash=link_password, by_key=by_key
         )
-        done = ["user_created" if is_created else None, "link_generated"]
+        entries = ["user_created" if is_created else None, "link_generated"]
         details = {"purpose": purpose, "new_email": new_email, "by": "link" if is_created else None}
-        audit.record(act, user_id, email, done, ["user.created" if is_created else None], **details)
+        audit.record(act, user_id, email, entries, ["user.created" if is_created else None], **details)
         user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
         targets.check_actor(asked, act)
     parameters = {"token": str(message.link), "type": purpose, "redirect_to": redirect_to}

@@ -59,11 +59,11 @@ def pages(asked: Asked, filters: Filters) -> Iterator[list["queries.DescribeUser
 
 def emails_in(text: str) -> list[str]:
     """Return the addresses in a text, in canonical form."""
-    found = list(filter(normalize.trimmed, re.split(r"[\s,;]+", text))) or [""]
-    if len(found) > MOST_EMAILS:
+    texts = list(filter(normalize.trimmed, re.split(r"[\s,;]+", text))) or [""]
+    if len(texts) > MOST_EMAILS:
         raise ApiError("validation_failed", f"emails: must be at most {MOST_EMAILS} addresses")
     emails, wrong = list[str](), list[str]()
-    for each in found:
+    for each in texts:
         try:
             emails.append(addresses.canonical_typed_email(each))
         except addresses.InvalidAddress:

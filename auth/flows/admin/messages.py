@@ -70,9 +70,9 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
         administrator = asked.administrator
         inviter = administrator and (names.person(administrator.name) or administrator.email)
         message_id = _write_invitation(asked, act, user_id, email, redirect_to, inviter=inviter)
-        done = ["user_created" if is_created else None, "invited"]
+        entries = ["user_created" if is_created else None, "invited"]
         events, made_by = ["user.created" if is_created else None], "invitation" if is_created else None
-        audit.record(act, user_id, email, done, events, by=made_by)
+        audit.record(act, user_id, email, entries, events, by=made_by)
         user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
         targets.check_actor(asked, act)
     outgoing.add_quota_headers(asked, quota)
@@ -163,8 +163,8 @@ def resend(asked: Asked, message_id: str) -> None:
     # The user may have become an administrator.
     with targets.on(asked, message.user_id) as (act, user):
         # The message keeps the languages and the browser of the first request.
-        kept = ("languages", "user_agent", "inviter", "channel")
-        variables = {name: message.variables.get(name) for name in kept}
+        variable_names = ("languages", "user_agent", "inviter", "channel")
+        variables = {name: message.variables.get(name) for name in variable_names}
         if message.kind in REQUESTED:
             _request_again(asked, act, message, variables)
         elif message.kind == "invite":

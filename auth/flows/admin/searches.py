@@ -52,16 +52,16 @@ def readings(text: str) -> dict[str, Filters]:
     if text[0] == "@":
         return {"domain": {"domain": lower.removeprefix("@")}}
     number, digits = addresses.joined(normalize.number(text)), lower.replace("-", "")
-    found: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
+    filters: dict[str, Filters] = {"email": {"email": lower}} if "@" in text else {}
     in_e_164 = "+" + number.removeprefix("+").removeprefix("00")
     with suppress(addresses.InvalidAddress):
         in_e_164 = addresses.canonical_phone(in_e_164)
     phone: Filters = {"phone": in_e_164}
     if re.fullmatch(r"\+[0-9]{1,15}", number):
-        found["phone"] = phone
-    found["words"] = {"words": text}
+        filters["phone"] = phone
+    filters["words"] = {"words": text}
     if re.fullmatch(r"[0-9]{1,15}", number):
-        found["phone"] = phone
+        filters["phone"] = phone
     if re.fullmatch(r"[0-9a-f]{1,32}", digits):
-        found["id"] = {"id": digits}
-    return found
+        filters["id"] = {"id": digits}
+    return filters

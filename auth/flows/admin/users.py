@@ -48,9 +48,9 @@ def create_user(asked: Asked, body: JsonObject) -> str:
         banned_until = end_of_ban(body.get("ban_duration"), now)
         columns |= {"role": role, "banned_until": banned_until, "by_key": asked.is_key}
         id = queries.create_user(act, **columns, is_vouched=password_hash is not None).id
-        done = ["user_created", "banned" if banned_until else None]
-        made = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
-        audit.record(act, id, email, done, ["user.created"], **made)
+        entries = ["user_created", "banned" if banned_until else None]
+        details = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
+        audit.record(act, id, email, entries, ["user.created"], **details)
         return found(queries.select_any_user(act, id=id), "user_not_found").user_object
 
 
@@ -113,11 +113,11 @@ def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
 
     Null removes a member. Unchanged numbers keep every digit.
     """
-    removed = dict.fromkeys(before.keys() - after.keys())
+    nulls = dict.fromkeys(before.keys() - after.keys())
     # Values are compared as JSON, because 1 equals True in Python.
-    kept = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
-    return removed | {
-        name: value for name, value in after.items() if kept.get(name) != json.dumps(value, sort_keys=True)
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
+    return nulls | {
+        name: value for name, value in after.items() if texts.get(name) != json.dumps(value, sort_keys=True)
     }
 
 
@@ -203,8 +203,8 @@ def _update(
     user = found(queries.select_any_user(act, id=user_id), "user_not_found").user_object
     if anew is None:
         return user
-    listed = {"recent_changes": removal.list_recent(act, user_id), "ways_to_sign_in": anew.ways}
-    return json.dumps(json.loads(user) | listed)
+    members = {"recent_changes": removal.list_recent(act, user_id), "ways_to_sign_in": anew.ways}
+    return json.dumps(json.loads(user) | members)
 
 
 def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
@@ -280,5 +280,5 @@ def _record(
     details |= {"role": after.role} if "role" in changed else {}
     details |= {"removed": anew.removed} if anew and anew.removed else {}
     details |= {"banned_until": iso_8601(after.banned_until)} if "ban_duration" in body else {}
-    done = [name for name, is_done in acts.items() if is_done]
-    audit.record(act, before.id, after.email, done, ["user.updated"], **details)
+    entries = [name for name, is_done in acts.items() if is_done]
+    audit.record(act, before.id, after.email, entries, ["user.updated"], **details)

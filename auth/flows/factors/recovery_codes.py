@@ -90,7 +90,7 @@ def verify(
         spent = queries.use_recovery_code(act, user_id=caller.id, code_mac=code_mac)
         if spent is None:
             raise ApiError("recovery.mfa_verification_failed")
-        left = spent.remaining
-        audit.record(act, caller.id, caller.email, ["recovery_code_used"], [], remaining=left)
-        notify(asked, act, caller, "recovery_code_used", remaining=left)
+        remaining = spent.remaining
+        audit.record(act, caller.id, caller.email, ["recovery_code_used"], [], remaining=remaining)
+        notify(asked, act, caller, "recovery_code_used", remaining=remaining)
         return raise_session(asked, act, caller.id, asked.caller.session_id, "mfa/recovery_code", None, issue)

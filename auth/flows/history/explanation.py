@@ -172,7 +172,7 @@ def _obstacles(settings: Settings, user: "queries.SelectSummary") -> Iterator[Si
 def _locks(limits: list[failure_counts.Count], ways: list[str]) -> Iterator[SignInObstacle]:
     for count in limits:
         if count["is_used_up"] and count["what"] in _LOCKS:
-            left = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)
-            meanwhile = f" Meanwhile, {left} works." if left else ""
+            alternatives = " or ".join(way for way in _LOCKS[count["what"]] if way in ways)
+            meanwhile = f" Meanwhile, {alternatives} works." if alternatives else ""
             elsewhere = _ELSEWHERE if count["what"] == "factors" and ways else ""
             yield SignInObstacle(count["text"], f"{_BY_ITSELF}{meanwhile}{elsewhere}", "unlock")

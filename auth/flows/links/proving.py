@@ -39,8 +39,8 @@ def prove_address(
         queries.remove_unproved(act, user_id=person.id, provider=kind)
         ends.end_and_void(act, person.id, None, "address_proved")
         queries.void_undo_links(act, user_id=person.id, moment=None)
-        kept = person.password_hash if first_proof.keeps_password(person, proof) else None
-        queries.set_password(act, user_id=person.id, password_hash=kept, by_key=by_key)
+        password_hash = person.password_hash if first_proof.keeps_password(person, proof) else None
+        queries.set_password(act, user_id=person.id, password_hash=password_hash, by_key=by_key)
     queries.set_address(
         act,
         user_id=person.id,

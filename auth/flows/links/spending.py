@@ -61,7 +61,7 @@ Receiver = ToProgram | ToPage | ToBrowser
 
 
 @dataclass(frozen=True)
-class _Done:
+class _Effects:
     """What a link or code has changed, for the audit log and the response."""
 
     acts: Sequence[str | None] = ()
@@ -116,7 +116,7 @@ def _ask_hook(
     A first proof or a new address is committed before, because the token contains it. The link or code stays
     valid. Also returns the members of the response about the first proof.
     """
-    done = _Done()
+    effects = _Effects()
     with locked(asked, lookup) as (act, link):
         if link is None:
             raise ApiError("otp_expired")
@@ -130,17 +130,17 @@ def _ask_hook(
             # Otherwise it would be void with the others.
             queries.spend_link(act, id=link.id)
             is_change = link.purpose in one_time.CHANGES
-            done = (
+            effects = (
                 _take_new_address(asked, act, link, person)
                 if is_change
                 else _confirm_address(asked, act, link, person, receiver)
             )
-            done.record(act, link, None)
+            effects.record(act, link, None)
             queries.keep_link(act, id=link.id)
     if refusal:
         raise ApiError(refusal)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
-    return about_new(asked, hook, link.user_id, method), done.members
+    return about_new(asked, hook, link.user_id, method), effects.members
 
 
 def _use(
@@ -152,7 +152,7 @@ def _use(
     issue: Issue | None,
 ) -> Outcome:
     """Confirm an address, and sign its user in."""
-    done = _confirm_address(asked, act, link, person, receiver)
+    effects = _confirm_address(asked, act, link, person, receiver)
     method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
     present = person_of(act, person.id)
     proof = SignInProof(method=method, without_notice=frozenset({link.target}), by_key=link.is_by_key)
@@ -164,14 +164,14 @@ def _use(
         code = write_code(asked, act, present, link.code_challenge, proof)
     else:
         session = open_session(asked, act, present, proof, issue)
-    done.record(act, link, session)
+    effects.record(act, link, session)
     return Outcome(
         session=session,
         authorization_code=code,
         # Only the application may use the code.
         redirect_to=target_of(asked, link) if session else link.redirect_to,
         has_challenge=link.code_challenge is not None,
-        members=done.members,
+        members=effects.members,
         is_elsewhere=is_elsewhere,
         purpose=link.purpose,
     )
@@ -187,9 +187,9 @@ def _use_for_change(
     issue: Issue | None,
 ) -> Outcome:
     """Give the user a new address, unless that came before the hook, and perhaps sign in."""
-    done = _Done(email=person.email)
+    effects = _Effects(email=person.email)
     if not users.has_proved(person, link.target):
-        done = _take_new_address(asked, act, link, person)
+        effects = _take_new_address(asked, act, link, person)
     session = None
     if _signs_in(lookup, person, receiver):
         present = person_of(act, person.id)
@@ -198,7 +198,7 @@ def _use_for_change(
         method = links.method_of_session(link.purpose, was_mailed=link.was_mailed)
         proof = SignInProof(method=method, without_notice=frozenset({address}), by_key=link.is_by_key)
         session = open_session(asked, act, present, proof, issue)
-    done.record(act, link, session)
+    effects.record(act, link, session)
     has_challenge = link.code_challenge is not None
     return Outcome(session=session, redirect_to=link.redirect_to, has_challenge=has_challenge)
 
@@ -230,7 +230,7 @@ def _is_for_client(
 
 def _confirm_address(
     asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts, receiver: Receiver
-) -> _Done:
+) -> _Effects:
     """Prove an address that the user has, and keep or remove the rest."""
     kind = addresses.kind_of(link.target)
     owner, proof = {"user_id": person.id}, cast(first_proof.ProvedBy, link.purpose)
@@ -276,10 +276,10 @@ def _confirm_address(
         "password_changed" if is_new_password else None,
     ]
     email = None if is_first and kind == "phone" else person.email
-    return _Done(acts, email, {"purpose": link.purpose}, members)
+    return _Effects(acts, email, {"purpose": link.purpose}, members)
 
 
-def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts) -> _Done:
+def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person: PersonFacts) -> _Effects:
     """Give the user a new email or phone. Raises `UniqueViolation` if another user has it."""
     kind, is_first = addresses.kind_of(link.target), users.lacks_address(person)
     reason: Reason = "email_changed" if kind == "email" else "phone_changed"
@@ -297,4 +297,4 @@ def _take_new_address(asked: Asked, act: Act, link: "queries.SelectLink", person
     else:
         ends.end_and_void(act, person.id, link.session_id, reason)
     email = link.target if kind == "email" else person.email
-    return _Done([reason], email, {"old_address": old_address, "new_address": link.target})
+    return _Effects([reason], email, {"old_address": old_address, "new_address": link.target})

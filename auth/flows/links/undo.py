@@ -79,11 +79,11 @@ def list_undone(on: Runner, link: "queries.SelectLink", *, is_back: bool) -> lis
     return [way for way in removal.list_recent(on, link.user_id) if way["type"] != replaced]
 
 
-def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) -> str | None:
+def take_back(asked: Asked, token: str, answer: Answer, kept_ids: Container[str]) -> str | None:
     """Spend a link, and give the account to the owner of the link's address. Return the address, or None if
     it belongs to another user.
 
-    `kept` are the ids of recent additions that stay.
+    `kept_ids` are the ids of recent additions that stay.
     """
     lookup = find_link(token, "undo")
     asked.noted.note(token_hash=lookup.token_hash, type="undo")
@@ -98,8 +98,8 @@ def take_back(asked: Asked, token: str, answer: Answer, kept: Container[str]) ->
             if refusal is None:
                 queries.spend_link(act, id=link.id)
                 is_back = comes_back(act, link)
-                added = list_undone(act, link, is_back=is_back)
-                _take_back(asked, act, link, [way for way in added if way["id"] not in kept], is_back)
+                additions = list_undone(act, link, is_back=is_back)
+                _take_back(asked, act, link, [way for way in additions if way["id"] not in kept_ids], is_back)
                 return link.target if is_back else None
     except UniqueViolation:
         raise ApiError("email_exists") from None
@@ -157,11 +157,11 @@ def _refusal(
 
 
 def _take_back(
-    asked: Asked, act: Act, link: "queries.SelectLink", removed: list[JsonObject], is_back: bool
+    asked: Asked, act: Act, link: "queries.SelectLink", additions: list[JsonObject], is_back: bool
 ) -> None:
     """Remove recent additions and everything that gives access, and restore the address."""
     user = person_of(act, link.user_id)
-    ids = [way["id"] for way in removed]
+    ids = [way["id"] for way in additions]
     queries.remove_ways_to_sign_in(act, user_id=user.id, ids=ids, providers=[])
     delete_factors(act, user.id, ids)
     # The link has asked for one of the factors that were removed since.
@@ -178,7 +178,7 @@ def _take_back(
     ends.end_and_void(act, user.id, None, "change_undone")
     queries.forget_mail_proofs(act, user_id=user.id)
     queries.void_undo_links(act, user_id=user.id, moment=link.created_at)
-    names = [f"{way['type']} {way['label']}".strip() for way in removed]
+    names = [f"{way['type']} {way['label']}".strip() for way in additions]
     names += [f"membership {slug}" for slug in slugs]
     email = person_of(act, user.id).email
     audit.record(act, user.id, email, ["change_undone"], ["user.updated"], removed=names)

@@ -66,12 +66,12 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
         )
         write_requested(act, message, purpose, user_id, columns, is_due=is_due)
         is_created = new_id is not None and user_id == new_id
-        done = ["user_created" if is_created else None, "message_requested"]
+        entries = ["user_created" if is_created else None, "message_requested"]
         events = ["user.created" if is_created else None]
         details = {"by": "message" if is_created else None, "purpose": purpose, "is_sent": is_due}
         # The hook was asked about a new user. Its answer does not concern an existing one.
         details |= refusal if user_id is None else {}
-        audit.record(act, user_id, email, done, events, **details)
+        audit.record(act, user_id, email, entries, events, **details)
     if has_quota and not is_due:
         why = "no user has this address"
         why = "the user of this address is banned or needs none" if user_id else why

@@ -118,9 +118,9 @@ def move(
     """
     interval, now = asked.parts.policy.reuse_interval, row.now
     new = refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window)
-    done = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
-    if done:
-        audit.record(act, row.user_id, None, [done], [], **details)
+    entry = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)
+    if entry:
+        audit.record(act, row.user_id, None, [entry], [], **details)
     act.later(queries.move_session, session_id=row.session_id, **_columns(new))
     if asked.settings.rate_limits_enabled:
         amount = asked.settings.rate_limit_refresh.amount

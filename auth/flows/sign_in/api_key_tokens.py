@@ -67,8 +67,8 @@ def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
             refusal = callers.refusal_of_key(row, None, asked.parts.policy)
             if refusal is None and not row.is_used_today:
                 queries.record_use_of_api_key(act, id=id)
-                used = {"api_key": row.name, "api_key_id": id}
-                audit.record(act, row.user_id, None, ["api_key_used"], [], **used)
+                details = {"api_key": row.name, "api_key_id": id}
+                audit.record(act, row.user_id, None, ["api_key_used"], [], **details)
     if verdict.refused_for is not None:
         raise limits.refusal("over_request_rate_limit", verdict.refused_for)
     asked.noted.note(user_id=owner and owner.user_id, api_key_id=id)

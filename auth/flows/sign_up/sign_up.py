@@ -66,17 +66,17 @@ def sign_up_anonymously(asked: Asked, body: JsonObject) -> IssuedSession:
         raise ApiError("signup_disabled")
     user_id = str(uuid.uuid4())
     admission.check(asked, user_id, None, None, data=body["data"])
-    made = {"by": "anonymous", "method": "anonymous"}
+    details = {"by": "anonymous", "method": "anonymous"}
     with acts.begin(asked.db) as act:
         queries.insert_anonymous_user(act, user_id=user_id, user_metadata=body["data"])
-        session = _begin(asked, act, user_id, made)
-    return session or _continue(asked, user_id, made["method"])
+        session = _begin(asked, act, user_id, details)
+    return session or _continue(asked, user_id, details["method"])
 
 
 def _sign_up_confirmed(asked: Asked, columns: _Columns) -> IssuedSession:
     """Create a user with a confirmed address, and return the session."""
     user_id, address = columns["user_id"], columns["email"] or columns["phone"]
-    made = {"by": "signup", "method": "password"}
+    details = {"by": "signup", "method": "password"}
 
     # The constraint decides who gets the address.
     def insert(act: Act) -> None:
@@ -85,23 +85,23 @@ def _sign_up_confirmed(asked: Asked, columns: _Columns) -> IssuedSession:
     find = partial(queries.find_holder, address=address)
     with acts.on_found(asked.db, find, before=insert) as (act, owners):
         is_created = owners == [user_id]
-        session = _begin(asked, act, user_id, made) if is_created else None
+        session = _begin(asked, act, user_id, details) if is_created else None
         if not is_created:
             queries.record_refused_sign_up(act, user_id=next(iter(owners), None), reason=_TAKEN)
     if not is_created:
         raise ApiError(_TAKEN)
-    return session or _continue(asked, user_id, made["method"])
+    return session or _continue(asked, user_id, details["method"])
 
 
-def _begin(asked: Asked, act: Act, user_id: str, made: dict[str, str]) -> IssuedSession | None:
+def _begin(asked: Asked, act: Act, user_id: str, details: dict[str, str]) -> IssuedSession | None:
     """Record a new user, and open the session in the same act, unless the token hook has to be asked."""
     person = found(act.read(queries.select_person, user_id=user_id, session_id=None), "unexpected_failure")
     if asked.parts.token_hook:
-        audit.record(act, user_id, person.email, ["user_created"], ["user.created"], **made)
+        audit.record(act, user_id, person.email, ["user_created"], ["user.created"], **details)
         return None
-    session = open_session(asked, act, person, SignInProof(method=made["method"]))
-    done, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
-    audit.record(act, user_id, person.email, done, events, **made, session_id=session.session_id)
+    session = open_session(asked, act, person, SignInProof(method=details["method"]))
+    entries, events = ["user_created", "signed_in"], ["user.created", "auth.login"]
+    audit.record(act, user_id, person.email, entries, events, **details, session_id=session.session_id)
     return session
 
 
@@ -138,10 +138,10 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
         user_metadata=data,
         **asked.device,
     )
-    counted = outgoing.count(asked, address, is_new=True)
+    quota = outgoing.count(asked, address, is_new=True)
     # A refusal by the windows of the recipient would tell of other sign-ups.
-    if counted.refused_by in ("tenth", "total"):
-        raise outgoing.error_of(asked, address, counted)
+    if quota.refused_by in ("tenth", "total"):
+        raise outgoing.error_of(asked, address, quota)
     drafts = []
 
     # The constraint decides who gets the address.
@@ -159,14 +159,14 @@ def _sign_up_unconfirmed(asked: Asked, columns: _Columns, body: JsonObject) -> "
         dispute(act, owner if is_repeated else None, password_hash=password_hash, user_metadata=data)
         kind = message_of_sign_up(owner, address_kind, is_new=is_created, is_hidden=is_hidden)
         # Beyond the quota no email is sent, and the sign-up could not be confirmed.
-        kind = "none" if counted.refused_by else kind
+        kind = "none" if quota.refused_by else kind
         has_secrets = kind == "signup"
         message.write_token(act, owner_id if has_secrets else None, purpose, **link)
         message.write(act, owner_id, kind, redirect_to=link["redirect_to"])
 
         if is_created:
-            made = {"by": "signup", "method": "password"}
-            audit.record(act, owner_id, email, ["user_created"], ["user.created"], **made)
+            details = {"by": "signup", "method": "password"}
+            audit.record(act, owner_id, email, ["user_created"], ["user.created"], **details)
         elif has_secrets:
             audit.record(act, owner_id, email, ["message_requested"], [], purpose=purpose, is_sent=True)
         else:
