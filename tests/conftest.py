@@ -29,7 +29,7 @@ pytest_plugins = [
     "tests.support.order",
     "latchkey_auth.pytest_plugin",
 ]
-# Before they are imported, so that their assertions are rewritten like those of the tests.
+# They are registered before they are imported, so that their assertions are rewritten like those of the tests.
 pytest.register_assert_rewrite(
     "tests.support.answers",
     "tests.support.bounds",
@@ -71,7 +71,7 @@ from tests.support.tables import Rows
 from tests.support.timeouts import PATIENCE
 from tests.support.users import Person, Session, register
 
-# For the tests' Postgres. Nothing outlives the run, and nothing happens at its own time: `Rows.empty` vacuums.
+# The tests' Postgres. Nothing outlives the run, and nothing happens at its own time: `Rows.empty` vacuums.
 OPTIONS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -99,7 +99,7 @@ def _compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _every_event_is_logged() -> Iterator[None]:
-    """Log what the test before counted within the same second, too."""
+    """Log each event, also in the second after an equal event of the test before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ThrottledLog, "interval", 0)
         yield
@@ -108,10 +108,10 @@ def _every_event_is_logged() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def state_dir() -> Iterator[Path]:
     """A directory for the secrets and the database. Its path is short, as that of a socket must be."""
-    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as directory:
-        made = Path(directory).resolve() / "var"
-        make_keys(made)
-        yield made
+    with tempfile.TemporaryDirectory(prefix="latchkey-tests-") as name:
+        directory = Path(name).resolve() / "var"
+        make_keys(directory)
+        yield directory
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -185,10 +185,10 @@ def lock_timeout(monkeypatch) -> Callable[[str], None]:
 @pytest.fixture(scope="session", autouse=True)
 def _problems_told_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     base = tmp_path_factory.getbasetemp()
-    told = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "problems-of-the-contract"
-    told.mkdir(exist_ok=True)
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "problems-of-the-contract"
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contract, "TOLD", told)
+        patch.setattr(contract, "TOLD", folder)
         yield
 
 
@@ -277,11 +277,13 @@ def load(monkeypatch, tmp_path) -> Callable[..., settings.Settings]:
     clear_settings(monkeypatch)
     monkeypatch.chdir(tmp_path)
     make_keys(tmp_path / "var")
-    # Loading adds the variables of .env to it.
-    without = os.environ.copy()
+    # Loading adds the variables of .env to os.environ.
+    variables = os.environ.copy()
 
     def load(**environment: str) -> settings.Settings:
-        monkeypatch.setattr(os, "environ", without | {"AUTH_STATE_DIR": str(tmp_path / "var")} | environment)
+        monkeypatch.setattr(
+            os, "environ", variables | {"AUTH_STATE_DIR": str(tmp_path / "var")} | environment
+        )
         return settings.load()
 
     return load
@@ -305,8 +307,8 @@ def _unchanged_apps(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _health_of_this_test(monkeypatch) -> None:
-    """Forget that a disk was full: outside tests, it is so until somebody asks GET /health. And let each request
-    ask the database: the answer to the test before would be kept for a second."""
+    """Forget that a disk was full, which the service remembers until a request of GET /health. Let each of these ask
+    the database: the service keeps an answer for a second."""
     monkeypatch.setattr(health, "_disk_was_full", [0])
     monkeypatch.setattr(health, "_INTERVAL", 0.0)
 
@@ -318,19 +320,19 @@ def make_app(apps: Apps, database) -> Iterator[Callable]:
     It may have served earlier tests, and will serve later ones: `fresh=True` makes a new one, with empty caches and
     connections of its own, which a test may change.
     """
-    kept, new = [], []
+    taken, new = [], []
     log = structlog.get_config()
 
     def make(fresh: bool = False, **changes: str) -> Flask:
         if fresh:
             new.append(app := apps.make(changes))
         else:
-            kept.append((changes, app := apps.take(changes)))
+            taken.append((changes, app := apps.take(changes)))
         return app
 
     yield make
     structlog.configure(**log)
-    for changes, app in kept:
+    for changes, app in taken:
         apps.give_back(changes, app)
     for app in new:
         app.extensions[EXTENSION].db.close()
@@ -455,18 +457,18 @@ class Hashes:
 
 @pytest.fixture
 def hashes(monkeypatch) -> Hashes:
-    counted = Hashes()
+    hashes = Hashes()
 
     def counting(function):
         def counted_function(password, salt_or_hash):
-            counted.count += 1
-            counted.rounds += 1 << int(salt_or_hash.split(b"$")[2])
+            hashes.count += 1
+            hashes.rounds += 1 << int(salt_or_hash.split(b"$")[2])
             return function(password, salt_or_hash)
 
         return counted_function
 
     monkeypatch.setattr(bcrypt_hash, "hashpw", counting(bcrypt_hash.hashpw))
-    return counted
+    return hashes
 
 
 @pytest.fixture

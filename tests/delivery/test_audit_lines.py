@@ -8,7 +8,7 @@ from auth.delivery.deliverer import Deliverer
 from tests.support.deliverers import RunningDeliverer
 from tests.support.processes import wait_until
 
-# Whichever minute begins meanwhile, these entries are of one whose lines are due.
+# The entries are of an earlier minute, whose lines are due, even if a minute begins during the test.
 DUE = (
     "UPDATE audit_log SET at = at - interval '1 hour';"
     "DELETE FROM last_done;"
@@ -18,9 +18,9 @@ MARK = "SELECT at FROM last_done WHERE task = 'audit_lines'"
 
 
 def lines(parts):
-    with capture_logs() as logged:
+    with capture_logs() as log:
         janitor.log_entries(parts.db)
-    return [line for line in logged if line["event"] == "auth_audit_event"]
+    return [line for line in log if line["event"] == "auth_audit_event"]
 
 
 def test_each_entry_is_a_line_once_the_same_as_in_the_api(parts, client, alice, service_role, database):
@@ -30,12 +30,14 @@ def test_each_entry_is_a_line_once_the_same_as_in_the_api(parts, client, alice, 
     assert lines(parts) == []
     database.run(DUE)
     entries = client.get("/admin/audit", headers=service_role).json["data"]
-    written = [
+    entries_of_lines = [
         {name: value for name, value in line.items() if name not in ("event", "log_level")}
         for line in lines(parts)
     ]
-    assert written == sorted(entries, key=lambda entry: (entry["at"], entry["id"]))
-    assert [(each["action"], each["count"]) for each in written if each["reason"]] == [("sign_in_refused", 2)]
+    assert entries_of_lines == sorted(entries, key=lambda entry: (entry["at"], entry["id"]))
+    assert [(each["action"], each["count"]) for each in entries_of_lines if each["reason"]] == [
+        ("sign_in_refused", 2)
+    ]
     assert lines(parts) == []
 
 
@@ -46,11 +48,11 @@ def test_delivery_process_writes_lines_if_the_setting_says_so(
     database.run(DUE)
     due = database.value(MARK)
     parts = make_app(AUTH_LOG_AUDIT=setting).extensions["latchkey"]
-    written: list[str] = []
-    monkeypatch.setattr(janitor.log, "info", lambda event, **_: written.append(event))
+    events: list[str] = []
+    monkeypatch.setattr(janitor.log, "info", lambda event, **_: events.append(event))
     process = Deliverer(parts.settings, parts.db, parts.sealer, {})
-    counted = "SELECT count(*) FROM last_done WHERE task = 'counts'"
+    count_runs = "SELECT count(*) FROM last_done WHERE task = 'counts'"
     with RunningDeliverer(process):
-        wait_until(lambda: database.value(counted))
-        wait_until(lambda: bool(written) == (setting == "true"))
+        wait_until(lambda: database.value(count_runs))
+        wait_until(lambda: bool(events) == (setting == "true"))
     assert (database.value(MARK) > due) == (setting == "true")

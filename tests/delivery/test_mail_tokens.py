@@ -35,7 +35,7 @@ from tests.support.users import ALICE
 USER = "no-reply@example.com"
 SECRET = "hunter2-of-the-client"
 SCOPE = "https://outlook.office365.com/.default"
-# As long as Microsoft's.
+# Tokens as long as Microsoft's.
 FIRST, SECOND = ("e" + letter * 2000 for letter in "ab")
 
 
@@ -47,13 +47,13 @@ class TokenServer(HttpTarget):
         self.tokens = list(tokens)
         self.lifetime = lifetime
         self._issuing = threading.Lock()
-        # Unless it is set, the server is slow.
+        # Requests for a token wait until it is set.
         self.is_open = threading.Event()
         self.is_open.set()
         self.give({})
 
     def give(self, answer, status=200):
-        """Answer with this instead of a token, unless it is empty."""
+        """Answer with this object or these bytes instead of a token, unless they are empty."""
         self.instead, self.status = answer, status
 
     @property
@@ -74,7 +74,8 @@ class TokenServer(HttpTarget):
     @property
     def forms(self):
         return [
-            {name: one for name, (one,) in parse_qs(posted.body.decode()).items()} for posted in self.requests
+            {name: one for name, (one,) in parse_qs(request.body.decode()).items()}
+            for request in self.requests
         ]
 
 
@@ -96,9 +97,14 @@ def server():
 
 
 def tokens_of(issuer, timeout=60, **changes):
-    given = {"token_url": f"{issuer.url}/token", "client_id": "c1", "client_secret": SECRET, "scope": SCOPE}
-    chosen = {"client_key": None, **given, **changes}
-    settings: Any = SimpleNamespace(**{f"smtp_{name}": value for name, value in chosen.items()})
+    values: dict[str, Any] = {
+        "token_url": f"{issuer.url}/token",
+        "client_id": "c1",
+        "client_secret": SECRET,
+        "scope": SCOPE,
+    }
+    values |= {"client_key": None} | changes
+    settings: Any = SimpleNamespace(**{f"smtp_{name}": value for name, value in values.items()})
     return SmtpTokens(settings, timeout)
 
 
@@ -127,8 +133,8 @@ class TestToken:
     def test_mail_is_sent_with_a_token_that_the_client_secret_buys(self, smtp, server, issuer):
         assert smtp.send(ALICE, message()) == "127.0.0.1: 250 2.0.0 Ok: queued as 1"
         assert server.shown == [(USER, FIRST)]
-        (posted,) = issuer.requests
-        assert (posted.path, "authorization" in posted.headers) == ("/token", False)
+        (request,) = issuer.requests
+        assert (request.path, "authorization" in request.headers) == ("/token", False)
         expected = {"grant_type": "client_credentials", "client_id": "c1", "client_secret": SECRET}
         assert issuer.forms == [expected | {"scope": SCOPE}]
 
@@ -151,7 +157,7 @@ class TestToken:
         tokens, before = tokens_of(issuer), time.monotonic()
         assert (tokens.get(), tokens.get()) == (FIRST, FIRST)
         after = time.monotonic()
-        # Moves the clock; no row holds this time.
+        # The token's end is not in a row, so the test moves the clock.
         monkeypatch.setattr(time, "monotonic", lambda: before + 3600 - 70)
         assert tokens.get() == FIRST
         monkeypatch.setattr(time, "monotonic", lambda: after + 3600 - 50)
@@ -179,8 +185,8 @@ class TestRefusedToken:
         assert (len(server.shown), len(issuer.requests), server.mails) == (2, 2, [])
 
     def test_answer_that_repeats_the_token_is_told_without_it(self, smtp, server):
-        shown = base64.b64encode(f"user={USER}\1auth=Bearer {FIRST}\1\1".encode()).decode()
-        server.refusals = [f"454 saw {FIRST}", f"454 saw {shown}"]
+        credentials = base64.b64encode(f"user={USER}\1auth=Bearer {FIRST}\1\1".encode()).decode()
+        server.refusals = [f"454 saw {FIRST}", f"454 saw {credentials}"]
         for _ in range(2):
             assert reason_of(smtp) == "can't sign in to the mail server: 454 saw …"
 
@@ -261,7 +267,7 @@ def test_message_waits_while_the_token_server_is_away_and_the_log_names_it(serve
 
 class TestClientKey:
     def test_key_signs_a_fresh_assertion_for_each_token(self, issuer, key, tmp_path):
-        tokens = tokens_of(issuer, client_secret="", client_key=written(tmp_path, pem_of(key)))
+        tokens = tokens_of(issuer, client_secret="", client_key=write_pem(tmp_path, pem_of(key)))
         began = int(time.time())
         tokens.get()
         tokens.get(FIRST)
@@ -269,35 +275,35 @@ class TestClientKey:
         assert "client_secret" not in first
         kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
         assert first["client_assertion_type"] == kind
-        signed = verified(first["client_assertion"], key)
-        assert signed.header == {"typ": "JWT", "alg": "RS256"}
-        claims = signed.claims
+        assertion = verify(first["client_assertion"], key)
+        assert assertion.header == {"typ": "JWT", "alg": "RS256"}
+        claims = assertion.claims
         assert (claims["iss"], claims["sub"], claims["aud"]) == ("c1", "c1", f"{issuer.url}/token")
         assert began <= claims["iat"] == claims["nbf"] == claims["exp"] - 240
-        assert claims["jti"] != verified(second["client_assertion"], key).claims["jti"]
+        assert claims["jti"] != verify(second["client_assertion"], key).claims["jti"]
 
     def test_certificate_in_the_file_is_named_as_microsoft_demands(self, issuer, key, tmp_path):
         certificate = certificate_of(key)
         pem = pem_of(key) + certificate.public_bytes(serialization.Encoding.PEM)
-        tokens_of(issuer, client_secret="", client_key=written(tmp_path, pem)).get()
-        signed = verified(issuer.forms[0]["client_assertion"], key)
+        tokens_of(issuer, client_secret="", client_key=write_pem(tmp_path, pem)).get()
+        assertion = verify(issuer.forms[0]["client_assertion"], key)
         digest = base64.urlsafe_b64encode(certificate.fingerprint(hashes.SHA256())).decode().rstrip("=")
-        assert signed.header == {"typ": "JWT", "alg": "PS256", "x5t#S256": digest}
+        assert assertion.header == {"typ": "JWT", "alg": "PS256", "x5t#S256": digest}
 
     def test_unusable_key_stops_the_start_with_one_line(self, load, key, tmp_path):
         problem = "Must be the path of a PEM file with an RSA private key without a passphrase"
         other = certificate_of(rsa.generate_private_key(65537, 2048)).public_bytes(serialization.Encoding.PEM)
         foreign = "Has the certificate of another key. Put that of the key there, or none"
-        for pem, told in (
+        for pem, reason in (
             (b"hunter2", problem),
             (pem_of(ec.generate_private_key(ec.SECP256R1())), problem),
             (pem_of(key, serialization.BestAvailableEncryption(b"hunter2")), problem),
             (pem_of(key) + other, foreign),
         ):
-            settings = load(**OAUTH, AUTH_SMTP_CLIENT_KEY=str(written(tmp_path, pem)))
+            settings = load(**OAUTH, AUTH_SMTP_CLIENT_KEY=str(write_pem(tmp_path, pem)))
             with pytest.raises(SettingsError) as error:
                 check_files(settings)
-            assert str(error.value) == f"AUTH_SMTP_CLIENT_KEY: {told}."
+            assert str(error.value) == f"AUTH_SMTP_CLIENT_KEY: {reason}."
         settings = dataclasses.replace(settings, smtp_client_key=tmp_path / "missing")
         with pytest.raises(SettingsError, match=rf"No such file or directory\. {problem}\.$"):
             check_files(settings)
@@ -333,15 +339,17 @@ class TestSettings:
         ],
     )
     def test_contradiction_is_refused_with_one_line(self, load, changes, line):
-        given = {f"AUTH_SMTP_{name}": value for name, value in ({"CLIENT_SECRET": SECRET} | changes).items()}
+        variables = {
+            f"AUTH_SMTP_{name}": value for name, value in ({"CLIENT_SECRET": SECRET} | changes).items()
+        }
         with pytest.raises(SettingsError) as error:
-            load(**OAUTH | given)
-        (told,) = str(error.value).splitlines()
-        assert told.startswith(f"AUTH_SMTP_{line}")
-        assert "hunter2" not in told
+            load(**OAUTH | variables)
+        (problem,) = str(error.value).splitlines()
+        assert problem.startswith(f"AUTH_SMTP_{line}")
+        assert "hunter2" not in problem
 
 
-def written(folder, pem):
+def write_pem(folder, pem):
     path = folder / "client.pem"
     path.write_bytes(pem)
     return path
@@ -360,5 +368,5 @@ def certificate_of(key):
     return builder.sign(key, hashes.SHA256())
 
 
-def verified(assertion, key):
+def verify(assertion, key):
     return jwt.decode(assertion, jwk.RSAKey.import_key(pem_of(key)), algorithms=["RS256", "PS256"])

@@ -27,13 +27,13 @@ from tests.support.users import register
 OLD, NEW = secret("old"), secret("new")
 
 
-def statuses(hooks, made):
+def statuses(hooks, webhook):
     """Return the statuses of the deliveries of a webhook, the newest first."""
-    return [one["status"] for one in hooks.deliveries(made)]
+    return [one["status"] for one in hooks.deliveries(webhook)]
 
 
 @pytest.fixture
-def made(hooks, target):
+def webhook(hooks, target):
     return hooks.register(target)
 
 
@@ -58,9 +58,9 @@ INTERIM = {
 
 
 @pytest.mark.parametrize("before", INTERIM.values(), ids=INTERIM)
-def test_interim_responses_are_not_the_answer(hooks, made, target, before):
+def test_interim_responses_are_not_the_answer(hooks, webhook, target, before):
     target.before = before
-    assert (deliver_event(hooks, "user.created"), statuses(hooks, made)) == (1, ["sent"])
+    assert (deliver_event(hooks, "user.created"), statuses(hooks, webhook)) == (1, ["sent"])
     assert deliver_again(hooks) == 0
     assert events_at(target) == ["user.created"]
     with Deadline(60), BoundedSession() as session:
@@ -68,10 +68,10 @@ def test_interim_responses_are_not_the_answer(hooks, made, target, before):
     assert (answer.status_code, answer.content, "Retry-After" in answer.headers) == (200, b"{}", False)
 
 
-def test_failure_after_an_interim_response_is_one(hooks, made, target):
+def test_failure_after_an_interim_response_is_one(hooks, webhook, target):
     target.before, target.status = INTERIM["one"], 500
     deliver_event(hooks, "user.created")
-    (delivery,) = hooks.deliveries(made)
+    (delivery,) = hooks.deliveries(webhook)
     assert (delivery["status"], delivery["last_error"]) == ("waiting", "500 Internal Server Error {}")
 
 
@@ -82,7 +82,7 @@ def test_server_that_only_sends_interim_responses_is_left_at_the_deadline(target
 
 
 class TestBody:
-    def test_body_is_the_event_in_any_language(self, hooks, made, target, database):
+    def test_body_is_the_event_in_any_language(self, hooks, webhook, target, database):
         assert deliver_event(hooks, "user.created") == 1
         (posted,) = target.requests
         assert (posted.path, posted.headers["content-type"]) == ("/hooks", "application/json")
@@ -91,7 +91,7 @@ class TestBody:
         hooks.emit()
         database.run('UPDATE outbox SET variables = variables || \'{"data": "用户"}\' WHERE outcome IS NULL')
         hooks.deliver()
-        assert verified(target.requests[1], made["secret"])["data"] == "用户"
+        assert verified(target.requests[1], webhook["secret"])["data"] == "用户"
 
     def test_webhook_gets_the_events_it_chose(self, hooks, target):
         with HttpTarget() as other:
@@ -101,44 +101,44 @@ class TestBody:
             assert events_at(target) == ["auth.login"]
             assert sorted(events_at(other)) == ["auth.login", "user.updated"]
 
-    def test_disabled_webhook_keeps_waiting_events_for_three_days(self, hooks, made, target, parts):
+    def test_disabled_webhook_keeps_waiting_events_for_three_days(self, hooks, webhook, target, parts):
         hooks.emit("user.created")
-        hooks.change(made, disabled=True)
-        assert (deliver_event(hooks, "user.deleted"), statuses(hooks, made)) == (0, ["waiting"])
-        hooks.change(made, disabled=False)
+        hooks.change(webhook, disabled=True)
+        assert (deliver_event(hooks, "user.deleted"), statuses(hooks, webhook)) == (0, ["waiting"])
+        hooks.change(webhook, disabled=False)
         assert (hooks.deliver(), events_at(target)) == (1, ["user.created"])
         hooks.emit()
-        hooks.change(made, disabled=True)
+        hooks.change(webhook, disabled=True)
         hooks.let_time_pass(GIVE_UP - 60)
         assert queries.finish_stale_events(parts.db, batch=500) == 0
         hooks.let_time_pass(60)
         assert queries.finish_stale_events(parts.db, batch=500) == 1
-        assert sorted(statuses(hooks, made)) == ["failed", "sent"]
+        assert sorted(statuses(hooks, webhook)) == ["failed", "sent"]
 
 
 class TestSignature:
-    def test_signature_fits_its_webhook_and_its_body_only(self, hooks, made, target):
+    def test_signature_fits_its_webhook_and_its_body_only(self, hooks, webhook, target):
         other = hooks.register(target, events=["user.deleted"])
         deliver_event(hooks)
         (posted,) = target.requests
-        assert verified(posted, made["secret"])["event"] == "user.updated"
+        assert verified(posted, webhook["secret"])["event"] == "user.updated"
         changed = dataclasses.replace(posted, body=posted.body.replace(b"alice", b"mallory"))
-        for request, another in ((posted, other["secret"]), (changed, made["secret"])):
+        for request, another in ((posted, other["secret"]), (changed, webhook["secret"])):
             with pytest.raises(WebhookVerificationError):
                 verified(request, another)
 
-    def test_id_stays_and_timestamp_changes_with_each_attempt(self, hooks, made, target):
+    def test_id_stays_and_timestamp_changes_with_each_attempt(self, hooks, webhook, target):
         target.status, began = 500, int(time.time())
         deliver_event(hooks)
         target.requests[0].headers["webhook-timestamp"] = "0"
         deliver_again(hooks)
         first, second = (posted.headers["webhook-id"] for posted in target.requests)
-        assert first == second == hooks.deliveries(made)[0]["event_id"]
+        assert first == second == hooks.deliveries(webhook)[0]["event_id"]
         assert began <= int(target.requests[1].headers["webhook-timestamp"]) <= time.time()
-        assert verified(target.requests[1], made["secret"])
+        assert verified(target.requests[1], webhook["secret"])
 
-    def test_previous_secret_verifies_for_a_day_after_a_rotation(self, hooks, made, target, database):
-        rotated = hooks.change(made, rotate_secret=True)
+    def test_previous_secret_verifies_for_a_day_after_a_rotation(self, hooks, webhook, target, database):
+        rotated = hooks.change(webhook, rotate_secret=True)
         ends = datetime.fromisoformat(rotated["previous_secret_expires_at"])
         assert_left((ends - database.now()).total_seconds(), of=DAY)
         deliver_event(hooks)
@@ -146,11 +146,11 @@ class TestSignature:
         deliver_event(hooks)
         both, one = target.requests
         assert both.headers["webhook-signature"].count("v1,") == 2
-        assert verified(both, made["secret"]) == verified(both, rotated["secret"])
+        assert verified(both, webhook["secret"]) == verified(both, rotated["secret"])
         assert verified(one, rotated["secret"])
         with pytest.raises(WebhookVerificationError):
-            verified(one, made["secret"])
-        assert hooks.show(made)["previous_secret_expires_at"] is None
+            verified(one, webhook["secret"])
+        assert hooks.show(webhook)["previous_secret_expires_at"] is None
 
     def test_housekeeping_encrypts_secrets_by_the_new_secret(self, target, make_app, service_role, database):
         def hooks_with(keys):
@@ -158,40 +158,40 @@ class TestSignature:
             return Hooks(app.test_client(), service_role, database, app.extensions["latchkey"])
 
         hooks = hooks_with(OLD)
-        made = hooks.register(target)
-        rotated = hooks.change(made, rotate_secret=True)
+        webhook = hooks.register(target)
+        rotated = hooks.change(webhook, rotate_secret=True)
         both = hooks_with(f"{NEW},{OLD}")
         assert deliver_event(both) == 1
         both.run_janitor()
-        # The old root secret can be removed then.
+        # After that, the old secret can be removed.
         assert deliver_event(hooks_with(NEW)) == 1
         for posted in target.requests:
-            assert verified(posted, made["secret"]) == verified(posted, rotated["secret"])
+            assert verified(posted, webhook["secret"]) == verified(posted, rotated["secret"])
 
 
 class TestResponses:
     @pytest.mark.parametrize("status", [301, 308, 400, 404, 429, 503])
-    def test_other_statuses_fail_and_redirects_are_not_followed(self, hooks, made, target, status):
+    def test_other_statuses_fail_and_redirects_are_not_followed(self, hooks, webhook, target, status):
         with HttpTarget() as other:
             target.status, target.headers = status, {"Location": other.url}
             deliver_event(hooks)
             assert other.requests == []
-        (waiting,) = hooks.deliveries(made)
+        (waiting,) = hooks.deliveries(webhook)
         assert (waiting["status"], waiting["last_error"][:3]) == ("waiting", str(status))
         assert (hooks.deliver(), len(target.requests)) == (0, 1)
 
-    def test_response_must_come_within_ten_seconds(self, hooks, made, target, parts):
+    def test_response_must_come_within_ten_seconds(self, hooks, webhook, target, parts):
         target.behaviour = "hang"
         sender = EventSender(parts.db, parts.sealer, True, timeout=0.5)
         hooks.emit()
         assert Deliverer(parts.settings, parts.db, parts.sealer, {"webhook": sender}).deliver_due() == 1
-        (waiting,) = hooks.deliveries(made)
+        (waiting,) = hooks.deliveries(webhook)
         assert (waiting["status"], waiting["last_error"][:11]) == ("waiting", "no answer: ")
         assert EventSender(parts.db, parts.sealer, True).timeout == 10
 
 
 class TestRetries:
-    def test_event_is_sent_until_accepted_with_growing_pauses(self, hooks, made, target, database):
+    def test_event_is_sent_until_accepted_with_growing_pauses(self, hooks, webhook, target, database):
         target.status = 500
         hooks.emit()
         first = database.now()
@@ -199,14 +199,14 @@ class TestRetries:
             hooks.let_time_pass(failing)
             began = database.now()
             assert deliver_again(hooks) == 1
-            assert longest / 2 <= hooks.pause(made, began)
-            assert hooks.pause(made) <= longest + (database.now() - first).total_seconds()
-            assert hooks.deliveries(made)[0]["attempts"] == attempt
+            assert longest / 2 <= hooks.pause(webhook, began)
+            assert hooks.pause(webhook) <= longest + (database.now() - first).total_seconds()
+            assert hooks.deliveries(webhook)[0]["attempts"] == attempt
         target.status = 200
         deliver_again(hooks)
-        assert (statuses(hooks, made), hooks.show(made)["failing_since"]) == (["sent"], None)
+        assert (statuses(hooks, webhook), hooks.show(webhook)["failing_since"]) == (["sent"], None)
 
-    def test_failing_webhook_gets_one_event_a_pause_until_it_works(self, hooks, made, target, database):
+    def test_failing_webhook_gets_one_event_a_pause_until_it_works(self, hooks, webhook, target, database):
         target.status = 500
         for _ in range(4):
             hooks.emit()
@@ -216,79 +216,81 @@ class TestRetries:
         assert [hooks.deliver(), deliver_again(hooks)] == [0, 1]
         target.status = 200
         assert deliver_again(hooks) == 5
-        assert set(statuses(hooks, made)) == {"sent"}
+        assert set(statuses(hooks, webhook)) == {"sent"}
         assert database.value("SELECT failing_since IS NULL AND retry_at IS NULL FROM webhooks")
 
     @pytest.mark.parametrize(("header", "least", "most"), [("200", 200, 200), ("0", 2.5, 5)])
-    def test_webhook_can_ask_for_a_longer_pause(self, hooks, made, target, database, header, least, most):
+    def test_webhook_can_ask_for_a_longer_pause(self, hooks, webhook, target, database, header, least, most):
         target.status, target.headers = 503, {"Retry-After": header}
         hooks.emit()
         began = database.now()
         hooks.deliver()
-        assert least <= hooks.pause(made, began)
-        assert hooks.pause(made) <= most
+        assert least <= hooks.pause(webhook, began)
+        assert hooks.pause(webhook) <= most
 
-    def test_event_is_given_up_after_three_days(self, hooks, made, target):
+    def test_event_is_given_up_after_three_days(self, hooks, webhook, target):
         hooks.emit()
         hooks.let_time_pass(GIVE_UP)
         assert hooks.deliver() == 1
-        assert (statuses(hooks, made), target.requests) == (["failed"], [])
+        assert (statuses(hooks, webhook), target.requests) == (["failed"], [])
 
-    def test_new_url_and_test_event_end_the_pause(self, hooks, made, target):
-        change, test = lambda: hooks.change(made, url=f"{target.url}/x"), f"/{made['id']}/test"
+    def test_new_url_and_test_event_end_the_pause(self, hooks, webhook, target):
+        change, test = lambda: hooks.change(webhook, url=f"{target.url}/x"), f"/{webhook['id']}/test"
         for ask in (change, lambda: hooks.ask("post", test)):
             target.status = 500
             deliver_event(hooks)
-            assert hooks.pause(made) > 0
+            assert hooks.pause(webhook) > 0
             target.status = 200
             ask()
             assert deliver_event(hooks) >= 1
 
 
 class TestDisabling:
-    def test_webhook_that_returns_410_is_disabled_until_enabled(self, hooks, carol, made, target, database):
+    def test_webhook_that_returns_410_is_disabled_until_enabled(
+        self, hooks, carol, webhook, target, database
+    ):
         target.status = 410
         hooks.emit()
         database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
         deliver_event(hooks)
-        off = hooks.show(made)
+        off = hooks.show(webhook)
         assert (off["disabled"], off["disabled_reason"]) == (True, "gone")
-        assert sorted(statuses(hooks, made)) == ["failed", "waiting"]
+        assert sorted(statuses(hooks, webhook)) == ["failed", "waiting"]
         assert len(target.requests) == 1
-        details = {"webhook_id": made["id"], "url": target.url, "reason": "gone"}
+        details = {"webhook_id": webhook["id"], "url": target.url, "reason": "gone"}
         assert hooks.acts() == [("webhook_disabled", "service", details)]
         assert database.count("outbox", "channel = 'email'") == 0
 
         target.status = 200
-        assert hooks.change(made, disabled=False)["failing_since"] is None
-        (failed,) = [one for one in hooks.deliveries(made) if one["status"] == "failed"]
-        hooks.ask("post", f"/{made['id']}/deliveries/{failed['id']}/redeliver")
+        assert hooks.change(webhook, disabled=False)["failing_since"] is None
+        (failed,) = [one for one in hooks.deliveries(webhook) if one["status"] == "failed"]
+        hooks.ask("post", f"/{webhook['id']}/deliveries/{failed['id']}/redeliver")
         hooks.deliver()
-        assert sorted(statuses(hooks, made)) == ["failed", "sent", "sent"]
+        assert sorted(statuses(hooks, webhook)) == ["failed", "sent", "sent"]
 
     def test_webhook_that_fails_for_three_days_is_disabled_with_a_mail(
         self, hooks, target, database, client, service_role, carol
     ):
         register(client, service_role, "erin@example.com", "admin")
         database.run("UPDATE users SET banned_until = 'infinity' WHERE email = 'erin@example.com'")
-        made = hooks.register(target)
+        webhook = hooks.register(target)
         target.status = 500
         deliver_event(hooks)
         hooks.let_time_pass(GIVE_UP - 60)
         hooks.emit()
         deliver_again(hooks)
-        assert hooks.show(made)["disabled"] is False
+        assert hooks.show(webhook)["disabled"] is False
         database.run("DELETE FROM audit_log; DELETE FROM outbox WHERE channel = 'email'")
         hooks.let_time_pass(60)
         hooks.emit()
-        while hooks.show(made)["disabled"] is False:
+        while hooks.show(webhook)["disabled"] is False:
             deliver_again(hooks)
-        off = hooks.show(made)
+        off = hooks.show(webhook)
         assert (off["disabled_at"], off["disabled_reason"]) == (A_TIMESTAMP, "failing")
-        details = {"webhook_id": made["id"], "url": target.url, "reason": "failing"}
+        details = {"webhook_id": webhook["id"], "url": target.url, "reason": "failing"}
         assert hooks.acts() == [("webhook_disabled", "service", details)]
-        told = database.all("SELECT recipient FROM outbox WHERE kind = 'webhook_disabled'")
-        assert told == [("carol@example.com",)]
+        recipients = database.all("SELECT recipient FROM outbox WHERE kind = 'webhook_disabled'")
+        assert recipients == [("carol@example.com",)]
 
     def test_mail_names_the_host_of_the_webhook_only(self, hooks, target, mailbox, database, parts, carol):
         hooks.register(target.url.replace("127.0.0.1", "localhost") + "/hooks?token=s3cret")
@@ -302,7 +304,9 @@ class TestDisabling:
         assert "at localhost failed for three days" in mail.text
         assert "s3cret" not in mail.text
 
-    def test_at_most_ten_administrators_get_a_mail(self, hooks, made, target, database, client, service_role):
+    def test_at_most_ten_administrators_get_a_mail(
+        self, hooks, webhook, target, database, client, service_role
+    ):
         for number in range(MOST_MAILS + 2):
             register(client, service_role, f"admin{number}@example.com", "admin")
         database.run("UPDATE webhooks SET failing_since = now() - interval '3 days'")
@@ -310,12 +314,14 @@ class TestDisabling:
         deliver_event(hooks)
         assert database.count("outbox", "kind = 'webhook_disabled'") == MOST_MAILS == 10
 
-    def test_event_in_flight_does_not_change_a_disabled_webhook(self, hooks, made, target, database, parts):
+    def test_event_in_flight_does_not_change_a_disabled_webhook(
+        self, hooks, webhook, target, database, parts
+    ):
         hooks.emit()
         event = as_message(database.one("SELECT * FROM outbox WHERE channel = 'webhook'"))
-        off = hooks.change(made, disabled=True)
+        off = hooks.change(webhook, disabled=True)
         for status in (500, 410, 200):
             target.status = status
             with contextlib.suppress(RefusedByServer, TryLater):
-                EventSender(parts.db, parts.sealer, True).send(made["id"], event)
-        assert (len(target.requests), hooks.show(made)) == (3, off)
+                EventSender(parts.db, parts.sealer, True).send(webhook["id"], event)
+        assert (len(target.requests), hooks.show(webhook)) == (3, off)

@@ -1,6 +1,4 @@
-"""A transaction notifies of its messages after the commit, others in their transaction; a lost one delays a message to
-the next look.
-"""
+"""An act notifies of its messages after its commit; any other transaction, such as an operator's, in itself."""
 
 import uuid
 from contextlib import closing, suppress
@@ -17,9 +15,9 @@ INSERT = "INSERT INTO outbox (id, channel, kind, recipient) VALUES (gen_random_u
 
 @pytest.fixture(params=[True, False], ids=["prepared", "unprepared"])
 def db(request, database_url, database):
-    opened = Database(database_url, size=1, prepare=request.param, origin=lambda: {"actor": "service"})
-    yield opened
-    opened.close()
+    db = Database(database_url, size=1, prepare=request.param, origin=lambda: {"actor": "service"})
+    yield db
+    db.close()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ _GUIDES = {
     "sso": ["sso.md"],
     "webhooks": ["webhooks.md"],
 }
-_SHOWN = {".html", ".txt", ".css", ".js"}
+_SUFFIXES_OF_PAGES = {".html", ".txt", ".css", ".js"}
 
 
 def row_of(name: str) -> str:
@@ -31,7 +31,7 @@ def row_of(name: str) -> str:
     folders = (ROOT / "tests/extensions" / name, ROOT / "tests/system/extensions" / name)
     figures = (
         lines_of(path for path in code if path.suffix == ".py"),
-        lines_of(path for path in code if path.suffix in _SHOWN and ".min." not in path.name),
+        lines_of(path for path in code if path.suffix in _SUFFIXES_OF_PAGES and ".min." not in path.name),
         lines_of((ROOT / "sql").glob(_STATEMENTS.get(name, f"{name}*") + ".sql")),
         lines_of(path for folder in folders for path in folder.rglob("*.py")),
         sum(len((ROOT / "docs" / guide).read_text().split()) for guide in _GUIDES.get(name, ())),

@@ -31,7 +31,7 @@ SELECT u.email
 
 # `empty` runs VACUUM in every call of this number.
 _TESTS_BETWEEN_VACUUMS = 40
-_GROWN = """
+_GROWN_TABLES = """
 SELECT string_agg(format('%%I', relname), ', ') AS tables
   FROM pg_class
  WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 16384
@@ -68,7 +68,7 @@ class Rows:
         self._times_emptied = 0
         # The names of prepared statements.
         self._names: dict[str, str] = {}
-        # Its rows have the types that the service gets.
+        # The rows have the types that the service gets.
         factory = partial(Connection, deadline=None)
         self._connection = psycopg2.connect(url, connection_factory=factory, cursor_factory=NamedTupleCursor)
         self._connection.autocommit = True
@@ -174,7 +174,7 @@ class Rows:
 
     def empty(self) -> None:
         """Delete all rows but the OpenID keys of the suite, which running services remember; after every 40th time,
-        vacuum. Autovacuum would at any moment, and have Postgres choose other plans from then on.
+        vacuum. Autovacuum would run at any moment, and have Postgres choose other plans from then on.
         """
         if not self._can_empty:
             # DELETE, because TRUNCATE takes milliseconds for each table; in a function, which caches the
@@ -193,8 +193,8 @@ class Rows:
             self._can_empty = True
         self.run("SELECT pg_temp.empty()")
         self._times_emptied += 1
-        if self._times_emptied % _TESTS_BETWEEN_VACUUMS == 0 and (grown := self.value(_GROWN)):
-            self.run(f"VACUUM {grown}")
+        if self._times_emptied % _TESTS_BETWEEN_VACUUMS == 0 and (tables := self.value(_GROWN_TABLES)):
+            self.run(f"VACUUM {tables}")
 
     def truncate(self) -> None:
         """Delete all rows with their space, which scans of later tests would read, after a test of many rows."""

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def default_app(environment):
 def routes(app: Any) -> Iterator[tuple[str, str, str]]:
     """Yield method, path and endpoint of each route that may have a body."""
     for rule in app.url_map.iter_rules():
-        # It opens a page and counts nothing, or strangers could block the sign-out of a network.
+        # This route opens a page and counts nothing, or strangers could block the sign-out of a network.
         if rule.rule == "/oauth/logout":
             continue
         path = re.sub("<[^>]+>", AN_ID, rule.rule)
@@ -85,8 +86,8 @@ def routes(app: Any) -> Iterator[tuple[str, str, str]]:
                 yield method, path + query, rule.endpoint
 
 
-def parses(ask: Any, **options: Any) -> tuple[int, int]:
-    """Return the status and the number of parsed bodies of a request, once its limits are spent."""
+def beyond_limits(ask: Any, **options: Any) -> tuple[int, int]:
+    """Return the status of a request whose limits are spent, and the number of bodies that were parsed."""
     for _ in range(4):
         with Parsers() as parsers:
             status = ask(**options).status_code
@@ -99,8 +100,8 @@ def parses(ask: Any, **options: Any) -> tuple[int, int]:
 def test_no_body_is_parsed_before_guard_and_limit(app, alice, prefix, headers):
     callers: tuple[dict[str, str], ...] = ({}, alice.open_session().authorization)
     kinds = ({"json": BODY}, {"data": BODY})
-    client, seen, failed = app.test_client(), set(), []
-    # Spends the limit, so that she is not deleted below.
+    client, statuses, parsed = app.test_client(), set(), []
+    # This spends the limit of deletions, so that Alice is not deleted below.
     assert client.delete("/user", json={"nonce": 1}, headers=callers[1]).status_code in (400, 429)
     for method, path, _endpoint in routes(app):
         for caller in callers:
@@ -108,18 +109,18 @@ def test_no_body_is_parsed_before_guard_and_limit(app, alice, prefix, headers):
                 if path == "/oauth/token" or (path in CREDENTIALS_IN_FORM and "data" in kind):
                     continue
                 options = {"method": method, "headers": headers | caller, **kind}
-                status, calls = parses(lambda **options: client.open(prefix + path, **options), **options)  # noqa: B023
-                seen.add(status)
-                failed += [(method, path, status)] if calls else []
-    assert failed == []
-    assert {401, 403, 415, 429} <= seen
+                status, calls = beyond_limits(partial(client.open, prefix + path), **options)
+                statuses.add(status)
+                parsed += [(method, path, status)] if calls else []
+    assert parsed == []
+    assert {401, 403, 415, 429} <= statuses
 
 
 def test_no_form_with_its_token_is_parsed_before_the_limit(app, alice):
     session = Visitor(app).with_session_of(alice).session_cookie
     assert session
     browsers = {"latchkey": session.value, "latchkey_form": one_time.new_token()}
-    client, seen, failed = app.test_client(use_cookies=False), [], []
+    client, statuses, parsed = app.test_client(use_cookies=False), [], []
     for method, path, endpoint in routes(app):
         accepts_forms = route_of(app.view_functions[endpoint]).accepts_forms
         if not accepts_forms or path.startswith("/console") or path in CREDENTIALS_IN_FORM:
@@ -127,11 +128,11 @@ def test_no_form_with_its_token_is_parsed_before_the_limit(app, alice):
         for cookie, secret in browsers.items():
             options = {"data": BODY | {"form_token": forms.token_of(secret)}, "method": method}
             options["headers"] = {"Cookie": f"{cookie}={secret}"}
-            status, calls = parses(lambda **options: client.open(path, **options), **options)  # noqa: B023
-            seen.append(status)
-            failed += [(path, status)] if calls else []
-    assert failed == []
-    assert seen.count(429) > 20
+            status, calls = beyond_limits(partial(client.open, path), **options)
+            statuses.append(status)
+            parsed += [(path, status)] if calls else []
+    assert parsed == []
+    assert statuses.count(429) > 20
 
 
 class Unreadable(io.BytesIO):

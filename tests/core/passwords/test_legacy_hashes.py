@@ -31,7 +31,7 @@ def hexed(text: str) -> str:
     return encode(bytes.fromhex(text))
 
 
-# Published test vectors of the makers: stored form, and its password unless that is "password".
+# Published test vectors of the makers, in the stored form; their passwords are "password" or in PASSWORDS.
 STORED = {
     "argon2id": "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
     "argon2i": "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8",
@@ -63,13 +63,13 @@ def django_hasher():
         django.conf.settings.configure()
     from django.contrib.auth import hashers
 
-    made = [
+    django_hashers = [
         *(hashers.PBKDF2PasswordHasher(), hashers.PBKDF2SHA1PasswordHasher(), hashers.ScryptPasswordHasher()),
         *(hashers.BCryptPasswordHasher(), hashers.BCryptSHA256PasswordHasher()),
     ]
-    for each in made[3:]:
+    for each in django_hashers[3:]:
         each.rounds = 4
-    return {each.algorithm: each for each in made}
+    return {each.algorithm: each for each in django_hashers}
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ class TestCost:
             (f"$scrypt$ln=1,r=8,p=51200${S}${D}", "12.0 log-ins"),
             # Two blocks of SHA-256, which Keycloak used to derive.
             (f"$pbkdf2-sha256$i=600000${S}${'a' * 86}", "7.3 log-ins"),
-            # Of the longest password.
+            # The work for the longest password counts.
             (f"$P$G{'a' * 30}", "8.0 log-ins"),
         ],
     )
@@ -222,9 +222,9 @@ class TestWork:
             return hashes.rounds + computed
 
         def counting(check):
-            before, found = work(), run(check)
+            before, result = work(), run(check)
             in_threads.append(work() - before)
-            return found
+            return result
 
         monkeypatch.setattr("time.thread_time", lambda: 3e-4 * work())
         monkeypatch.setattr(passwords.threads, "run", counting)

@@ -30,10 +30,10 @@ CHEAP = {"AUTH_CAPTCHA": "altcha", "AUTH_CAPTCHA_COST": "1"}
 
 def solve(challenge: dict[str, Any]) -> str:
     """Solve a challenge by the library of ALTCHA."""
-    parsed = altcha.Challenge.from_dict(challenge)
-    solution = altcha.solve_challenge(parsed)
+    puzzle = altcha.Challenge.from_dict(challenge)
+    solution = altcha.solve_challenge(puzzle)
     assert solution is not None
-    return altcha.Payload(parsed, solution).to_base64()
+    return altcha.Payload(puzzle, solution).to_base64()
 
 
 def proof(client: Any) -> str:
@@ -54,23 +54,23 @@ def assert_refused(response: Any, codes: str) -> None:
 
 
 def changed(token: str, change: Callable[[dict[str, Any]], object]) -> str:
-    sent = json.loads(base64.b64decode(token))
-    change(sent)
-    return base64.b64encode(json.dumps(sent).encode()).decode()
+    payload = json.loads(base64.b64decode(token))
+    change(payload)
+    return base64.b64encode(json.dumps(payload).encode()).decode()
 
 
 @pytest.fixture
 def derivations(monkeypatch) -> list[str]:
-    """The derivations that the service makes."""
-    made: list[str] = []
+    """The hash functions of the derivations that the service makes."""
+    names: list[str] = []
     derive = proofs_of_work.hashlib.pbkdf2_hmac
 
     def counted(name: str, *rest: Any) -> bytes:
-        made.append(name)
+        names.append(name)
         return derive(name, *rest)
 
     monkeypatch.setattr("auth.extensions.captcha.proofs_of_work.hashlib.pbkdf2_hmac", counted)
-    return made
+    return names
 
 
 class TestProofsOfWork:
@@ -99,19 +99,19 @@ class TestProofsOfWork:
         derivations.clear()
         garbage = [
             "x", "!" * 2000, base64.b64encode(b"[" * 3000).decode(), base64.b64encode(b'{"challenge":1}').decode(),
-            changed(token, lambda sent: sent["challenge"]["parameters"].update(cost=2)),
-            changed(token, lambda sent: sent["challenge"]["parameters"].update(expiresAt=2**40)),
-            changed(token, lambda sent: sent["challenge"].update(signature="ü" * 64)),
-            changed(token, lambda sent: sent["challenge"].pop("signature")),
-            changed(token, lambda sent: sent["solution"].update(counter=2**32)),
-            changed(token, lambda sent: sent["solution"].update(counter=True)),
-            changed(token, lambda sent: sent["solution"].update(derivedKey="ff" * 32)),
-            changed(token, lambda sent: sent.update(solution=None)),
+            changed(token, lambda payload: payload["challenge"]["parameters"].update(cost=2)),
+            changed(token, lambda payload: payload["challenge"]["parameters"].update(expiresAt=2**40)),
+            changed(token, lambda payload: payload["challenge"].update(signature="ü" * 64)),
+            changed(token, lambda payload: payload["challenge"].pop("signature")),
+            changed(token, lambda payload: payload["solution"].update(counter=2**32)),
+            changed(token, lambda payload: payload["solution"].update(counter=True)),
+            changed(token, lambda payload: payload["solution"].update(derivedKey="ff" * 32)),
+            changed(token, lambda payload: payload.update(solution=None)),
         ]  # fmt: skip
         for each in garbage:
             assert_refused(ask(client, "/recover", each), "invalid-input-response")
         assert (derivations, database.count("spent_captchas")) == ([], 0)
-        wrong = changed(token, lambda sent: sent["solution"].update(derivedKey="00" * 32))
+        wrong = changed(token, lambda payload: payload["solution"].update(derivedKey="00" * 32))
         assert_refused(ask(client, "/recover", wrong), "invalid-input-response")
         assert_refused(ask(client, "/recover", token), "timeout-or-duplicate")
         assert derivations == ["sha256"]
@@ -196,9 +196,9 @@ class TestProviders:
 
     def test_right_token_is_asked_about_and_taken(self, make, kind, target, outbox: Outbox):
         assert ask(make(kind), token="a-token").status_code == 201
-        (asked,) = target.requests
-        sent = {"secret": ["their-secret"], "response": ["a-token"]}
-        assert (asked.path, parse_qs(asked.body.decode())) == ("/siteverify", sent)
+        (request,) = target.requests
+        form = {"secret": ["their-secret"], "response": ["a-token"]}
+        assert (request.path, parse_qs(request.body.decode())) == ("/siteverify", form)
         assert outbox.last(NEW).code
 
     def test_address_is_told_if_the_operator_wants_it(self, make, target):

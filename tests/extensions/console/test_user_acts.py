@@ -53,15 +53,15 @@ class TestActs:
     ):
         session = alice.open_session()
         session.put("/user", json={"email": NEW_EMAIL, "phone": PHONE})
-        sent = [outbox.last(NEW_EMAIL, "email_change"), outbox.last(PHONE, "phone_change")]
+        messages = [outbox.last(NEW_EMAIL, "email_change"), outbox.last(PHONE, "phone_change")]
         clear_history(database)
-        said = go(alice, "addresses")
+        text = go(alice, "addresses")
         for pending in (NEW_EMAIL, PHONE):
-            assert f"Withdraws the change to {pending}, which isn’t confirmed yet." in said
+            assert f"Withdraws the change to {pending}, which isn’t confirmed yet." in text
         assert "Addresses saved." in words(armed.press("addresses", factor_code=codes.code(1)))
-        withdrawn = [("email_change_withdrawn", *CAROL), ("phone_change_withdrawn", *CAROL)]
-        assert acts_of(database, alice) == withdrawn
-        for message in sent:
+        expected = [("email_change_withdrawn", *CAROL), ("phone_change_withdrawn", *CAROL)]
+        assert acts_of(database, alice) == expected
+        for message in messages:
             assert_error(type_in(client, message.kind, message.to, message.code), 403, "otp_expired")
         # No user is signed out, and no address has changed.
         assert session.get("/user").json["email"] == alice.email
@@ -70,7 +70,7 @@ class TestActs:
         alices = [f"login {alice.email} 10.0.0.1", f"account {alice.email}", f"user {alice.id} 10.0.0.1"]
         alices += [f"user {alice.id}", f"totp {alice.id}", f"recovery {alice.id} 10.0.0.1"]
         alices += [f"code {alice.email}", f"try {alice.email} 10.0.0.1", f"nobody {alice.email}"]
-        # A pending change must not free the owner of that address, nor a name the names that begin like it.
+        # Neither the owner of the address that Alice wants is freed, nor an address that begins like hers.
         others = [f"login {bob.email} 10.0.0.1", f"totp {bob.id}", f"message {alice.email} 3600"]
         others += [f"code {alice.email}.au"]
         client.post("/recover", json={"email": alice.email})
@@ -87,8 +87,8 @@ class TestActs:
             )
         assert "wrong authenticator codes" in words(armed.visit(f"/console/users/{alice.id}"))
         go(alice, "unlock")
-        said = words(armed.press("unlock"))
-        assert ("Lock cleared." in said, "wrong authenticator codes" in said) == (True, False)
+        text = words(armed.press("unlock"))
+        assert ("Lock cleared." in text, "wrong authenticator codes" in text) == (True, False)
         assert {row.key for row in database.all("SELECT key FROM failure_counts")} == set(others)
 
     def test_lost_factor_is_removed_with_a_code_for_it(self, armed, codes, alice, bob, database, outbox):
@@ -96,8 +96,8 @@ class TestActs:
         register_passkey(session)
         clear_history(database)
         path = f"/console/users/{alice.id}/factors"
-        said = words(armed.visit(f"{path}/{lost.id}/remove"))
-        assert "Removes 1 authenticator app: Phone. Sessions that used it" in said
+        text = words(armed.visit(f"{path}/{lost.id}/remove"))
+        assert "Removes 1 authenticator app: Phone. Sessions that used it" in text
         assert armed.press("/remove", factor_code=codes.wrong_code()).status == 422
         assert database.count("factors", "user_id = %(id)s", id=alice.id) == 2
         code = codes.code(1)
@@ -115,8 +115,8 @@ class TestActs:
             return operator.press("invite", email=email, groups=" staff ,ops,staff")
 
         assert "The invitation is on its way." in words(invite("Dave@example.com"))
-        chosen = database.value("SELECT app_metadata -> 'groups' FROM users WHERE email = 'dave@example.com'")
-        assert chosen == ["staff", "ops"]
+        groups = database.value("SELECT app_metadata -> 'groups' FROM users WHERE email = 'dave@example.com'")
+        assert groups == ["staff", "ops"]
         database.run("UPDATE users SET role = 'admin' WHERE email = 'dave@example.com'")
         before = database.everything("users", "outbox", "one_time_tokens")
         page = invite()
@@ -125,9 +125,9 @@ class TestActs:
 
     def test_invitation_is_named_and_sent_again_until_it_is_accepted(self, operator, database, outbox):
         operator.visit("/console/users/invite")
-        said = words(operator.press("invite", email="dave@example.com"))
-        assert "Invited just now . Hasn’t accepted yet. The invitation expires in 7 days. Details" in said
-        assert "Send recovery email" not in said
+        text = words(operator.press("invite", email="dave@example.com"))
+        assert "Invited just now . Hasn’t accepted yet. The invitation expires in 7 days. Details" in text
+        assert "Send recovery email" not in text
         assert "dave@example.com Invited, expires in 7 days Email" in words(
             operator.visit("/console/users?status=invited")
         )
@@ -147,8 +147,8 @@ class TestActs:
         database.run("UPDATE users SET email_confirmed_at = now() WHERE id = %(id)s", id=dave)
         assert operator.press("invite-again").status == 409
         assert len(outbox.kinds()) == 2
-        said = words(operator.visit(f"/console/users/{dave}"))
-        assert ("Send invitation again" in said, "Send recovery email" in said) == (False, True)
+        text = words(operator.visit(f"/console/users/{dave}"))
+        assert ("Send invitation again" in text, "Send recovery email" in text) == (False, True)
 
 
 class TestRefusals:
@@ -200,8 +200,8 @@ class TestRefusals:
         assert '{ "name": "Alice" }' in words(page)
         # Having seen the other change, the administrator may replace it.
         assert "Metadata saved." in words(armed.press("metadata"))
-        found = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
-        assert found == {"note": "mine"}
+        metadata = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
+        assert metadata == {"note": "mine"}
 
     def test_other_administrators_and_oneself_are_refused(self, armed, codes, carol, alice, database):
         for name in USER_ACTIONS:
@@ -209,8 +209,8 @@ class TestRefusals:
             armed.visit(f"/console/users/{alice.id}/{name}")
             database.run("UPDATE users SET role = 'admin' WHERE id = %(id)s", id=alice.id)
             before = database.everything()
-            filled = {"ban_duration": "1h", "factor_code": codes.code(1), "email": "x@example.com"}
-            page = armed.press(name, **filled)
+            fields = {"ban_duration": "1h", "factor_code": codes.code(1), "email": "x@example.com"}
+            page = armed.press(name, **fields)
             assert (page.status, ONLY_THE_KEY in page.text) == (403, True), name
             assert armed.visit(f"/console/users/{carol.id}/{name}").status == 403
             assert database.everything() == before
@@ -221,7 +221,7 @@ class TestRefusals:
 
 
 @cases(
-    ("path", "named", "back"),
+    ("path", "title", "back"),
     [
         ("users/{id}/ban", "Ban", "users/{id}"),
         ("users/{id}/sessions/{session}/end", "End this session", "users/{id}"),
@@ -230,13 +230,13 @@ class TestRefusals:
     ],
 )
 def test_page_that_asks_for_a_proof_names_the_act_and_leads_back(
-    operator, alice, database, path, named, back
+    operator, alice, database, path, title, back
 ):
     ids = {"id": alice.id, "session": alice.open_session().id}
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
     operator.visit("/console/" + path.format(**ids))
     assert "/account/confirm?" in operator.page.url
-    assert f"We ask this before “{named}”." in words(operator.page)
+    assert f"We ask this before “{title}”." in words(operator.page)
     back_link = operator.link("Back to the console")
     assert back_link.endswith("/console/" + back.format(**ids))
     assert operator.visit(back_link).status == 200
@@ -247,8 +247,8 @@ class TestRaces:
         operator.visit(f"/console/users/{alice.id}/recover")
         change = "UPDATE users SET email = 'new@example.com' WHERE id = %s"
         with database.locked("users", alice.id, change) as lock:
-            acted = lock.start(lambda: operator.press("recover"))
-        assert acted.result().status == 409
+            pressed = lock.start(lambda: operator.press("recover"))
+        assert pressed.result().status == 409
         assert database.count("outbox") == database.count("one_time_tokens") == 0
 
     def test_administrator_who_is_signed_out_meanwhile_does_not_act(self, operator, carol, alice, database):

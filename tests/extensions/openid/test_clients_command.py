@@ -48,7 +48,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def documented() -> dict[str, list[str]]:
+def rows_of_document() -> dict[str, list[str]]:
     """Return the rows of the table in docs/openid.md, by the name of `--for`."""
     document = (Path(__file__).parents[3] / "docs" / "openid.md").read_text()
     table = document.partition("## Applications\n")[2].partition("\n- ")[0]
@@ -69,7 +69,7 @@ def run(app):
 
 
 @pytest.fixture
-def made(run) -> dict[str, Any]:
+def grafana_client(run) -> dict[str, Any]:
     return json.loads(run("create", "grafana", GRAFANA, "--json"))
 
 
@@ -90,15 +90,18 @@ class TestCreating:
         assert tuple(row) == ("client_created", "command", None, about)
         assert database.count("openid_keys") == 1
 
-    def test_json_is_the_client_with_the_endpoints(self, made):
-        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS
+    def test_json_is_the_client_with_the_endpoints(self, grafana_client):
+        assert grafana_client == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS
 
     def test_client_of_a_device_has_its_grant_and_that_of_a_browser_only_with_redirects(self, run):
-        made = [
+        grant_types = [
             json.loads(run("create", "tv", *uris, "--public", "--device", "--json"))["grant_types"]
             for uris in ([], ["com.example.tv:/callback"])
         ]
-        assert made == [["refresh_token", DEVICE_CODE], ["authorization_code", "refresh_token", DEVICE_CODE]]
+        assert grant_types == [
+            ["refresh_token", DEVICE_CODE],
+            ["authorization_code", "refresh_token", DEVICE_CODE],
+        ]
 
     def test_tokens_for_oauth2_proxy_live_for_two_minutes_unless_told_otherwise(self, run, database):
         lifetimes = []
@@ -109,20 +112,22 @@ class TestCreating:
 
     @pytest.mark.parametrize("name", PRODUCTS)
     def test_application_gets_the_client_of_the_document_and_settings_with_its_secret(self, run, name):
-        _for, uri, options, _settings, _checked = documented()[name]
+        _for, uri, options, _settings, _checked = rows_of_document()[name]
         expected = {
             "require_pkce": options != "`--no-pkce`",
             "client_type": "public" if options == "`--public`" else "confidential",
         }
-        made = json.loads(run("create", name, uri.strip("`"), "--for", name, "--json"))
-        assert {member: made[member] for member in expected} == expected
+        client = json.loads(run("create", name, uri.strip("`"), "--for", name, "--json"))
+        assert {member: client[member] for member in expected} == expected
         printed = run("create", name, uri.strip("`"), "--for", name)
         secrets = re.findall(r"(?<![\w-])[\w-]{43}(?![\w-])", printed)
-        assert (len(secrets), "$" in printed) == ("client_secret" in made, False)
+        assert (len(secrets), "$" in printed) == ("client_secret" in client, False)
 
     def test_document_names_each_application_and_the_tested_ones(self):
-        tested = {name for name, (*_, checked) in documented().items() if checked.startswith("tested, ")}
-        assert {*documented()} == {*PRODUCTS}
+        tested = {
+            name for name, (*_, checked) in rows_of_document().items() if checked.startswith("tested, ")
+        }
+        assert {*rows_of_document()} == {*PRODUCTS}
         assert tested == {*TESTED, "oauth2-proxy"}
 
     def test_redirect_uri_that_the_application_does_not_have_is_refused(self, app, database):
@@ -135,8 +140,8 @@ class TestCreating:
     @cases("options", OPTIONS)
     def test_each_option_sets_its_member_of_a_new_client_and_of_another(self, run, options):
         other = json.loads(run("create", "grafana", GRAFANA, "--json"))["client_id"]
-        made = json.loads(run("create", "grafana", GRAFANA, "--json", *options.split()))
-        assert made == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | OPTIONS[options]
+        client = json.loads(run("create", "grafana", GRAFANA, "--json", *options.split()))
+        assert client == grafana(client_secret=A_CLIENT_SECRET) | ENDPOINTS | OPTIONS[options]
         assert json.loads(run("update", other, "--json", *options.split())) == grafana() | OPTIONS[options]
 
     @cases(
@@ -154,15 +159,15 @@ class TestCreating:
         assert database.count("oauth_clients") == 0
 
 
-class TestOthers:
-    def test_list_has_all_clients_newest_first(self, run, made):
+class TestOtherCommands:
+    def test_list_has_all_clients_newest_first(self, run, grafana_client):
         app = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
         assert run("list") == (
             f"{app['client_id']}  manual    public        app\n"
-            f"{made['client_id']}  manual    confidential  grafana\n"
+            f"{grafana_client['client_id']}  manual    confidential  grafana\n"
         )
         listed = [json.loads(line) for line in run("list", "--json").splitlines()]
-        assert [client["client_id"] for client in listed] == [app["client_id"], made["client_id"]]
+        assert [client["client_id"] for client in listed] == [app["client_id"], grafana_client["client_id"]]
 
     def test_list_reads_all_pages(self, run, database):
         insert = """
@@ -173,19 +178,19 @@ class TestOthers:
         database.run(insert)
         assert len(run("list").splitlines()) == 201
 
-    def test_show_has_all_members_but_the_secret(self, run, made):
-        lines = run("show", made["client_id"]).splitlines()
+    def test_show_has_all_members_but_the_secret(self, run, grafana_client):
+        lines = run("show", grafana_client["client_id"]).splitlines()
         printed = {line.split()[0]: line.split()[1:] for line in lines}
         assert printed.keys() == grafana().keys()
         assert (printed["redirect_uris"], printed["require_pkce"]) == ([GRAFANA], ["true"])
-        assert json.loads(run("show", made["client_id"], "--json")) == grafana()
+        assert json.loads(run("show", grafana_client["client_id"], "--json")) == grafana()
 
-    def test_update_renames_replaces_lists_and_clears_them(self, run, made):
-        id = made["client_id"]
+    def test_update_renames_replaces_lists_and_clears_them(self, run, grafana_client):
+        id = grafana_client["client_id"]
         run("update", id, "--role", "admin", "--no-pkce", "--skip-consent")
-        undone = ["--role", "", "--pkce", "--ask-consent"]
+        resets = ["--role", "", "--pkce", "--ask-consent"]
         new = json.loads(
-            run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *undone, "--json")
+            run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *resets, "--json")
         )
         assert new == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
 

@@ -51,7 +51,7 @@ def approve(session, path: str):
     return session.post(f"{path}/consent", json={"action": "approve"})
 
 
-def approved(session, path: str) -> str:
+def url_of_approval(session, path: str) -> str:
     assert session.get(path).status_code == 200
     response = approve(session, path)
     assert response.status_code == 200, response.text
@@ -69,7 +69,7 @@ def test_user_sees_the_request_and_allows_it(session, begin, visitor, client_id,
         "scope": "openid email",
         "resource": None,
     }
-    # Again, and after a reload.
+    # A reload of the page reads the same.
     assert session.get(path).json == response.json
     url = approve(session, path).json["redirect_url"]
     assert url.startswith(f"{SITE}/oauth/continue?authorization_id=")
@@ -116,20 +116,20 @@ class TestBinding:
     def test_code_is_given_in_the_browser_that_began_alone(self, session, begin, visitor, app, database):
         """An attacker begins a request, and has the victim approve it: the code is not the attacker's, nor
         does the victim get signed in to the attacker's client."""
-        url = approved(session, begin())
+        url = url_of_approval(session, begin())
         victim = Visitor(app)
         for _ in range(2):
             page = victim.visit(url)
             assert (page.status, page.url) == (404, url)
             assert "started in another browser" in page.text
-            # With a cookie of the victim's own.
+            # The second time, the victim's browser has the cookie of a request of its own.
             victim.visit(authorize_path(insert_client(database)))
         assert database.count("oauth_requests", "code_hash IS NOT NULL") == 0
         assert answer(visitor.visit(url).url)["code"]
 
     def test_browser_alone_does_not_get_the_code(self, session, begin, visitor):
         """The attacker who began a request learns its id, but not the secret of the approval."""
-        url = approved(session, path := begin())
+        url = url_of_approval(session, path := begin())
         (approval,) = parse_qs(urlsplit(url).query)["approval"]
         for guess in ("", "x" * 43, path.rpartition("/")[2], approval[::-1]):
             assert visitor.visit(url.replace(approval, guess)).status == 404
@@ -140,7 +140,7 @@ class TestStates:
     @cases("state", ["expires_at = now()", "id_hash = sha256(id_hash)"])
     def test_expired_or_unknown_request_is_not_found(self, session, begin, visitor, database, state):
         path = begin()
-        url = approved(session, begin())
+        url = url_of_approval(session, begin())
         database.run(f"UPDATE oauth_requests SET {state} WHERE approval_hash IS NULL")
         assert_error(session.get(path), 404, "oauth_authorization_not_found")
         assert_error(approve(session, path), 404, "oauth_authorization_not_found")
@@ -175,12 +175,12 @@ class TestOrigins:
         path, headers = begin(), session.authorization | {"Origin": origin}
         answers = [session.client.get(path, headers=headers)]
         answers += [session.client.post(f"{path}/consent", json={"action": "approve"}, headers=headers)]
-        for answered in answers:
+        for response in answers:
             if origin in REFUSED.split():
                 details = "Origin: must be allowed by AUTH_REDIRECT_ALLOW_LIST"
-                assert_error(answered, 400, "validation_failed", details=details)
+                assert_error(response, 400, "validation_failed", details=details)
             else:
-                assert answered.status_code == 200
+                assert response.status_code == 200
 
 
 class TestRaces:
@@ -209,7 +209,7 @@ class TestRaces:
         assert sorted(statuses) == [200] * 25 + [404] * 25
 
     def test_continuations_give_one_code(self, session, begin, visitor, app, database):
-        url = approved(session, begin()).removeprefix(SITE)
+        url = url_of_approval(session, begin()).removeprefix(SITE)
         headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in visitor.cookies)} | BROWSER
         client = app.test_client(use_cookies=False)
         responses = at_once(50, lambda _: client.get(url, headers=headers))

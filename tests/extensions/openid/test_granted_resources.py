@@ -41,26 +41,26 @@ def visitor(agent, alice):
 
 def asks(page, resource=None):
     """Whether the page asks for consent, and names the resource."""
-    said = words(page)
-    is_named = f"It gets access to {resource} ." in said if resource else "It gets access to" not in said
+    text = words(page)
+    is_named = f"It gets access to {resource} ." in text if resource else "It gets access to" not in text
     return page.status == 200 and urlsplit(page.url).path == "/oauth/consent" and is_named
 
 
-def silent(agent, visitor, **changes):
+def error_without_page(agent, visitor, **changes):
     """Return the error of a request without a page, or None if it brings a code."""
     page = agent.begin(visitor, prompt="none", **changes)
     # A page links the answer with an error to a client that anyone may have registered.
-    linked = re.search(rf'href="({re.escape(agent.redirect_uri)}\?[^"]+)"', page.text)
-    parameters = answer(html.unescape(linked[1]) if linked else page.url, agent.redirect_uri)
-    assert ("code" in parameters) != ("error" in parameters), parameters
-    return parameters.get("error")
+    link = re.search(rf'href="({re.escape(agent.redirect_uri)}\?[^"]+)"', page.text)
+    members = answer(html.unescape(link[1]) if link else page.url, agent.redirect_uri)
+    assert ("code" in members) != ("error" in members), members
+    return members.get("error")
 
 
 def audience(tokens):
     return claims_of(tokens["access_token"])["aud"]
 
 
-def opened_for(database):
+def resources_of_sessions(database):
     rows = database.all("SELECT resource FROM sessions WHERE grant_id IS NOT NULL ORDER BY created_at")
     return [row.resource for row in rows]
 
@@ -80,12 +80,12 @@ def test_resource_that_the_user_was_not_asked_about_is_asked_for_once(
 ):
     database.run("DELETE FROM oauth_grants")
     assert audience(agent.tokens(visitor, resource=allowed)) == (allowed or USERINFO)
-    assert silent(agent, visitor, resource=asked) == "consent_required"
+    assert error_without_page(agent, visitor, resource=asked) == "consent_required"
     assert asks(agent.begin(visitor, resource=asked), asked)
-    assert opened_for(database) == [allowed]
+    assert resources_of_sessions(database) == [allowed]
     assert audience(agent.redeem(agent.returned(allow(visitor))["code"]).json) == asked
     for resource in (allowed, asked, None):
-        assert silent(agent, visitor, resource=resource) is None
+        assert error_without_page(agent, visitor, resource=resource) is None
         assert "code" in agent.returned(agent.begin(visitor, resource=resource))
     assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
 
@@ -94,35 +94,38 @@ def test_wider_scopes_for_one_resource_are_not_wider_for_another(agent, visitor)
     agent.tokens(visitor, resource=RESOURCE)
     agent.tokens(visitor, resource=OTHER, scope="openid email groups")
     agent.tokens(visitor, scope="openid email phone")
-    assert silent(agent, visitor, resource=OTHER, scope="openid groups") is None
+    assert error_without_page(agent, visitor, resource=OTHER, scope="openid groups") is None
     for scope in ("openid groups", "openid phone"):
-        assert silent(agent, visitor, resource=RESOURCE, scope=scope) == "consent_required"
+        assert error_without_page(agent, visitor, resource=RESOURCE, scope=scope) == "consent_required"
     assert asks(agent.begin(visitor, resource=RESOURCE, scope="openid phone"), RESOURCE)
     agent.redeem(agent.returned(allow(visitor))["code"])
     # The resource has what its consents name together.
-    assert silent(agent, visitor, resource=RESOURCE, scope="openid email phone") is None
-    assert silent(agent, visitor, resource=RESOURCE, scope="openid email groups") == "consent_required"
+    assert error_without_page(agent, visitor, resource=RESOURCE, scope="openid email phone") is None
+    assert (
+        error_without_page(agent, visitor, resource=RESOURCE, scope="openid email groups")
+        == "consent_required"
+    )
 
 
 def test_consent_counts_once_the_client_has_its_tokens(agent, visitor):
     agent.tokens(visitor)
     code = agent.code(visitor, resource=OTHER)
-    assert silent(agent, visitor, resource=OTHER) == "consent_required"
+    assert error_without_page(agent, visitor, resource=OTHER) == "consent_required"
     agent.redeem(code)
-    assert silent(agent, visitor, resource=OTHER) is None
+    assert error_without_page(agent, visitor, resource=OTHER) is None
 
 
 def test_consent_to_a_changed_document_allows_its_scopes_alone(agent, visitor, database):
     agent.tokens(visitor, scope="openid email groups")
     database.run("UPDATE oauth_clients SET updated_at = now()")
-    assert silent(agent, visitor, scope="openid") == "consent_required"
+    assert error_without_page(agent, visitor, scope="openid") == "consent_required"
     agent.tokens(visitor, scope="openid")
-    assert silent(agent, visitor, scope="openid") is None
+    assert error_without_page(agent, visitor, scope="openid") is None
     for scope in ("openid groups", "openid email", "email"):
-        assert silent(agent, visitor, scope=scope) == "consent_required"
+        assert error_without_page(agent, visitor, scope=scope) == "consent_required"
     agent.tokens(visitor, scope="openid email")
     # Without another change, consents add up.
-    assert silent(agent, visitor, scope="openid email") is None
+    assert error_without_page(agent, visitor, scope="openid email") is None
     assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
 
 
@@ -132,18 +135,18 @@ def test_consent_page_of_the_application_is_told_the_resource(make_agent, alice,
     visitor, session = Visitor(app), alice.open_session(app.test_client())
 
     def begin(resource):
-        """Begin a request, and return its path and the object that the page gets."""
+        """Begin a request, and return its path with the object that the page reads."""
         url = agent.begin(visitor, resource=resource).url
         path = f"/oauth/authorizations/{parse_qs(urlsplit(url).query)['authorization_id'][0]}"
         return path, session.get(path).json
 
     for resource in (None, RESOURCE, OTHER):
-        path, authorization = begin(resource)
-        assert (authorization["client"]["id"], authorization["resource"]) == (URL, resource)
-        approved = session.post(f"{path}/consent", json={"action": "approve"}).json["redirect_url"]
-        agent.redeem(answer(visitor.visit(approved).url, CALLBACK)["code"])
-    assert opened_for(database) == [None, RESOURCE, OTHER]
-    noted = "SELECT details ->> 'resource' AS it FROM audit_log WHERE action = 'grant_added' ORDER BY at"
-    assert [row.it for row in database.all(noted)] == [None, RESOURCE, OTHER]
+        path, request = begin(resource)
+        assert (request["client"]["id"], request["resource"]) == (URL, resource)
+        url = session.post(f"{path}/consent", json={"action": "approve"}).json["redirect_url"]
+        agent.redeem(answer(visitor.visit(url).url, CALLBACK)["code"])
+    assert resources_of_sessions(database) == [None, RESOURCE, OTHER]
+    acts = "SELECT details ->> 'resource' AS it FROM audit_log WHERE action = 'grant_added' ORDER BY at"
+    assert [row.it for row in database.all(acts)] == [None, RESOURCE, OTHER]
     for resource in (None, RESOURCE, OTHER):
         assert begin(resource)[1].keys() == {"redirect_url"}

@@ -69,8 +69,8 @@ def test_ended_session_is_an_invalid_token_and_a_wrong_password_is_none(client, 
 
 
 REGISTER = "/oauth/clients/register"
-# What libraries of OAuth call, with a body that each takes.
-CALLED: dict[str, dict[str, Any]] = {
+# The endpoints that OAuth libraries call, with a body that each takes.
+BODIES: dict[str, dict[str, Any]] = {
     "/oauth/token": {"grant_type": "client_credentials"},
     "/oauth/device_authorization": {"scope": "openid"},
     "/oauth/revoke": {"token": "x"},
@@ -78,7 +78,7 @@ CALLED: dict[str, dict[str, Any]] = {
     "/introspect": {"token": "x"},
     REGISTER: {"redirect_uris": ["https://app.example.com/callback"]},
 }
-LIMITED = [path for path in CALLED if path not in ("/oauth/userinfo", "/introspect")]
+LIMITED = [path for path in BODIES if path not in ("/oauth/userinfo", "/introspect")]
 # RFC 6749, section 5.2.
 _DESCRIPTION = re.compile(r"[ !#-\[\]-~]+")
 
@@ -93,7 +93,7 @@ def ask(client, alice, database):
         headers = (
             bearer(token) if path == "/oauth/userinfo" else {} if path == REGISTER else application.basic
         )
-        body = CALLED[path] | changes
+        body = BODIES[path] | changes
         return http.post(path, headers=headers, **({"json": body} if path == REGISTER else {"data": body}))
 
     return ask
@@ -106,7 +106,7 @@ def assert_failed(response, error, status, error_code):
     assert ("Retry-After" in response.headers) == (status in (429, 503))
 
 
-@cases("path", CALLED)
+@cases("path", BODIES)
 def test_body_that_is_too_large_is_an_invalid_request(ask, path):
     assert_failed(ask(path, x="x" * 70_000), "invalid_request", 413, "request_entity_too_large")
 
@@ -131,14 +131,14 @@ def test_client_beyond_a_limit_learns_when_to_come_back(make_app, ask, path):
     assert_failed(ask(path, limited), "temporarily_unavailable", 429, "over_request_rate_limit")
 
 
-@cases("path", CALLED)
+@cases("path", BODIES)
 def test_client_learns_that_the_database_does_not_answer(make_app, ask, path):
     nowhere = {"DATABASE_URL": "postgresql://127.0.0.1:1/none", "AUTH_OAUTH_DYNAMIC_REGISTRATION": "true"}
     answer = ask(path, make_app(fresh=True, **nowhere).test_client())
     assert_failed(answer, "temporarily_unavailable", 503, "service_unavailable")
 
 
-@cases("path", CALLED)
+@cases("path", BODIES)
 def test_failure_of_ours_is_none_of_the_clients_request(make_app, ask, database, path):
     registering = make_app(AUTH_OAUTH_DYNAMIC_REGISTRATION="true").test_client()
     database.run("ALTER TABLE oauth_clients RENAME TO elsewhere")

@@ -12,14 +12,14 @@ from tests.support.programs import find_program
 
 
 class Wrapper:
-    """deploy/latchkey, with programs that write down what they are given, as sudo and the journal do."""
+    """deploy/latchkey, with programs that record their arguments and variables, as sudo and the journal do."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         record = 'printf "%s\\n" "${0##*/} $*" >> "$RECORD"; env >> "$RECORD"\n'
         programs = {
             "id": '[ "$1" = -u ] && echo ${IS_ROOT:-1000} || echo root',
-            # Drops variables, as the default of Debian does.
+            # sudo drops variables, as Debian configures it.
             "sudo": f'{record}unset LATCHKEY_ADMIN_PASSWORD\nIS_ROOT=0 SUDO_USER=ann exec "$@"',
             "systemd-run": f'{record}printf "%s\\n" "$@"\ncat > "$RECORD.input"\nexit ${{STATUS:-0}}',
         }
@@ -33,11 +33,11 @@ class Wrapper:
         """Return the options of systemd-run, the arguments of `latchkey`, and its standard input."""
         environment = {"PATH": f"{self._folder}:{os.environ['PATH']}", "RECORD": str(self._folder / "record")}
         command = [str(DEPLOY / "latchkey"), *arguments]
-        done = subprocess.run(
+        process = subprocess.run(
             command, env=environment | variables, input=typed, capture_output=True, text=True, check=False
         )
-        assert (done.returncode, done.stderr) == (status, "")
-        options, program, rest = done.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
+        assert (process.returncode, process.stderr) == (status, "")
+        options, program, rest = process.stdout.partition("/opt/latchkey/current/bin/latchkey\n")
         assert program
         return options, rest, (self._folder / "record.input").read_text()
 
@@ -63,29 +63,29 @@ def units(tmp_path) -> Path:
 def test_unit_passes_systemd_analyze(units, name):
     program = find_program("systemd-analyze", "systemd", "THE SYSTEMD UNITS ARE NOT TESTED")
     environment = {"PATH": os.environ["PATH"], "SYSTEMD_UNIT_PATH": f"{units}:"}
-    done = subprocess.run(
+    process = subprocess.run(
         [program, "verify", "--man=no", units / name],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    found = [line for line in done.stderr.splitlines() if "latchkey" in line]
-    assert (done.returncode, found) == (0, []), done.stderr
+    lines = [line for line in process.stderr.splitlines() if "latchkey" in line]
+    assert (process.returncode, lines) == (0, []), process.stderr
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_unit_is_confined(units, name):
     program = find_program("systemd-analyze", "systemd", "THE SYSTEMD UNITS ARE NOT TESTED")
     command = [program, "security", "--offline=true", "--threshold=20", units / name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout[-300:] + process.stderr
 
 
 def test_wrapper_runs_commands_as_the_unit_does(wrapper):
     options, arguments, _ = wrapper("users", "find", "1$HOME %n 2")
     assert arguments == "users\nfind\n1$$HOME %n 2\n"
-    # The description is what the journal has of it, instead of the command line.
+    # The journal shows the description instead of the command line.
     assert {"--pipe", "--setenv=SUDO_USER=ann", "--description=latchkey"} <= set(options.split())
     unit = (DEPLOY / "latchkey.service").read_text()
     names = "User|Group|WorkingDirectory|EnvironmentFile|Environment|StateDirectory|StateDirectoryMode"
@@ -108,8 +108,8 @@ def test_password_reaches_the_command_by_a_pipe_alone(wrapper, variables):
 
 
 def test_wrapper_leaves_the_standard_input_of_commands_alone(wrapper):
-    given = {"typed": "given\n", "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
-    assert wrapper("keys", "add", "secret", "-", **given)[2] == "given\n"
+    options = {"typed": "given\n", "LATCHKEY_ADMIN_PASSWORD": PASSWORD}
+    assert wrapper("keys", "add", "secret", "-", **options)[2] == "given\n"
     assert wrapper("create-admin", "ada@example.com", typed="given\n")[2] == "given\n"
 
 

@@ -53,7 +53,7 @@ class UnreadLog:
         return sum('"event": "request"' in line for line in self.lines())
 
     def lost(self) -> list[int]:
-        """Return the numbers of the lines about lost ones."""
+        """Return the numbers of lost lines, as the log says them."""
         return [int(number) for number in LOST.findall("\n".join(self.lines()))]
 
 
@@ -139,8 +139,8 @@ def test_delivery_process_whose_log_is_not_read_delivers_is_replaced_and_ends(se
     outbox = Outbox(database, parts)
     changes = {"AUTH_SMS_PROVIDER": "console", "log_to": full.descriptor}
     with MailServer() as mail, service(AUTH_SMTP_URL=mail.url(), **changes) as running:
-        printed = outbox.sms()
-        wait_until(lambda: outbox.outcome(printed) == "sent")
+        sms = outbox.sms()
+        wait_until(lambda: outbox.outcome(sms) == "sent")
         first = outbox.write()
         wait_until(lambda: outbox.outcome(first) == "sent")
         (killed,) = running.delivery_processes()

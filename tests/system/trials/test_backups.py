@@ -39,14 +39,14 @@ def place() -> Iterator[Path]:
 
 def back_up(state_dir: Path, *options: str) -> Path:
     file = state_dir.with_name("latchkey.age")
-    done = latchkey("backup", file, "--json", *options, AUTH_STATE_DIR=str(state_dir))
-    assert done.returncode == 0, done.stderr
-    return Path(json.loads(done.stdout)["file"])
+    process = latchkey("backup", file, "--json", *options, AUTH_STATE_DIR=str(state_dir))
+    assert process.returncode == 0, process.stderr
+    return Path(json.loads(process.stdout)["file"])
 
 
 def restore_whole(file: Path, state_dir: Path) -> None:
-    done = restore(file, state_dir)
-    assert done.returncode == 0, done.stderr
+    process = restore(file, state_dir)
+    assert process.returncode == 0, process.stderr
 
 
 @contextmanager
@@ -85,10 +85,10 @@ def test_backup_under_writes_has_every_acknowledged_row_and_no_half_transaction(
     shutil.rmtree(origin)
     restore_whole(file, restored)
     with served(restored) as (client, rows):
-        found = {row.email for row in rows.all("SELECT email FROM users")}
+        emails = {row.email for row in rows.all("SELECT email FROM users")}
         before = {email for email, at in acknowledged.items() if at < began}
-        assert before - found == set()
-        assert {email for email, at in acknowledged.items() if at > ended + 5} & found == set()
+        assert before - emails == set()
+        assert {email for email, at in acknowledged.items() if at > ended + 5} & emails == set()
         assert rows.all(_HALF_DONE) == []
         assert rows.misplaced() == []
         for email in CHANCE.sample(sorted(before), 10):

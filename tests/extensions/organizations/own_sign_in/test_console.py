@@ -40,10 +40,10 @@ def test_operator_reads_whether_owners_or_an_operator_turned_a_provider_off(
     armed, id, provider, database, change, state, badge
 ):
     database.run(f"UPDATE identity_providers SET {change}")
-    shown = armed.visit(f"/console/organizations/{id}").text
-    assert f'<span class="quiet">{state}</span>' in shown
-    shown = armed.visit(f"/console/providers/{provider}").text
-    badges = [each for each in ("off", "disabled") if f'<span class="badge ">{each}</span>' in shown]
+    html = armed.visit(f"/console/organizations/{id}").text
+    assert f'<span class="quiet">{state}</span>' in html
+    html = armed.visit(f"/console/providers/{provider}").text
+    badges = [each for each in ("off", "disabled") if f'<span class="badge ">{each}</span>' in html]
     assert badges == ([badge] if badge else [])
 
 
@@ -59,5 +59,5 @@ def test_user_page_says_that_a_provider_made_a_member(armed, acme, alice, databa
 
 
 def test_command_shows_the_providers_of_an_organization(service, provider, acme):
-    done = run_command(service.app, "organizations", "show", "acme")
-    assert f"provider: {provider}  Acme-Idp  off, not tried" in done.stdout.splitlines()
+    result = run_command(service.app, "organizations", "show", "acme")
+    assert f"provider: {provider}  Acme-Idp  off, not tried" in result.stdout.splitlines()

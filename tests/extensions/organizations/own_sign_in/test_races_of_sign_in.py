@@ -29,7 +29,7 @@ def while_employees_return(provider, service, customers):
 
     def race(act):
         def run(number):
-            # In the middle, so that some come before it.
+            # The act comes in the middle, after some of the employees.
             if number == EMPLOYEES // 2:
                 return act()
             browser, url = returns[number if number < EMPLOYEES // 2 else number - 1]
@@ -66,8 +66,8 @@ def test_nobody_is_signed_in_after_the_domain_was_given_up(while_employees_retur
 
 def test_of_two_customers_who_prove_one_domain_one_gets_it(sign_in, bob, client, names, database):
     session = bob.open_session(client)
-    made = session.post("/organizations", json={"name": "Globex"}).json
-    both = [sign_in, SignIn(session, f"/organizations/{made['id']}", names)]
+    globex = session.post("/organizations", json={"name": "Globex"}).json
+    both = [sign_in, SignIn(session, f"/organizations/{globex['id']}", names)]
     for each in both:
         each.name(DOMAIN)
     database.run("UPDATE organization_domains SET token = 'of-both'")
@@ -116,12 +116,12 @@ def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_go
         "UPDATE memberships SET added_by = 'provider', provider_id = %(id)s WHERE role = 'member'",
         id=provider,
     )
-    invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "admin"}).json
+    invitation = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "admin"}).json
     path = f"{acme}/providers/{provider}"
     with database.locked("users", bob.id) as lock:
         left = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
-        joined = lock.start(lambda: session.post(f"/user/invitations/{invited['id']}").status_code)
-        # It has listed Bob, whom its provider added.
+        joined = lock.start(lambda: session.post(f"/user/invitations/{invitation['id']}").status_code)
+        # The deletion has listed Bob, whom the provider added.
         deleted = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
     assert (left.result(), joined.result(), deleted.result()) == (204, 200, 204)
     memberships = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")

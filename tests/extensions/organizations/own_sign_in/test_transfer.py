@@ -48,7 +48,7 @@ def read(client, service_role):
 
 
 def by_kind(outcomes):
-    """Return the outcomes that are no member's, by what they are of, and the totals."""
+    """Return the outcomes of the domains and providers, and of the organization as "", and the totals."""
     kinds = {each["domain"] or each["provider"] or "": each for each in outcomes[:-1] if not each["user_id"]}
     return kinds, outcomes[-1]
 
@@ -56,12 +56,12 @@ def by_kind(outcomes):
 def test_line_has_domains_with_their_state_and_providers_without_their_secrets(
     file, exported, read, acme, customers
 ):
-    listed = read(f"{acme}/domains")["domains"]
-    assert exported["domains"] == listed
-    assert ["proved_at" in each for each in listed] == [False, True]
+    domains = read(f"{acme}/domains")["domains"]
+    assert exported["domains"] == domains
+    assert ["proved_at" in each for each in domains] == [False, True]
     (provider,) = exported["providers"]
-    shown = read(f"{acme}/providers/{provider['id']}")
-    assert provider == {name: value for name, value in shown.items() if name != "redirect_uri"}
+    current = read(f"{acme}/providers/{provider['id']}")
+    assert provider == {name: value for name, value in current.items() if name != "redirect_uri"}
     assert provider["enabled"] is True
     assert exported["requires"] == {"aal": "aal1", "own_provider": True}
     assert customers.acme.provider.client_secret not in file.read_text()
@@ -71,7 +71,7 @@ def test_line_has_domains_with_their_state_and_providers_without_their_secrets(
 def test_import_restores_domains_and_leaves_a_provider_without_its_secret_off(
     run, file, exported, read, acme, provider, database
 ):
-    sent = database.count("outbox", "channel <> 'webhook'")
+    messages = database.count("outbox", "channel <> 'webhook'")
     database.run(LOSS)
     outcomes, totals = by_kind(run("import", file))
     assert totals | {"exists": 0, "refused": 0} == totals
@@ -79,19 +79,19 @@ def test_import_restores_domains_and_leaves_a_provider_without_its_secret_off(
     assert "latchkey organizations require acme own-sign-in" in outcomes[""]["reason"]
     assert "off until" in outcomes[provider]["reason"]
     assert "client secret" in outcomes[provider]["reason"]
-    assert database.count("outbox", "channel <> 'webhook'") == sent
+    assert database.count("outbox", "channel <> 'webhook'") == messages
 
     domains = read(f"{acme}/domains")["domains"]
     assert [(each["domain"], each["value"], "proved_at" in each) for each in domains] == [
         (each["domain"], each["value"], "proved_at" in each) for each in exported["domains"]
     ]
-    kept = exported["providers"][0]
+    former = exported["providers"][0]
     changed = {"enabled": False, "redirect_uri": f"http://localhost/providers/{provider}/callback"}
-    shown = read(f"{acme}/providers/{provider}")
-    assert shown.keys() == (kept.keys() | {"redirect_uri"}) - {"tried_at"}
+    current = read(f"{acme}/providers/{provider}")
+    assert current.keys() == (former.keys() | {"redirect_uri"}) - {"tried_at"}
     times = {"created_at", "updated_at"}
-    compared = shown.keys() - times - {"redirect_uri"}
-    assert {name: shown[name] for name in compared} == {name: (kept | changed)[name] for name in compared}
+    compared = current.keys() - times - {"redirect_uri"}
+    assert {name: current[name] for name in compared} == {name: (former | changed)[name] for name in compared}
     # Owners are not locked out by a requirement that nobody can meet.
     assert read(acme)["requires"] == {"aal": "aal1"}
 
@@ -119,7 +119,7 @@ def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
 def test_import_sends_no_stored_secret_to_another_issuer(
     run, file, exported, customers, client, service_role, database, is_own
 ):
-    """Neither of the organization's provider, nor of one that the operator has added."""
+    """The file may name the organization's provider, or one that the operator has added."""
     (line,) = exported["providers"]
     if not is_own:
         body = customers.acme.body(domains=[])
@@ -155,8 +155,8 @@ def test_domain_whose_look_up_failed_is_named_with_what_to_do_and_proved_by_the_
     names.texts.clear()
     first, _ = by_kind(run("import", file))
     assert "latchkey providers change" in first[provider]["reason"]
-    again, counted = by_kind(run("import", file))
-    assert (counted["named"], counted["connected"]) == (1, 0)
+    again, totals = by_kind(run("import", file))
+    assert (totals["named"], totals["connected"]) == (1, 0)
     for outcomes in (first, again):
         assert "import again" in outcomes[DOMAIN]["reason"]
         # The file does not say that it was proved.
@@ -229,8 +229,8 @@ def test_provider_that_an_operator_turned_off_is_imported_so(
     outcomes, totals = by_kind(run("import", file))
     assert (outcomes[provider]["status"], totals["refused"]) == ("connected", 0)
     assert "an operator turned it off" in outcomes[provider]["reason"]
-    shown = read(f"{acme}/providers/{provider}")
-    assert (shown["enabled"], shown["is_blocked"]) == (False, True)
+    current = read(f"{acme}/providers/{provider}")
+    assert (current["enabled"], current["is_blocked"]) == (False, True)
     refused = sign_in.change(provider, alice.sign_in(), enabled=True)
     assert_error(refused, 403, "sso_provider_disabled")
     back = client.put(path, json={"enabled": True}, headers=service_role)
@@ -327,13 +327,13 @@ def test_users_get_their_identity_at_a_provider_that_was_imported_before_them(
 ):
     users = tmp_path / "users.jsonl"
     assert run_command(client.application, "users", "export", str(users), "--plaintext").exit_code == 0
-    signs_in = (
+    select_emails = (
         "SELECT email FROM users AS u JOIN identities AS i ON i.user_id = u.id WHERE provider = %(provider)s"
     )
-    identities = database.all(signs_in, provider=f"sso:{provider}")
+    emails = database.all(select_emails, provider=f"sso:{provider}")
     database.run(f"{LOSS}; DELETE FROM users")
     assert run("import", file, status=3)[-1]["connected"] == 1
     result = run_command(client.application, "users", "import", str(users), "--trust-addresses")
     assert result.exit_code == 0, result.output
     assert run("import", file)[-1]["added"] == 1
-    assert database.all(signs_in, provider=f"sso:{provider}") == identities != []
+    assert database.all(select_emails, provider=f"sso:{provider}") == emails != []

@@ -88,7 +88,7 @@ def test_application_keeps_the_user_in_past_its_tokens_with_the_groups_of_now_un
         assert site.put(f"/admin/users/{alice.id}", json=members, headers=service_role).status_code == 200
 
     change(app_metadata={"groups": ["editors", "staff"]})
-    # As long as the ID token's: a busy machine needs seconds to show the user's data.
+    # The access token lives as long as the ID token: a busy machine needs seconds to show the user's data.
     database.run(f"UPDATE oauth_clients SET token_lifetime = {BRIEF_ID_TOKEN_LIFETIME}")
     enter(page, party, alice, phone_app)
     before = party.session(page)
