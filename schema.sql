@@ -30,11 +30,12 @@ CREATE DOMAIN session_end_reason AS text CONSTRAINT session_end_reason_check CHE
 -- `converted_at` is when an anonymous user became permanent. `first_factor_at` is kept when the factor goes,
 -- so that a thief who replaces all factors has no first one. `sign_up_hash` is the password of the newest of
 -- several sign-ups, of which no password counts yet. `password_vouched` is true for a password that an operator
--- or an import set for this address; 0.5.1 left it null. `password_set_at` is null for one of before 0.7.1.
+-- or an import set for this address, null in rows of 0.5.1. `password_set_at` is null for one from before 0.7.1.
 --
--- Here and below, `by_key` is true for what an administrative key has set, or a session that it, its link, or something
--- so set has opened; false for other sessions; null otherwise, and for what 0.7.0 wrote. `email_by_key` and `phone_by_key` are the last such
--- addresses, which may not be the present ones.
+-- Here and below, `by_key` is true for what an administrative key has set, and for a session that the key,
+-- its link, or something so set has opened. It is false for other sessions, and null otherwise and in rows of
+-- 0.7.0. `email_by_key` and `phone_by_key` are the last addresses that a key has set; the user may have
+-- others by now.
 CREATE TABLE users (
   id                    uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   role                  text NOT NULL DEFAULT 'authenticated',
@@ -85,7 +86,8 @@ CREATE INDEX users_new_phone ON users (new_phone) WHERE new_phone IS NOT NULL;
 CREATE INDEX users_banned ON users (created_at, id) WHERE banned_until IS NOT NULL;
 CREATE INDEX users_unconfirmed ON users (created_at, id)
   WHERE email_confirmed_at IS NULL AND phone_confirmed_at IS NULL AND coalesce(email, phone) IS NOT NULL;
--- The expression is that of the functions words_of and name_of. With fastupdate, searches would read a list of new words.
+-- The expression is that of the functions words_of and name_of. With fastupdate, searches would read a list
+-- of new words.
 CREATE INDEX users_names ON users USING gin (
   to_tsvector('simple', translate(
     coalesce(email, '') || ' ' ||
@@ -109,8 +111,8 @@ CREATE TABLE identities (
   CONSTRAINT identities_user_id_provider_key UNIQUE (user_id, provider)
 );
 
--- The order of users by their last sign-in, -infinity for never, has its index here: see users_unproved. A trigger
--- of `users` writes it. It has held the user objects, too: hence its name.
+-- The order of users by their last sign-in, -infinity for never, has its index here: see users_unproved. A
+-- trigger of `users` writes it. It has held the user objects, too: hence its name.
 CREATE TABLE user_objects (
   user_id          uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
   last_sign_in_at  timestamptz NOT NULL DEFAULT '-infinity'
@@ -120,9 +122,10 @@ CREATE INDEX user_objects_last_sign_in_at ON user_objects (last_sign_in_at, user
 -- Applications that sign users in here (OpenID Connect, OAuth 2.1). A public client has no secret. `scopes`
 -- are those of grant_type=client_credentials, `resources` the allowed audiences (RFC 8707), `allowed_roles`
 -- those of the users who may use it: empty for all. A client whose id is a URL has it as `metadata_url`: its
--- document is current until `fetched_until`. A client with an organization admits its members alone. Nodes of 0.6.1 did not
--- know them, so such a client is always stored with `is_blocked`, and with `admits_members` unless an administrator has
--- blocked it: read refuses_all instead. Nodes of 0.7.x write both, so they stay until 0.9.0.
+-- document is current until `fetched_until`. A client with an organization admits its members alone. Nodes of
+-- 0.6.1 did not know them, so such a client is always stored with `is_blocked`, and with `admits_members`
+-- unless an administrator has blocked it: read refuses_all instead. Nodes of 0.7.x write both, so they stay
+-- until 0.9.0.
 CREATE TABLE oauth_clients (
   id                          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   name                        text NOT NULL DEFAULT '',
@@ -178,7 +181,7 @@ CREATE TABLE oauth_clients (
 CREATE INDEX oauth_clients_created_at ON oauth_clients (created_at, id);
 CREATE INDEX oauth_clients_organization_id ON oauth_clients (organization_id) WHERE organization_id IS NOT NULL;
 
--- What a user allows an application. The sessions of a grant go with it.
+-- The scopes that a user allows an application. The sessions of a grant go with it.
 CREATE TABLE oauth_grants (
   id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   user_id     uuid NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -488,14 +491,15 @@ CREATE TABLE oauth_flows (
 CREATE INDEX oauth_flows_expires_at ON oauth_flows (expires_at);
 CREATE INDEX oauth_flows_user_id ON oauth_flows (user_id) WHERE user_id IS NOT NULL;
 
--- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose provider
--- is `sso:<id>`. `client_secret` is encrypted.
--- While one is disabled, what its users have from before `disabled_at` ends; null for one that was added disabled.
--- An organization's provider is never `enabled`, and its `disabled_at` is 1970 until it is turned off: nodes of 0.6.1
--- should sign in nobody with it, and end nothing of its users. Nodes of 0.7.x write both so: until 0.9.0, read
--- is_enabled. `is_on` is what its owners set, false while an operator has disabled the provider (`is_blocked`).
--- `tried_at` is when an owner signed in with the present client and secret. A provider without `member_role` adds no
--- members.
+-- OpenID providers of customers. Each signs in addresses of its domains, and its users have an identity whose
+-- provider is `sso:<id>`. `client_secret` is encrypted. While one is disabled, what its users have from
+-- before `disabled_at` ends, or from before `updated_at` if it was added disabled, without `disabled_at`.
+--
+-- An organization's provider is never `enabled`, and its `disabled_at` is 1970 until it is turned off: nodes
+-- of 0.6.1 should sign in nobody with it, and end nothing of its users. Nodes of 0.7.x write both so: until
+-- 0.9.0, read is_enabled. `is_on` is what its owners set, false while an operator has disabled the provider
+-- (`is_blocked`). `tried_at` is when an owner signed in with the present client and secret. A provider without
+-- `member_role` adds no members.
 CREATE TABLE identity_providers (
   id                       uuid PRIMARY KEY,
   identifier               text NOT NULL CONSTRAINT identity_providers_identifier_key UNIQUE,
@@ -721,8 +725,8 @@ CREATE TABLE last_done (
   at    timestamptz NOT NULL DEFAULT now()
 );
 
--- What the console draws: acts and refusals of the audit log by action, messages by `messages_<outcome>`, and
--- `active_users` of the last 30 days.
+-- The counts that the console draws: acts and refusals of the audit log by action, messages by
+-- `messages_<outcome>`, and `active_users` of the last 30 days.
 CREATE TABLE hourly_counts (
   hour   timestamptz NOT NULL,
   name   text NOT NULL,
@@ -752,8 +756,8 @@ CREATE TABLE probes (
   expires_at  timestamptz NOT NULL
 );
 
--- Organizations of AUTH_ORGANIZATIONS. Since `ended_at` nothing says one; its members go in batches, the row last.
--- `founded_by` is the user who founded one, also after leaving it or a deletion.
+-- Organizations of AUTH_ORGANIZATIONS. After `ended_at` statements leave one out; its members go in batches,
+-- the row last. `founded_by` keeps the id of its founder, even if the user leaves or is deleted.
 CREATE TABLE organizations (
   id            uuid PRIMARY KEY,
   slug          text COLLATE "C" NOT NULL CONSTRAINT organizations_slug_key UNIQUE
@@ -773,7 +777,7 @@ CREATE INDEX organizations_founded_by ON organizations (founded_by) WHERE ended_
 ALTER TABLE oauth_clients ADD CONSTRAINT oauth_clients_organization_id_fkey FOREIGN KEY (organization_id)
   REFERENCES organizations;
 
--- A row of the user: its locks guard it. `added_by` is the founder's press, an invitation's, or an administrator.
+-- The locks of the user guard a membership. `added_by` is how it came about.
 CREATE TABLE memberships (
   user_id          uuid NOT NULL REFERENCES users ON DELETE CASCADE,
   organization_id  uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -788,7 +792,8 @@ CREATE TABLE memberships (
 CREATE INDEX memberships_organization_id ON memberships (organization_id, created_at, user_id);
 CREATE INDEX memberships_provider_id ON memberships (provider_id) WHERE provider_id IS NOT NULL;
 
--- For an address, whoever has proved it. The id is no secret. Without `invited_by`, an administrator has invited.
+-- Any user who has proved the address may accept. The id is not a secret. `invited_by` is null if an
+-- administrator invited.
 CREATE TABLE organization_invitations (
   id               uuid PRIMARY KEY,
   organization_id  uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -807,7 +812,7 @@ CREATE INDEX organization_invitations_invited_by ON organization_invitations (in
 ALTER TABLE identity_providers
   ADD CONSTRAINT identity_providers_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations;
 
--- Domains that an owner has named, and proved by a TXT record.
+-- Domains of owners, proved by a TXT record since `proved_at`.
 CREATE TABLE organization_domains (
   organization_id  uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
   domain           text COLLATE "C" NOT NULL,

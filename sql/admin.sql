@@ -29,7 +29,10 @@ WITH created AS (
 SELECT (users).id FROM created;
 
 -- name: select_any_user(id uuid, audience text, with_organizations boolean) -> row?
-SELECT object.user_object FROM users AS u CROSS JOIN user_object_of(u, :audience, :with_organizations) AS object WHERE u.id = :id;
+SELECT object.user_object
+  FROM users AS u
+ CROSS JOIN user_object_of(u, :audience, :with_organizations) AS object
+ WHERE u.id = :id;
 
 -- name: select_addresses(id uuid) -> row? (email?, phone?)
 SELECT email, phone FROM users WHERE id = :id;

@@ -16,12 +16,12 @@ SELECT scopes, expires_at, clock_timestamp() AS now FROM admin_keys WHERE id = :
 -- `unused_since` is the last use, else the creation.
 SELECT k.id, k.name, k.scopes, k.expires_at,
        iso_8601(k.created_at) AS created_at,
-       coalesce(by.email, by.phone, k.created_by::text) AS created_by,
+       coalesce(u.email, u.phone, k.created_by::text) AS created_by,
        k.last_used_on::text AS last_used_on,
        coalesce(k.last_used_on, k.created_at) AS unused_since,
        now() AS now
   FROM admin_keys AS k
-  LEFT JOIN users AS by ON by.id = k.created_by
+  LEFT JOIN users AS u ON u.id = k.created_by
  ORDER BY k.name;
 
 -- name: lock_admin_keys()

@@ -45,7 +45,7 @@ UPDATE browser_sessions
  WHERE session_id = :session_id AND site_expected_until > now();
 
 -- name: select_opener(session_id uuid) -> row (factor_id?)
--- What a session gives those that it opens.
+-- The methods and the factor that a session passes on to the sessions that it opens.
 SELECT methods_of(s) AS methods, s.factor_id FROM sessions AS s WHERE s.id = :session_id;
 
 -- name: select_second_steps(user_id uuid, added_before timestamptz) -> row

@@ -107,7 +107,7 @@ SELECT current_setting('server_version') AS postgres,
            LIMIT 1)
        ELSE
          (SELECT count(DISTINCT user_id)
-            FROM (SELECT user_id FROM sessions WHERE refreshed_at > now() - interval '30 days' LIMIT :most) AS active_sessions)
+            FROM (SELECT user_id FROM sessions WHERE refreshed_at > now() - interval '30 days' LIMIT :most) AS s)
        END AS active_users
   FROM (SELECT iso_8601(min(created_at)) AS since,
                min(created_at) < now() - make_interval(secs => :late_limit) AS is_late

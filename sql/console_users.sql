@@ -93,7 +93,7 @@ SELECT u.id,
  LIMIT :page_size;
 
 -- name: estimate_users() -> row
--- What the last ANALYZE counted.
+-- The count of the last ANALYZE.
 SELECT greatest(reltuples, 0)::bigint AS total FROM pg_class WHERE oid = 'users'::regclass;
 
 -- name: describe_users(ids text[], locks jsonb)

@@ -1,5 +1,5 @@
 -- name: select_server() -> row (address?)
--- Without connections of other programs and of other nodes, but with those that this node has already.
+-- The connections of this node count as free.
 SELECT current_setting('server_encoding') AS encoding,
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        least(current_setting('max_connections')::integer
@@ -38,8 +38,8 @@ WITH RECURSIVE queue AS (
    UNION
   SELECT chain.pid, chain.waitstart, queue.blocker FROM chain JOIN queue ON queue.pid = chain.blocker
 ), process AS (
-  -- The beginning of each statement, without the isolation level that precedes unprepared ones, and without quoted
-  -- values, which may be tokens and addresses.
+  -- The beginning of each statement, without the isolation level that precedes unprepared ones, and without
+  -- quoted values, which may be tokens and addresses.
   SELECT a.pid, a.datname, a.application_name, a.usename, a.xact_start,
          left(regexp_replace(regexp_replace(regexp_replace(
                 nullif(a.query, '<insufficient privilege>'), '^SET TRANSACTION [A-Z ]+; ?', ''),

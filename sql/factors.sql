@@ -44,8 +44,8 @@ SELECT id, factor_type, friendly_name, true AS is_verified, secret, last_step,
  ORDER BY verified_at, id;
 
 -- name: forget_factors(user_id uuid)
--- For removals by an administrator or the link of a notice: no link asks for a removed factor, and the next
--- factor is the first again. If users could do this, a thief would get a new first hour.
+-- After a removal by an administrator or the link of a notice, no link asks for a removed factor, and the
+-- next factor is the first again. If users could do this, a thief would get a new first hour.
 WITH forgotten AS (
   UPDATE one_time_tokens SET restores = NULL WHERE user_id = :user_id AND restores IS NOT NULL
 )
@@ -111,9 +111,10 @@ SELECT id, factor_type
  ORDER BY verified_at, id;
 
 -- name: remove_factors(user_id uuid, ids text[], verified_before timestamptz, kept_until timestamptz)
--- Factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed the second step with
--- one, so no network keeps its own tries. Recovery codes go with the last factor. The links of notices ask for those
--- that were verified before a moment until `kept_until`: rows without a link keep copies.
+-- Factors and passkeys. Sessions whose level came from one fall to `aal1`. A thief may have passed the second
+-- step with one, so no network keeps its own tries. Recovery codes go with the last factor. The links of
+-- notices ask for those that were verified before a moment until `kept_until`: rows without a link keep
+-- copies.
 WITH gone AS (
   DELETE FROM factors WHERE user_id = :user_id AND id = ANY (:ids::uuid[]) RETURNING *
 ), lowered AS (

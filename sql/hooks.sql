@@ -16,7 +16,7 @@ SELECT u.role, u.made_by, u.converted_at, u.banned_until,
 -- name: select_deciding(user_id uuid, session_id uuid)
 --   -> row? (email?, email_confirmed_at?, phone?, phone_confirmed_at?, banned_until?, converted_at?,
 --            session_id?, aal?, ended_at?, factor_id?, amr?)
--- What must not change while the hook is asked.
+-- The inputs of a decision that must not change while the hook is asked.
 SELECT u.id, u.role, u.email, u.email_confirmed_at, u.phone, u.phone_confirmed_at, u.app_metadata::jsonb,
        u.banned_until, u.made_by, u.converted_at, u.created_at,
        ARRAY(SELECT i.provider FROM identities AS i WHERE i.user_id = u.id

@@ -27,7 +27,8 @@ SELECT p.identifier, is_enabled(p) AS enabled, p.organization_id
 --                                scopes text[], authorization_params jsonb, attribute_mapping jsonb,
 --                                custom_claims_allowlist text[], enabled boolean, organization_id uuid, member_role text,
 --                                is_blocked boolean, session_id uuid)
--- An organization's provider is off until an owner has tried it. For its `enabled` and `disabled_at` see schema.sql.
+-- An organization's provider is off until an owner has tried it. For its `enabled` and `disabled_at` see
+-- schema.sql.
 INSERT INTO identity_providers (
   id, identifier, name, issuer, discovery_url, client_id, client_secret, acceptable_client_ids, scopes,
   authorization_params, attribute_mapping, custom_claims_allowlist, enabled, disabled_at, organization_id, member_role,

@@ -14,8 +14,8 @@ DELETE FROM failure_counts
                          WHERE expires_at <= now() LIMIT :batch FOR UPDATE SKIP LOCKED));
 
 -- name: delete_expired_one_time_tokens(batch integer)
--- Keeps the expired link of a pending change that an administrative key requested: a message that is sent again copies
--- its `by_key`.
+-- Keeps the expired link of a pending change that an administrative key requested: a message that is sent
+-- again copies its `by_key`.
 DELETE FROM one_time_tokens
  WHERE id = ANY (ARRAY(SELECT t.id
                          FROM one_time_tokens AS t
@@ -157,7 +157,7 @@ SELECT
 
 -- name: delete_anonymous_users(batch integer, unconfirmed_retention integer, refresh_token_lifetime integer,
 --                              session_timebox integer, origin jsonb)
--- Without a session or a pending address, no one can sign in as them.
+-- Nobody can sign in as an anonymous user without a session or a pending address.
 DELETE FROM users
  WHERE id = ANY (ARRAY(
          SELECT u.id

@@ -27,7 +27,8 @@ SELECT v.refused_by, v.refused_for, v.count, v.seconds_left
          :tries, :is_right) AS v;
 
 -- name: select_credentials(email text, phone text, network text) -> row (user_id?, password_hash?)
--- What a password is checked against, and the wrong ones so far. The same for an address without a user.
+-- The hash that a password is checked against, and the count of wrong ones so far. An address without a user
+-- takes the same statement.
 SELECT u.id AS user_id, coalesce(u.password_hash, u.sign_up_hash) AS password_hash,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('name', n.network, 'passed_at', n.passed_at,
                                                      'mail_proved_at', n.mail_proved_at)), '[]')

@@ -1,8 +1,8 @@
 -- Locks of acts: sql/acts.py has their order.
 
 -- name: lock_users(ids text[])
--- The subquery hides the number of users: for a single one, Postgres would take a plan with its id for much cheaper, and
--- make that at each execution, in 16 of 30 µs.
+-- The subquery hides the number of users: for a single one, Postgres would take a plan with its id for much
+-- cheaper, and make that at each execution, in 16 of 30 µs.
 SELECT FROM users WHERE id = ANY ((SELECT :ids::uuid[])::uuid[]) ORDER BY id FOR UPDATE;
 
 -- name: share_client(id uuid)
@@ -22,8 +22,8 @@ SELECT FROM identity_providers WHERE id = :id FOR UPDATE;
 SELECT pg_advisory_xact_lock(7239004121) IS NULL AS locked;
 
 -- name: lock_organizations(ids text[])
--- FOR NO KEY UPDATE: an act that joins has the row of an invitation and waits for the foreign key, and one that invites
--- again has the organization and waits for that row.
+-- FOR NO KEY UPDATE: an act that joins has the row of an invitation and waits for the foreign key, and one
+-- that invites again has the organization and waits for that row.
 SELECT FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: hold_session(session_id uuid)
@@ -54,7 +54,7 @@ SELECT s.id AS session_id, s.user_id, s.grant_id IS NOT NULL AS is_of_client, s.
 --   -> row? (resource?, converted_at?, banned_until?, oldest_factor_at?, ended_at?, first_passkey_at?,
 --     used_counter?, successor_counter?, echoes?, auth_time?, token_lifetime?, secret_hash?,
 --     previous_secret_hash?, previous_secret_expires_at?, organization_id?, for_organization_id?)
--- Likewise a session that a user gave a client, and what the client has registered.
+-- As lock_session, for a session that a user gave a client, with the client's settings.
 SELECT s.id AS session_id, s.user_id, s.resource, s.scopes,
        s.method, s.aal, s.created_at AS session_created_at, s.refreshed_at, s.ended_at, s.first_passkey_at,
        s.counter, s.used_counter, s.successor_counter, s.refreshes, s.counted_until, s.echoes,

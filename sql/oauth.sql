@@ -35,7 +35,7 @@ RETURNING id, provider, secrets, redirect_to, code_challenge, user_id, session_i
           expires_at > now() AS is_live;
 
 -- name: select_oauth_flow(state_hash bytea) -> row? (redirect_to?, code_challenge?)
--- Where a flow of another browser, or of one that has lost its cookie, ends with an error.
+-- The redirect URL of a flow that ends with an error, in another browser or in one that has lost its cookie.
 SELECT redirect_to, code_challenge FROM oauth_flows WHERE state_hash = :state_hash AND browser_hash IS NOT NULL;
 
 -- name: spend_id_token(token_hash bytea, expires_at bigint)

@@ -1,8 +1,8 @@
 -- name: select_request(user_id uuid, purpose text, browser_hash bytea)
 --   -> row? (user_agent?, session_id?, own_password_hash?)
--- What a message takes over of earlier ones. `own_password_hash` is from the browser's own sign-up, and also
--- belongs to a resent link. A change that an administrative key requested keeps its mark when its message is
--- sent again.
+-- The columns that a message takes over from earlier ones. `own_password_hash` is from the browser's own
+-- sign-up, and also belongs to a resent link. A change that an administrative key requested keeps its mark
+-- when its message is sent again.
 SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at, asked.session_id,
        (asked.by_key AND :purpose IN ('email_change', 'phone_change')) IS TRUE AS is_by_key,
        (SELECT own.password_hash
@@ -20,7 +20,7 @@ SELECT u.signup_user_agent AS user_agent, iso_8601(u.created_at) AS signed_up_at
  WHERE u.id = :user_id;
 
 -- name: list_users_of_link(token_hash bytea, id uuid) -> rows
--- Its user, and who holds its address: a new one, or that of a notice.
+-- The user of a link, and the user who has its address: a new one, or that of a notice.
 SELECT u.id
   FROM one_time_tokens AS t
   JOIN users AS u ON u.id = t.user_id OR u.email = t.target OR u.phone = t.target
@@ -102,8 +102,8 @@ UPDATE users
  WHERE id = :user_id;
 
 -- name: remove_unproved(user_id uuid, provider text)
--- What the first proof of an address removes, but for what `end_holdings`, `void_undo_links` and
--- `set_password` do: the other address, other ways to sign in, factors, and what is known of networks.
+-- The first proof of an address removes the other address, other ways to sign in, factors, and the proofs of
+-- networks; `end_holdings`, `void_undo_links` and `set_password` remove the rest.
 WITH ways AS (
   DELETE FROM identities WHERE user_id = :user_id AND provider <> :provider
 ), steps AS (

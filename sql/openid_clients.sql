@@ -31,7 +31,7 @@ ON CONFLICT (id) DO UPDATE
        updated_at = clock_timestamp();
 
 -- name: delete_surplus_clients(origin jsonb)
--- Like `delete_unallowed_clients`, if there are too many. The newest ones stay.
+-- Deletes clients as `delete_unallowed_clients` does, if there are more than 1,000. The newest ones stay.
 DELETE FROM oauth_clients AS c
  WHERE c.id = ANY (ARRAY(
          SELECT old.id
@@ -118,7 +118,8 @@ SELECT EXISTS (SELECT
 
 -- name: end_lost_access(client_id uuid, after timestamptz, after_id uuid, size integer, reason text,
 --                       reach text, keys_up_to text, with_grants boolean) -> row?
--- For the users of one batch of a client's grants. Returns the start of the next batch, or no row.
+-- Ends the sessions that users of one batch of a client's grants have lost. Returns the start of the next
+-- batch, or no row.
 WITH batch AS MATERIALIZED (
   SELECT g.id, g.granted_at, g.user_id
     FROM oauth_grants AS g
@@ -142,7 +143,7 @@ SELECT batch.granted_at AS after, batch.id AS after_id
 
 -- name: end_access_of_documents(document_hosts text[], batch integer, reason text, reach text,
 --                               keys_up_to text, with_grants boolean)
--- For clients whose document is at a host that is no longer in AUTH_OAUTH_CLIENT_DOCUMENTS.
+-- Ends the sessions of clients whose document is at a host that is no longer in AUTH_OAUTH_CLIENT_DOCUMENTS.
 WITH unnamed AS MATERIALIZED (
   SELECT c.id
     FROM oauth_clients AS c
@@ -169,5 +170,6 @@ SELECT end_held(batch.user_id, batch.id, :reason, :reach, :keys_up_to, :with_gra
 SELECT g.user_id FROM oauth_grants AS g WHERE g.client_id = :client_id;
 
 -- name: delete_client(id uuid) -> row?
--- Also deletes its grants, with their sessions, and its requests. Run it with the client and their users locked.
+-- The client's grants, with their sessions, and its requests go too. Run it with the client and their users
+-- locked.
 DELETE FROM oauth_clients AS c WHERE c.id = :id RETURNING c.id, c.name;

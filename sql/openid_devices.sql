@@ -38,7 +38,7 @@ SELECT r.client_id FROM oauth_requests AS r WHERE r.id = :id AND r.user_code_mac
 
 -- name: select_device_request(id uuid, with_organizations boolean)
 --   -> row? (user_id?, session_id?, decision?, resource?, ip?, user_agent?, grant_scopes?, granted_at?)
--- A device's request, what the user who entered its code has granted its client, and the user's memberships.
+-- A device's request, and of the user who entered its code the grant to its client and the memberships.
 SELECT r.id, r.client_id, r.user_id, r.session_id, r.decision, r.code_expires_at, r.scopes, r.resource,
        host(r.ip) AS ip, r.user_agent, iso_8601(r.created_at) AS asked_at,
        g.scopes AS grant_scopes, g.granted_at, '{}'::text[] AS opened_scopes, memberships.member AS memberships,

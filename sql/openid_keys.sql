@@ -17,7 +17,7 @@ DELETE FROM openid_keys WHERE id = :id;
 
 -- name: select_longest_client_token(access_token_lifetime integer, id_token_lifetime integer)
 --   -> row (lifetime?)
--- In seconds; null without clients.
+-- The lifetime in seconds, null without clients.
 SELECT max(greatest(coalesce(token_lifetime, :access_token_lifetime), :id_token_lifetime)) AS lifetime
   FROM oauth_clients;
 

@@ -6,9 +6,9 @@ SELECT o.id, o.slug, o.name, organization_object(o)::text AS organization_object
 -- name: select_member(caller_id uuid, caller_session_id uuid, id uuid, slug text)
 --   -> row? (banned_until?, converted_at?, oldest_factor_at?, method?, aal?, session_created_at?, refreshed_at?,
 --            ended_at?, first_passkey_at?, reauthenticated_at?, factor_proved_at?, code_given_at?, opened_by?,
-            resource?, id?, slug?, name?, requires?, membership?, organization_object?)
--- What each route about an organization reads: the caller, with what decides about a proof, and the organization if
--- the caller is a member.
+--            resource?, id?, slug?, name?, requires?, membership?, organization_object?)
+-- Each route about an organization reads the caller, with what decides about a proof, and the organization if the caller
+-- is a member.
 SELECT caller.*, s.reauthenticated_at, s.factor_proved_at, s.code_given_at, s.opened_by, s.resource, organization.*
   FROM caller_facts(:caller_id, :caller_session_id) AS caller
   LEFT JOIN sessions AS s ON s.id = :caller_session_id AND s.user_id = :caller_id
@@ -71,8 +71,8 @@ SELECT coalesce(jsonb_agg(invitation_object(i) ORDER BY i.created_at DESC, i.id)
  WHERE i.organization_id = :organization_id AND i.expires_at > now();
 
 -- name: list_audit_of_organization(organization_id uuid, page_size integer, page_offset bigint, most integer) -> row
--- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the account, nor
--- the id of a user who is no member, such as another administrator.
+-- Owners read that an operator acted, or was refused, but not which one; of a refusal, nothing about the
+-- account, nor the id of a user who is no member, such as another administrator.
 SELECT (SELECT count(*)
           FROM (SELECT
                   FROM audit_log AS a
@@ -133,7 +133,7 @@ SELECT count(*) AS total
  WHERE m.user_id = :user_id AND o.ended_at IS NULL;
 
 -- name: count_founded(user_id uuid) -> row
--- Whoever owns them by now.
+-- Counts organizations that the user founded, even if the user has left them.
 SELECT count(*) AS total FROM organizations AS o WHERE o.founded_by = :user_id AND o.ended_at IS NULL;
 
 -- name: select_invitation(id uuid, user_id uuid) -> row? (ended_at?, membership?)
@@ -174,7 +174,7 @@ UPDATE organizations
         OR :app_metadata <> app_metadata);
 
 -- name: end_organization(id uuid, acted_at timestamptz)
--- From now on, nothing says it.
+-- Every other statement leaves out an ended organization.
 UPDATE organizations SET ended_at = :acted_at, updated_at = :acted_at WHERE id = :id AND ended_at IS NULL;
 
 -- name: write_membership(user_id uuid, organization_id uuid, role text, added_by text, acted_at timestamptz)
@@ -190,7 +190,8 @@ ON CONFLICT DO NOTHING
 RETURNING role;
 
 -- name: remove_membership(user_id uuid, organization_id uuid, provider_id uuid) -> row?
--- Only one that a provider added, if there is a provider: a user who was removed may have joined again.
+-- With a provider, removes a membership only if that provider added it: a user who was removed may have
+-- joined again.
 DELETE FROM memberships
  WHERE user_id = :user_id AND organization_id = :organization_id
    AND (:provider_id IS NULL OR provider_id = :provider_id)
@@ -198,7 +199,8 @@ RETURNING role;
 
 -- name: write_invitation(id uuid, organization_id uuid, email text, role text, invited_by uuid, lifetime integer,
 --                        acted_at timestamptz) -> row
--- An open invitation gets another seven days. With another role, it is the invitation of who gave that.
+-- An open invitation gets another seven days. With another role, it becomes the invitation of the user who
+-- changed it.
 INSERT INTO organization_invitations AS i (id, organization_id, email, role, invited_by, created_at, expires_at)
 VALUES (:id, :organization_id, :email, :role, :invited_by, :acted_at, :acted_at + make_interval(secs => :lifetime))
 ON CONFLICT (organization_id, email) DO UPDATE
@@ -210,7 +212,7 @@ ON CONFLICT (organization_id, email) DO UPDATE
 RETURNING invitation_object(i)::text AS invitation_object;
 
 -- name: take_invitation(id uuid, acted_at timestamptz) -> row?
--- Says who was first, and which role the invitation has by now.
+-- Returns the present role, for the first of two requests alone.
 DELETE FROM organization_invitations WHERE id = :id AND expires_at > :acted_at RETURNING role;
 
 -- name: withdraw_invitation(id uuid, organization_id uuid) -> row?
@@ -242,7 +244,8 @@ SELECT record_acts_at(:acted_at, :origin, :user_id, :email, ARRAY[:entry], '{}',
 -- For the janitor.
 
 -- name: end_members_of_ended_organizations(batch integer, reason text, reach text, keys_up_to text, with_grants boolean)
--- With the sessions of applications that were opened for one, or that admit its members alone.
+-- Ends the sessions of applications for such an organization, or of applications that admit its members
+-- alone, too.
 WITH batch AS MATERIALIZED (
   SELECT m.user_id, m.organization_id
     FROM memberships AS m
@@ -272,7 +275,7 @@ RETURNING record_acts_at(now(), :origin, NULL, NULL, '{client_deleted}', '{}',
                          jsonb_build_object('client_id', c.id, 'client', c.name) || '{"because": "organization_ended"}');
 
 -- name: delete_ended_organizations(batch integer)
--- Only then the short name is free.
+-- The short name is free again after that.
 DELETE FROM organizations AS o
  WHERE o.id = ANY (ARRAY(
          SELECT ended.id
@@ -305,7 +308,7 @@ SELECT m.user_id AS id, m.role, u.email, name_of(u.user_metadata) AS name
  WHERE m.organization_id = :organization_id AND m.user_id = :user_id;
 
 -- name: list_memberships_of_user(user_id uuid) -> row
--- What is stored about a user's memberships, by name.
+-- A user's memberships with all columns, by name.
 SELECT coalesce(jsonb_agg(jsonb_build_object(
                             'id', o.id, 'slug', o.slug, 'name', o.name, 'role', m.role, 'added_by', m.added_by,
                             'created_at', iso_8601(m.created_at)) ORDER BY lower(o.name), o.slug), '[]')::text
@@ -338,14 +341,14 @@ SELECT o.slug,
  LIMIT :most;
 
 -- name: select_roles(organization_id uuid) -> row
--- The words in use.
+-- The roles in use.
 SELECT ARRAY(SELECT m.role FROM memberships AS m WHERE m.organization_id = :organization_id
               UNION
              SELECT i.role FROM organization_invitations AS i WHERE i.organization_id = :organization_id
               ORDER BY role) AS roles;
 
 -- name: count_members(organization_id uuid) -> row
--- And how many have no second factor or passkey.
+-- Counts the members, and those without a second factor or passkey.
 SELECT count(*) AS members, count(*) FILTER (WHERE own.oldest IS NULL) AS without_factor
   FROM memberships AS m
  CROSS JOIN factors_of(m.user_id) AS own

@@ -77,14 +77,14 @@ SELECT m.user_id, m.organization_id FROM memberships AS m WHERE m.provider_id = 
  LIMIT :most;
 
 -- name: keep_membership(user_id uuid, organization_id uuid, provider_id uuid)
--- Of the last owner, when the provider that added it is deleted.
+-- The last owner's membership stays when the provider that added it is deleted.
 UPDATE memberships SET provider_id = NULL
  WHERE user_id = :user_id AND organization_id = :organization_id AND provider_id = :provider_id;
 
 -- For the janitor.
 
 -- name: list_domains_to_look_up(most integer) -> rows
--- Weekly; daily while the record is missing.
+-- A domain is looked up weekly, and daily while its record is missing.
 SELECT d.organization_id, o.slug, o.name, d.domain, d.token
   FROM organization_domains AS d
   JOIN organizations AS o ON o.id = d.organization_id AND o.ended_at IS NULL
@@ -94,12 +94,12 @@ SELECT d.organization_id, o.slug, o.name, d.domain, d.token
  LIMIT :most;
 
 -- name: disable_providers_of_organization(organization_id uuid, acted_at timestamptz)
--- Of one that ends. What their users have from before ends, too.
+-- Run when the organization ends. What the providers' users have from before ends, too.
 UPDATE identity_providers SET is_on = false, disabled_at = :acted_at, updated_at = :acted_at
  WHERE organization_id = :organization_id AND is_on;
 
 -- name: disable_providers_of_ended_organizations(batch integer)
--- Of those that ended with their last user.
+-- The deletion of the last user ends an organization without this.
 UPDATE identity_providers AS p SET is_on = false, disabled_at = o.ended_at, updated_at = now()
   FROM organizations AS o
  WHERE o.id = p.organization_id AND o.ended_at IS NOT NULL AND p.is_on

@@ -115,7 +115,7 @@ SELECT total.name, coalesce(f.count, 0) AS count
                               AND f.expires_at > now();
 
 -- name: measure_upkeep() -> row (backup_age?, backup_verified_age?)
--- In seconds; null before the first backup.
+-- Ages are in seconds, null before the first backup.
 SELECT (SELECT count(*)
           FROM webhooks
          WHERE failing_since IS NOT NULL OR disabled_reason IN ('gone', 'failing')) AS failing_webhooks,

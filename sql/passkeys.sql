@@ -57,8 +57,8 @@ VALUES (gen_random_uuid(), :user_id, 'passkey', :friendly_name, :acted_at, :acte
 RETURNING id, passkey_object(factors)::text AS object;
 
 -- name: record_first_passkey(session_id uuid, passkey_id uuid, acted_at timestamptz)
--- For the first factor that the user has ever had, in a session of the API. On our pages,
--- `raise_session` runs instead.
+-- Records the first factor that the user has ever had, in a session of the API. On our pages, `raise_session`
+-- runs instead.
 UPDATE sessions
    SET first_passkey_at = :acted_at, factor_proved_at = :acted_at, factor_id = :passkey_id
  WHERE id = :session_id;

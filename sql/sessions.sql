@@ -1,6 +1,6 @@
 -- name: move_session(session_id uuid, counter bigint, used_counter bigint, successor_counter bigint,
 --                     refreshed_at timestamptz, refreshes integer, counted_until timestamptz, echoes jsonb)
--- What a refresh changes. Run it with the session locked.
+-- Writes the columns that a refresh changes. Run it with the session locked.
 UPDATE sessions
    SET counter = :counter, used_counter = :used_counter, successor_counter = :successor_counter,
        refreshed_at = :refreshed_at, refreshes = :refreshes, counted_until = :counted_until, echoes = :echoes
@@ -75,7 +75,8 @@ RETURNING counter,
              FROM users AS u
             CROSS JOIN user_object_of(u, :audience, false) AS object
             WHERE u.id = :user_id) AS user_object,
-          (SELECT memberships.member FROM memberships_of(:user_id, :with_organizations) AS memberships) AS memberships;
+          (SELECT memberships.member
+             FROM memberships_of(:user_id, :with_organizations) AS memberships) AS memberships;
 
 -- name: raise_session(session_id uuid, method text, factor_id uuid, network text, audience text, with_organizations boolean,
 --                     acted_at timestamptz) -> row
@@ -97,7 +98,8 @@ UPDATE sessions AS s
 RETURNING s.id AS session_id, s.counter, s.aal, false AS lacks_step, methods_of(s) AS amr,
           floor(extract(epoch FROM :acted_at))::bigint AS issued_at,
           (SELECT object.user_object FROM user_object_of(u, :audience, false) AS object) AS user_object,
-          (SELECT memberships.member FROM memberships_of(u.id, :with_organizations) AS memberships) AS memberships;
+          (SELECT memberships.member
+             FROM memberships_of(u.id, :with_organizations) AS memberships) AS memberships;
 
 -- name: record_reauthentication(session_id uuid, is_by_code boolean, is_by_factor boolean,
 --                               acted_at timestamptz)
@@ -108,8 +110,9 @@ UPDATE sessions
  WHERE id = :session_id;
 
 -- name: renew_session_credentials(user_id uuid, session_id uuid, token_hash bytea, acted_at timestamptz)
--- Unused codes of a session that gains a level or a proof go: redeemed, they would give what it did not have when it
--- gave them. A device learns that its code has expired, and begins again. A browser's session gets another cookie.
+-- Unused codes of a session that gains a level or a proof go: redeemed, they would give what it did not have
+-- when it gave them. A device learns that its code has expired, and begins again. A browser's session gets
+-- another cookie.
 WITH codes AS (
   DELETE FROM authorization_codes
    WHERE user_id = :user_id AND opened_by = :session_id AND session_id IS NULL

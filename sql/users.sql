@@ -94,7 +94,8 @@ UPDATE users AS u
        updated_at = :acted_at
  WHERE u.id = :user_id
 RETURNING (SELECT object.user_object FROM user_object_of(u, :audience, false) AS object) AS user_object,
-          (SELECT memberships.member FROM memberships_of(u.id, :with_organizations) AS memberships) AS memberships;
+          (SELECT memberships.member
+             FROM memberships_of(u.id, :with_organizations) AS memberships) AS memberships;
 
 -- name: delete_user(user_id uuid, because text, origin jsonb, acted_at timestamptz)
 DELETE FROM users
@@ -103,7 +104,8 @@ RETURNING record_acts_at(:acted_at, :origin, id, email, '{user_deleted}', '{user
                          jsonb_build_object('because', :because));
 
 -- name: count_administrators(without uuid) -> row
--- Those who can sign in. Two who leave at once must not count each other: lock the administrators first.
+-- Counts administrators who can sign in. Two who leave at once must not count each other: lock the
+-- administrators first.
 SELECT count(*) AS total
   FROM users AS u
  WHERE u.role = 'admin' AND u.id IS DISTINCT FROM :without AND NOT is_banned(u);

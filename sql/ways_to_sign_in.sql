@@ -1,5 +1,5 @@
 -- name: list_additions(user_id uuid) -> rows
--- What was added to the user, with grants to applications and API keys, which work without a session of the user.
+-- The user's additions, with grants to applications and API keys, which work without a session of the user.
 -- Everything that a thief may add belongs in this list; auth/rules says what is recent. What the user was created with
 -- does not count; an OAuth sign-up writes the email a microsecond later.
 SELECT added.id::text, added.type, added.label, added.added_at, clock_timestamp() AS now
@@ -51,7 +51,7 @@ SELECT ARRAY(SELECT provider FROM identities WHERE user_id = :user_id) AS provid
        EXISTS (SELECT FROM factors WHERE user_id = :user_id AND factor_type = 'passkey') AS has_passkey;
 
 -- name: list_all_ways_to_sign_in(user_id uuid) -> rows (label?, added_at?)
--- The ways and steps with which the user signs in. A password of before 0.7.1 has no age.
+-- Lists the steps of a sign-in, too. A password from before 0.7.1 has no age.
 SELECT w.type, w.label, w.added_at, w.is_by_key
   FROM (SELECT 'password' AS type, NULL AS label, password_set_at AS added_at, password_by_key IS TRUE AS is_by_key
           FROM users
@@ -76,8 +76,8 @@ SELECT w.type, w.label, w.added_at, w.is_by_key
  ORDER BY w.added_at, w.type, w.label;
 
 -- name: remove_before_promotion(user_id uuid)
--- Deletes what an administrative key or one of its sessions has set, except addresses and the password; unverified
--- factors, and known networks. Recovery codes go with the last factor.
+-- Deletes what an administrative key or one of its sessions has set, except addresses and the password;
+-- unverified factors, and known networks. Recovery codes go with the last factor.
 WITH ways AS (
   DELETE FROM identities WHERE user_id = :user_id AND by_key AND provider NOT IN ('email', 'phone')
 ), steps AS (

@@ -1,5 +1,5 @@
 -- name: lock_webhooks()
--- Of two requests at once, the second counts what the first has created.
+-- The second of two requests counts the webhook that the first has created.
 SELECT pg_advisory_xact_lock(7239004118);
 
 -- name: count_webhooks() -> row
@@ -173,7 +173,7 @@ WITH picked AS (
    ORDER BY m.next_attempt_at
    LIMIT 1 FOR UPDATE OF m SKIP LOCKED
 ), probed AS (
-  -- Of two processes that try a failing webhook, the second waits here, and then finds it claimed.
+  -- The second of two processes that try a failing webhook waits here, and then finds it claimed.
   UPDATE webhooks AS w
      SET retry_at = now() + make_interval(secs => :lease)
     FROM due

@@ -1,6 +1,6 @@
--- Both triggers find their tables by themselves: pg_restore and careful operators write with an empty search path.
--- Notifies an application with an ID token, for an hour, that its session has ended or is deleted with its
--- user (OpenID Connect Back-Channel Logout 1.0). The logout token is created when it is sent.
+-- Both triggers find their tables by themselves: pg_restore and careful operators write with an empty search
+-- path. Notifies an application with an ID token, for an hour, that its session has ended or is deleted with
+-- its user (OpenID Connect Back-Channel Logout 1.0). The logout token is created when it is sent.
 CREATE OR REPLACE FUNCTION write_logout() RETURNS trigger
   LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT
 AS $$

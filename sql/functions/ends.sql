@@ -46,8 +46,8 @@ BEGIN
 END
 $$;
 
--- Ends everything of a user, links and codes included, from before a moment, and the sessions for applications that these
--- sessions have opened since. Call it with the user's row locked.
+-- Ends everything of a user, links and codes included, from before a moment, and the sessions for
+-- applications that these sessions have opened since. Call it with the user's row locked.
 CREATE OR REPLACE FUNCTION end_all_before(
   earlier timestamptz, owner uuid, reason text, moment timestamptz
 ) RETURNS void
@@ -76,9 +76,9 @@ AS $$
    WHERE user_id = owner AND purpose <> 'undo' AND spent_at IS NULL AND created_at < earlier
 $$;
 
--- Ends the sessions of clients that refuse the user, so that they stay ended when a role or a membership comes back.
--- Call it with the user's row locked, also before a role changes: sessions that a change of the client must still end
--- must not come back with the new role.
+-- Ends the sessions of clients that refuse the user, so that they stay ended when a role or a membership
+-- comes back. Call it with the user's row locked, also before a role changes: sessions that a change of the
+-- client must still end must not come back with the new role.
 CREATE OR REPLACE FUNCTION end_lost_sessions(
   u users, reason text, reach text, keys_up_to text, with_grants boolean, moment timestamptz
 ) RETURNS void

@@ -20,8 +20,8 @@ AS $$
   )
 $$;
 
--- Facts about the factors of a user, by one look-up: when the oldest was verified, whether one is a second step, and
--- the first member of the user object, as text: without factors there is none.
+-- Facts about the factors of a user, by one look-up: when the oldest was verified, whether one is a second
+-- step, and the first member of the user object, as text: without factors there is none.
 CREATE OR REPLACE FUNCTION factors_of(owner uuid)
   RETURNS TABLE (oldest timestamptz, has_second_step boolean, member text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1

@@ -1,6 +1,6 @@
 -- Statements that read for a token return these facts, and auth/rules/tokens.py decides.
 
--- Those about a user.
+-- The facts about a user.
 CREATE OR REPLACE FUNCTION user_facts(owner uuid) RETURNS TABLE (
   role text, made_by text, converted_at timestamptz, banned_until timestamptz,
   oldest_factor_at timestamptz, has_second_step boolean, now timestamptz
@@ -13,7 +13,7 @@ AS $$
    WHERE u.id = owner
 $$;
 
--- And about a session, which is null if the user has none of this id.
+-- The facts about a user and a session; the session's are null if the user has none of this id.
 CREATE OR REPLACE FUNCTION caller_facts(owner uuid, session_id uuid) RETURNS TABLE (
   role text, made_by text, converted_at timestamptz, banned_until timestamptz,
   oldest_factor_at timestamptz, has_second_step boolean, now timestamptz,

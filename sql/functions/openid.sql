@@ -1,4 +1,5 @@
--- Whether a client refuses every user. One that admits the members of its organization is stored as blocked: schema.sql.
+-- Whether a client refuses every user. One that admits the members of its organization is stored as blocked:
+-- schema.sql.
 CREATE OR REPLACE FUNCTION refuses_all(c oauth_clients) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -16,9 +17,10 @@ AS $$
                   WHERE m.user_id = owner AND m.organization_id = organization AND o.ended_at IS NULL)
 $$;
 
--- Whether a client admits a user: by the user's role, or by one of the list `roles` in `app_metadata`, and as a member of
--- the client's organization, and of that of a session. Refuses anonymous users, whom an application could not identify,
--- and resources that an administrator has removed from a client that an administrator created.
+-- Whether a client admits a user: by the user's role, or by one of the list `roles` in `app_metadata`, and as
+-- a member of the client's organization, and of that of a session. Refuses anonymous users, whom an
+-- application could not identify, and resources that an administrator has removed from a client that an
+-- administrator created.
 CREATE OR REPLACE FUNCTION admits(c oauth_clients, u users, resource text, organization uuid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

@@ -1,4 +1,4 @@
--- What an organization requires of a session: its level, and one of its providers that are on.
+-- The requirements of an organization: a session's level, and one of its providers that are on.
 CREATE OR REPLACE FUNCTION requirement_of(o organizations) RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -14,8 +14,9 @@ AS $$
                 WHERE p.organization_id = o.id AND p.is_on ORDER BY p.created_at, p.id)
 $$;
 
--- The first member of the user object, as text: without memberships, or with AUTH_ORGANIZATIONS off, there is none. A
--- statement prepared while it is off is planned without the tables, because CASE is decided before its parts are planned.
+-- The first member of the user object, as text: without memberships, or with AUTH_ORGANIZATIONS off, there is
+-- none. A statement prepared while it is off is planned without the tables, because CASE is decided before
+-- its parts are planned.
 CREATE OR REPLACE FUNCTION memberships_of(owner uuid, is_on boolean) RETURNS TABLE (member text)
   LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 AS $$

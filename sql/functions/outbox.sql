@@ -56,9 +56,9 @@ AS $$
    WHERE m.channel = 'webhook' AND m.outcome IS NULL AND m.recipient = first_turn.webhook_id
 $$;
 
--- NOTIFY locks the whole instance of Postgres until its transaction is on disk. So a transaction of ours learns from an
--- INFO that it wrote a message, and notifies after its commit; any other one notifies by itself. Kind `none` also
--- notifies, so that a request for an unknown address takes as long as any other.
+-- NOTIFY locks the whole instance of Postgres until its transaction is on disk. So a transaction of ours
+-- learns from an INFO that it wrote a message, and notifies after its commit; any other one notifies by
+-- itself. Kind `none` also notifies, so that a request for an unknown address takes as long as any other.
 CREATE OR REPLACE FUNCTION notify_of_message() RETURNS trigger
   LANGUAGE plpgsql
 AS $$

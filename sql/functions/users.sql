@@ -12,8 +12,8 @@ AS $$
   SELECT u.banned_until IS NOT NULL AND u.banned_until > now()
 $$;
 
--- The user object from what belongs to the user; it is inlined. `member` are those of `memberships_of` and `factors_of`.
--- `right` skips the first brace; `substr` would count the characters of the rest, too.
+-- The user object from what belongs to the user; it is inlined. `member` is the text of `memberships_of`,
+-- `factors_of` or both. `right` skips the first brace; `substr` would count the characters of the rest, too.
 CREATE OR REPLACE FUNCTION user_object_from(
   u users, identities jsonb, providers text[], member text, audience text
 ) RETURNS text
