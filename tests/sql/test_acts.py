@@ -65,8 +65,8 @@ def test_facts_are_those_that_the_previous_holder_of_the_lock_wrote(db, database
             assert act.acted_at == person.now
             return person
 
-    with database.locked("users", alice.id, "UPDATE users SET role = 'editor' WHERE id = %s") as lock:
-        waiting = lock.start(read)
+    with database.locked("users", alice.id, "UPDATE users SET role = 'editor' WHERE id = %s") as change:
+        waiting = change.start(read)
         before_commit = database.now()
     person = waiting.result()
     assert person.role == "editor"
@@ -110,8 +110,8 @@ def test_refresh_reads_the_session_as_the_previous_holder_of_the_lock_wrote_it(p
         with lock(parts, session) as (_, row):
             return row
 
-    with database.locked("sessions", session.id, "UPDATE sessions SET counter = 7 WHERE id = %s") as held:
-        waiting = held.start(read)
+    with database.locked("sessions", session.id, "UPDATE sessions SET counter = 7 WHERE id = %s") as change:
+        waiting = change.start(read)
         before_commit = database.now()
     row = waiting.result()
     assert row.counter == 7

@@ -9,11 +9,11 @@ from sql import Database, queries
 # A trigger on each of the tables, and what it saw.
 TABLES = ("failure_counts", "audit_log", "outbox", "one_time_tokens")
 WATCH = f"""
-CREATE TABLE seen (name text, setting text);
-GRANT ALL ON seen TO PUBLIC;
+CREATE TABLE writes (name text, setting text);
+GRANT ALL ON writes TO PUBLIC;
 CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO seen VALUES (tg_table_name, current_setting('synchronous_commit'));
+  INSERT INTO writes VALUES (tg_table_name, current_setting('synchronous_commit'));
   RETURN NULL;
 END
 $$;
@@ -22,11 +22,11 @@ $$;
 
 
 @pytest.fixture
-def seen(database):
+def writes(database):
     """Yields the settings of the commits that wrote to each of the tables."""
     database.run(WATCH)
-    yield lambda: {(row.name, row.setting) for row in database.all("SELECT * FROM seen")}
-    database.run("DROP FUNCTION see CASCADE; DROP TABLE seen")
+    yield lambda: {(row.name, row.setting) for row in database.all("SELECT * FROM writes")}
+    database.run("DROP FUNCTION see CASCADE; DROP TABLE writes")
 
 
 def waiting(url):
@@ -40,23 +40,23 @@ def client(make_app, requests_url):
     return make_app(fresh=True, **limited).test_client()
 
 
-def test_counts_of_a_message_do_not_wait_for_the_disk_but_the_message_does(client, alice, seen):
+def test_counts_of_a_message_do_not_wait_for_the_disk_but_the_message_does(client, alice, writes):
     assert client.post("/otp", json={"email": "alice@example.com"}).status_code == 200
     written = ("audit_log", "one_time_tokens", "outbox")
-    assert seen() == {("failure_counts", "off"), *((name, "on") for name in written)}
+    assert writes() == {("failure_counts", "off"), *((name, "on") for name in written)}
 
 
-def test_record_of_a_refusal_does_not_wait_for_the_disk_but_the_verdict_does(client, alice, seen):
+def test_record_of_a_refusal_does_not_wait_for_the_disk_but_the_verdict_does(client, alice, writes):
     wrong = {"email": "alice@example.com", "password": "Wrong-Horse-1"}
     assert client.post("/token?grant_type=password", json=wrong).status_code == 401
-    assert seen() == {("failure_counts", "on"), ("audit_log", "off")}
+    assert writes() == {("failure_counts", "on"), ("audit_log", "off")}
 
 
 @pytest.mark.parametrize("prepare", [True, False])
-def test_next_statement_of_the_connection_waits_for_the_disk_again(database_url, seen, prepare):
+def test_next_statement_of_the_connection_waits_for_the_disk_again(database_url, writes, prepare):
     db = Database(waiting(database_url), size=1, prepare=prepare)
     assert queries.count_in_total(db.asynchronous, kind="mail", seconds=60).count == 1
-    assert seen() == {("failure_counts", "off")}
+    assert writes() == {("failure_counts", "off")}
     assert queries.count_in_total(db, kind="mail", seconds=60).count == 2
-    assert seen() == {("failure_counts", "off"), ("failure_counts", "on")}
+    assert writes() == {("failure_counts", "off"), ("failure_counts", "on")}
     db.close()

@@ -35,8 +35,8 @@ def test_connection_has_timeouts(database_url, monkeypatch):
 
 def test_connection_goes_to_the_next_host_when_the_first_refuses(database_url):
     with closing(psycopg2.connect(database_url)) as direct:
-        known = attrgetter("user", "password", "host", "port", "dbname")(direct.info)
-        user, password, host, port, name = (quote(str(value or ""), safe="") for value in known)
+        parts = attrgetter("user", "password", "host", "port", "dbname")(direct.info)
+        user, password, host, port, name = (quote(str(value or ""), safe="") for value in parts)
     url = f"postgresql://{user}:{password}@/{name}?host=127.0.0.1,{host}&port={free_port()},{port}"
     with closing(connect(url)) as connection:
         assert str(connection.info.port) == port
@@ -90,12 +90,12 @@ def pool(database_url):
 
 
 def test_every_connection_is_lent_before_a_request_waits_in_vain(pool, monkeypatch):
-    with ExitStack() as held:
-        lent = [held.enter_context(pool.connection()) for _ in range(5)]
+    with ExitStack() as connections:
+        lent = [connections.enter_context(pool.connection()) for _ in range(5)]
         monkeypatch.setattr("sql.pool.CHECKOUT_DEADLINE", 0.2)
         assert len({connection.get_backend_pid() for connection in lent}) == pool.lent == 5
         with pytest.raises(psycopg2.OperationalError, match="all connections to Postgres are in use"):
-            held.enter_context(pool.connection())
+            connections.enter_context(pool.connection())
     assert (pool.lent, pool.timeouts) == (0, 1)
 
 
@@ -109,9 +109,9 @@ def test_requests_get_connections_in_the_order_in_which_they_began_to_wait(pool)
     def waits(count):
         return len(pool._waiting) == count
 
-    with ExitStack() as held, ThreadPoolExecutor(8) as threads:
+    with ExitStack() as connections, ThreadPoolExecutor(8) as threads:
         for _ in range(4):
-            held.enter_context(pool.connection())
+            connections.enter_context(pool.connection())
         with pool.connection():
             for number in range(8):
                 threads.submit(serve, number)
@@ -122,8 +122,8 @@ def test_requests_get_connections_in_the_order_in_which_they_began_to_wait(pool)
 
 
 def test_connections_that_no_request_needs_are_closed_but_one(pool):
-    with ExitStack() as held:
-        lent = [held.enter_context(pool.connection()) for _ in range(4)]
+    with ExitStack() as connections:
+        lent = [connections.enter_context(pool.connection()) for _ in range(4)]
     for _ in range(3):
         pool.close_unneeded()
     assert (pool._open, pool.lent, sum(connection.closed for connection in lent)) == (1, 0, 3)
@@ -138,9 +138,9 @@ def test_request_that_ends_while_its_connection_is_opened_leaves_room_for_the_ne
     def hang_up(*_args: object, **_options: object) -> None:
         raise HungUp
 
-    with ExitStack() as held:
+    with ExitStack() as connections:
         for _ in range(4):
-            held.enter_context(pool.connection())
+            connections.enter_context(pool.connection())
         with monkeypatch.context() as patch:
             patch.setattr("sql.pool.connect", hang_up)
             for _ in range(3):
@@ -182,8 +182,8 @@ class TestPostgresThatRefusesConnections:
         monkeypatch.setattr("sql.pool._PAUSE", 60.0)
         if replica:
             # The primary's refusal comes before that of a replica, which is not writable.
-            known = parse_dsn(limited)
-            hosts, ports = f"{known['host']},127.0.0.1", f"{known.get('port', 5432)},{free_port()}"
+            parameters = parse_dsn(limited)
+            hosts, ports = f"{parameters['host']},127.0.0.1", f"{parameters.get('port', 5432)},{free_port()}"
             limited = make_dsn(limited, host=hosts, port=ports)
         with closing(Pool(limited, size=8)) as pool, ThreadPoolExecutor(24) as threads:
             assert list(threads.map(lambda _: self.use(pool), range(24))) == [1] * 24
@@ -230,9 +230,9 @@ def test_pool_is_as_large_as_before_after_all_its_connections_were_ended(pool, d
                 time.sleep(0.05)
         is_over.set()
     assert (pool.size, pool.lent, len(pool._waiting)) == (5, 0, 0)
-    with ExitStack() as held:
+    with ExitStack() as connections:
         for _ in range(5):
-            held.enter_context(pool.connection())
+            connections.enter_context(pool.connection())
 
 
 def test_requests_at_once_fail_while_postgres_is_away_and_try_once_each():

@@ -106,12 +106,12 @@ class TestPowers:
         assert catalog.lines(database_url) == before
 
     def test_functions_that_run_as_the_owner_are_few_and_not_for_all_roles(self, as_requests):
-        found = as_requests(
+        functions = as_requests(
             "SELECT proname, proconfig, has_function_privilege('pg_monitor', oid, 'EXECUTE'), pg_get_userbyid(proowner)"
             "  FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef"
         )
-        assert {name for name, *_ in found} == AS_OWNER
-        assert {(tuple(path), public, owner) for _, path, public, owner in found} == {
+        assert {name for name, *_ in functions} == AS_OWNER
+        assert {(tuple(path), public, owner) for _, path, public, owner in functions} == {
             (("search_path=public, pg_temp",), False, "postgres")
         }
 

@@ -44,8 +44,8 @@ class Part:
 
     @property
     def name(self) -> str:
-        found = _NAME.search(self.text)
-        return found[2] if found else ""
+        match = _NAME.search(self.text)
+        return match[2] if match else ""
 
     @property
     def is_view(self) -> bool:
@@ -110,15 +110,15 @@ class Release:
     def reached(self, *, with_triggers: bool) -> set[str]:
         """Return the names of the functions and views that something calls: nodes, or triggers, too."""
         others = [part for parts in self.parts.values() for part in parts if not part.name]
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = [self.callers, *(part.code for part in others if with_triggers)]
         while waiting:
             text = waiting.pop()
-            for name in self.functions.keys() - found:
+            for name in self.functions.keys() - names:
                 if self.functions[name][0].calls(text):
-                    found.add(name)
+                    names.add(name)
                     waiting += [part.code for part in self.functions[name]]
-        return found
+        return names
 
 
 def read(root: Path) -> Release:
