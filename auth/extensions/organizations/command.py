@@ -33,7 +33,7 @@ def command() -> None:
 
 
 _PAGE = 100
-_organization = click.argument("organization")
+_organization = click.argument("name", metavar="ORGANIZATION")
 _subject = click.argument("subject")
 _role = click.option(
     "--role",
@@ -63,8 +63,8 @@ def create(name: str, slug: str | None, owner: str | None) -> None:
     Example: latchkey organizations create "Acme Inc." --slug acme --owner alice@acme.example
     """
     with as_operator() as asked:
-        members = {"name": name, "slug": slug, "owner": owner and found_user(asked.parts, owner).id}
-        body = check(NewOrganization, {key: value for key, value in members.items() if value})
+        options = {"name": name, "slug": slug, "owner": owner and found_user(asked.parts, owner).id}
+        body = check(NewOrganization, {key: value for key, value in options.items() if value})
         _show_object(lifecycle.create(asked, body))
 
 
@@ -93,15 +93,15 @@ def list_command(search: str | None) -> None:
 @command.command("show")
 @_organization
 @json_option
-def show_command(organization: str) -> None:
+def show_command(name: str) -> None:
     """Show ORGANIZATION with its members, open invitations, domains and providers.
 
     \b
     Example: latchkey organizations show acme
     """
     with as_operator() as asked:
-        visible = access.find(asked, organization)
-        id, object = visible.id, json.loads(visible.object)
+        organization = access.find(asked, name)
+        id, object = organization.id, json.loads(organization.object)
         listed = partial(queries.list_members, asked.db, organization_id=id, with_addresses=True)
         joined = list(_pages(lambda offset: listed(page_size=_PAGE, page_offset=offset).members))
         invited = json.loads(queries.list_invitations(asked.db, organization_id=id).invitations)
@@ -114,7 +114,7 @@ def show_command(organization: str) -> None:
         ]
         domains = json.loads(queries.list_domains(asked.db, organization_id=id).domains)
         lines += [f"domain: {each['domain']}  {states.of_domain(each)}" for each in domains]
-        providers = sign_in.listed(asked, visible)
+        providers = sign_in.listed(asked, organization)
         lines += [
             f"provider: {each['id']}  {printable(each['name'])}  {states.of_provider(each)}"
             for each in providers
@@ -128,7 +128,7 @@ def show_command(organization: str) -> None:
 @_subject
 @_role
 @json_option
-def add(organization: str, subject: str, role: str) -> None:
+def add(name: str, subject: str, role: str) -> None:
     """Add the user SUBJECT to ORGANIZATION, or change the role of a member.
 
     \b
@@ -136,16 +136,16 @@ def add(organization: str, subject: str, role: str) -> None:
     """
     with as_operator() as asked:
         role = check(Role, {"role": role})["role"]
-        user, visible = found_user(asked.parts, subject), access.find(asked, organization)
-        member = members.set_role(asked, visible, user.id, role, {})
-        show(member, f"{subject} is {role} of {organization}.")
+        user, organization = found_user(asked.parts, subject), access.find(asked, name)
+        member = members.set_role(asked, organization, user.id, role, {})
+        show(member, f"{subject} is {role} of {name}.")
 
 
 @command.command("remove")
 @_organization
 @_subject
 @json_option
-def remove(organization: str, subject: str) -> None:
+def remove(name: str, subject: str) -> None:
     """Remove the user SUBJECT from ORGANIZATION, even its last owner. The user gets a notice.
 
     \b
@@ -153,8 +153,8 @@ def remove(organization: str, subject: str) -> None:
     """
     with as_operator() as asked:
         user = found_user(asked.parts, subject)
-        members.remove(asked, access.find(asked, organization), user.id)
-        show({"user_id": user.id}, f"{subject} is no member of {organization} any more.")
+        members.remove(asked, access.find(asked, name), user.id)
+        show({"user_id": user.id}, f"{subject} is no member of {name} any more.")
 
 
 @command.command("invite")
@@ -162,7 +162,7 @@ def remove(organization: str, subject: str) -> None:
 @click.argument("email")
 @_role
 @json_option
-def invite(organization: str, email: str, role: str) -> None:
+def invite(name: str, email: str, role: str) -> None:
     """Invite EMAIL, with or without a user, to join ORGANIZATION within seven days.
 
     \b
@@ -170,8 +170,8 @@ def invite(organization: str, email: str, role: str) -> None:
     """
     with as_operator() as asked:
         role, address = check(Role, {"role": role})["role"], canonical_typed_email(email)
-        visible = access.find(asked, organization)
-        invitation = json.loads(invitations.invite(asked, visible, address, role, {}))
+        organization = access.find(asked, name)
+        invitation = json.loads(invitations.invite(asked, organization, address, role, {}))
         show(
             invitation,
             f"{invitation['email']} is invited as {role} until {invitation['expires_at'][:10]}.",
@@ -182,7 +182,7 @@ def invite(organization: str, email: str, role: str) -> None:
 @_organization
 @_demand
 @json_option
-def require(organization: str, demand: str) -> None:
+def require(name: str, demand: str) -> None:
     """Require something of the sessions of members: aal2 is a second factor, aal1 none; own-sign-in is a
     provider of ORGANIZATION, any-sign-in lifts that.
 
@@ -190,25 +190,25 @@ def require(organization: str, demand: str) -> None:
     Example: latchkey organizations require acme aal2
     """
     with as_operator() as asked:
-        visible = access.find(asked, organization)
-        _show_object(lifecycle.change(asked, visible, {"requires": _DEMANDS[demand]}))
+        organization = access.find(asked, name)
+        _show_object(lifecycle.change(asked, organization, {"requires": _DEMANDS[demand]}))
 
 
 @command.command("end")
 @_organization
 @yes_option
 @json_option
-def end(organization: str) -> None:
+def end(name: str) -> None:
     """End ORGANIZATION for all its members. Their accounts stay.
 
     \b
     Example: latchkey organizations end acme
     """
-    ask(f"End {organization} for all its members?")
+    ask(f"End {name} for all its members?")
     with as_operator() as asked:
-        visible = access.find(asked, organization)
-        lifecycle.end(asked, visible, {})
-        show({"id": visible.id, "slug": visible.slug}, f"{organization} has ended.")
+        organization = access.find(asked, name)
+        lifecycle.end(asked, organization, {})
+        show({"id": organization.id, "slug": organization.slug}, f"{name} has ended.")
 
 
 @command.command("export")

@@ -32,10 +32,8 @@ def name_domain(
     with access.begin(asked) as act:
         access.lock(asked, act, organization)
         if queries.select_domain(act, **here) is None:
-            if (
-                queries.count_domains(act, organization_id=organization.id).total
-                >= organizations.MOST_DOMAINS
-            ):
+            number = queries.count_domains(act, organization_id=organization.id).total
+            if number >= organizations.MOST_DOMAINS:
                 raise ApiError("too_many_domains")
             queries.insert_domain(act, **here, token=token or secrets.token_hex(_TOKEN_BYTES))
     return _object(asked, organization.id, domain)
