@@ -153,13 +153,13 @@ class Reference:
 
     def notes(self, node: _Node) -> Markup:
         """Return the description of a schema, with its values and bounds."""
-        return Markup(self._markdown.renderInline(". ".join(_facts(node))))  # noqa: S704 (our own file)
+        return Markup(self._markdown.renderInline(". ".join(_sentences(node))))  # noqa: S704 (our own file)
 
     def text(self, text: str) -> Markup:
         return Markup(self._markdown.render(text))  # noqa: S704 (our own file)
 
 
-def _facts(node: _Node) -> Iterator[str]:
+def _sentences(node: _Node) -> Iterator[str]:
     if description := node.get("description", "").strip().rstrip("."):
         yield description
     if values := node.get("enum"):

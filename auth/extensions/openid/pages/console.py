@@ -62,7 +62,7 @@ def show_clients() -> Response:
         "applications.html",
         amount=amount,
         unused=console_grants.unused,
-        notice=notice_of(_ACTS),
+        notice=notice_of(_ACTIONS),
         **page_of(rows, "created_at"),
     )
 
@@ -73,9 +73,9 @@ def show_client(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
     subject, query = find(client_id), read_query(ListQuery)
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
-    secret_acts = ["new-secret"] if subject.row.client_type == "confidential" else []
+    secret_actions = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
-        secret_acts.append("end-old-secret")
+        secret_actions.append("end-old-secret")
     return console_page(
         "application.html",
         client=subject.row,
@@ -83,9 +83,9 @@ def show_client(client_id: str) -> Response:
         methods=METHODS,
         grant_types=GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
-        acts=_ACTS,
-        possible=["change", *secret_acts, "unblock" if subject.row.is_blocked else "block", "delete"],
-        notice=notice_of(_MAKING | _ACTS),
+        acts=_ACTIONS,
+        possible=["change", *secret_actions, "unblock" if subject.row.is_blocked else "block", "delete"],
+        notice=notice_of(_MAKING | _ACTIONS),
         **page_of(rows, "granted_at"),
     )
 
@@ -139,8 +139,8 @@ def _new_secret_effects(subject: Subject) -> list[str]:
     return effects
 
 
-_act = partial(Action, needs_factor=True)
-_writing = partial(_act, form=_ClientForm, template="act_application.html")
+_action = partial(Action, needs_factor=True)
+_writing = partial(_action, form=_ClientForm, template="act_application.html")
 _MAKING = {
     "new": _writing(
         title="Add an application",
@@ -155,7 +155,7 @@ _MAKING = {
         check=lambda _subject, form: _checked(clients.NewClient, form),
     ),
 }
-_ACTS = {
+_ACTIONS = {
     "change": _writing(
         title="Change application",
         effects=lambda subject: [
@@ -167,7 +167,7 @@ _ACTS = {
         done="Application changed.",
         check=lambda _subject, form: _checked(clients.ClientChange, form),
     ),
-    "new-secret": _act(
+    "new-secret": _action(
         title="Create a new secret",
         effects=_new_secret_effects,
         undo="A secret that has ended can’t be restored.",
@@ -181,7 +181,7 @@ _ACTS = {
         form=Input.of(overlap=fields.Choice("yes")),
         template="act_new_secret.html",
     ),
-    "end-old-secret": _act(
+    "end-old-secret": _action(
         title="End the old secret",
         effects=lambda _subject: ["Ends 1 old secret: the application needs the new one from now on."],
         undo="A secret that has ended can’t be restored.",
@@ -189,7 +189,7 @@ _ACTS = {
         done="The old secret has ended.",
         is_destructive=True,
     ),
-    "block": _act(
+    "block": _action(
         title="Block",
         effects=lambda subject: [f"Blocks 1 application with {subject.row.grants}, and ends their sessions."],
         undo="You can unblock it. Sessions that have ended stay ended.",
@@ -197,14 +197,14 @@ _ACTS = {
         done="Application blocked.",
         is_destructive=True,
     ),
-    "unblock": _act(
+    "unblock": _action(
         title="Unblock",
         effects=lambda _subject: ["Unblocks 1 application: users can sign in to it again."],
         undo="You can block it again.",
         do=lambda asked, subject, _form: clients.update(asked, subject.row.client_id, {"is_blocked": False}),
         done="Application unblocked.",
     ),
-    "delete": _act(
+    "delete": _action(
         title="Delete",
         effects=lambda subject: [
             f"Deletes 1 application with {subject.row.grants}, and ends the sessions of each.",
@@ -218,7 +218,7 @@ _ACTS = {
     ),
 }
 serve(blueprint, "/console/applications", _MAKING, making)
-serve(blueprint, "/console/applications/<client_id>", _ACTS, find)
+serve(blueprint, "/console/applications/<client_id>", _ACTIONS, find)
 serve(
     blueprint,
     "/console/users/<user_id>/applications/<client_id>",

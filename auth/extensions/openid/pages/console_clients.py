@@ -1,4 +1,4 @@
-"""Applications in the console's acts and forms."""
+"""Applications in the console's actions and forms."""
 
 from types import SimpleNamespace
 
@@ -60,7 +60,7 @@ def find(client_id: str) -> Subject:
 
 
 def making() -> Subject:
-    """Return the subject of the act that creates an application, with the defaults of its form."""
+    """Return the subject of the action that creates an application, with the defaults of its form."""
     row = SimpleNamespace(
         client_id=None,
         methods=_KINDS,
