@@ -10,7 +10,7 @@ LIMIT_HEADERS = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Rese
 
 def test_operations_are_the_routes_named_by_their_views(whole_app):
     """Other routes of the same view add words to its name."""
-    known = views(whole_app)
+    view_names = views(whole_app)
     served = {(method, path) for method, path, _ in routes(whole_app)}
     served.add(("get", f"{whole_app.static_url_path}/{{filename}}"))
     assert [f"openapi.yaml has no {method} {path}" for method, path in sorted(served - set(NAMES))] == []
@@ -18,8 +18,8 @@ def test_operations_are_the_routes_named_by_their_views(whole_app):
         f"openapi.yaml:{line_of(path)}: no view serves {method} {path}"
         for method, path in sorted(set(NAMES) - served)
     ] == []
-    assert [name for name, view in known.items() if view.__name__ not in name] == []
-    assert {view.__name__ for view in known.values()} <= set(known)
+    assert [name for name, view in view_names.items() if view.__name__ not in name] == []
+    assert {view.__name__ for view in view_names.values()} <= set(view_names)
 
 
 def test_security_of_operations_agrees_with_the_guards(whole_app):

@@ -135,21 +135,21 @@ def translated(operation: Any, body: Any) -> Any:
     return of_user(body) if "identities" in body else body
 
 
-def of_user(known: dict[str, Any]) -> dict[str, Any]:
-    known = known | {"email": known["email"] or "", "phone": (known["phone"] or "").lstrip("+")}
-    known["identities"] = [of_identity(each, known) for each in known["identities"]]
-    return without_null(known)
+def of_user(user: dict[str, Any]) -> dict[str, Any]:
+    user = user | {"email": user["email"] or "", "phone": (user["phone"] or "").lstrip("+")}
+    user["identities"] = [of_identity(each, user) for each in user["identities"]]
+    return without_null(user)
 
 
-def of_identity(known: dict[str, Any], owner: dict[str, Any]) -> dict[str, Any]:
-    data = known["identity_data"]
+def of_identity(identity: dict[str, Any], owner: dict[str, Any]) -> dict[str, Any]:
+    data = identity["identity_data"]
     if "phone" in data:
         data = data | {"phone": data["phone"].lstrip("+")}
     proved = {f"{name}_verified": False for name in ("email", "phone")}
-    if f"{known['provider']}_verified" in proved:
-        proved[f"{known['provider']}_verified"] = bool(owner[f"{known['provider']}_confirmed_at"])
-    signed_in = known["last_sign_in_at"] or known["created_at"]
-    return without_null(known | {"identity_data": proved | data, "last_sign_in_at": signed_in})
+    if f"{identity['provider']}_verified" in proved:
+        proved[f"{identity['provider']}_verified"] = bool(owner[f"{identity['provider']}_confirmed_at"])
+    signed_in = identity["last_sign_in_at"] or identity["created_at"]
+    return without_null(identity | {"identity_data": proved | data, "last_sign_in_at": signed_in})
 
 
 class TestUserObjects:

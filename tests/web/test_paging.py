@@ -89,5 +89,5 @@ def test_parameter_that_is_repeated_or_not_a_positive_number_is_400(client, path
 def test_page_that_no_list_has_is_400_and_never_another_page(client, path):
     for page in (2**31, 10**12, 2**63 - 1, 2**63, 10**20 - 1, 10**20):
         refused = client.get(f"{path}?page={page}")
-        told = "page: must be a whole number from 1 to 2147483647"
-        assert_error(refused, 400, "validation_failed", details=told)
+        details = "page: must be a whole number from 1 to 2147483647"
+        assert_error(refused, 400, "validation_failed", details=details)

@@ -18,7 +18,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
     ],
 )
 def test_policy_is_that_of_the_settings(make_app, age, proof_age, change_age):
-    given = {
+    settings = {
         "AUTH_REFRESH_TOKEN_LIFETIME": "86400",
         "AUTH_SESSION_TIMEBOX": "3600",
         "AUTH_MFA_REQUIRED": "all",
@@ -27,7 +27,7 @@ def test_policy_is_that_of_the_settings(make_app, age, proof_age, change_age):
         "AUTH_RATE_LIMIT_REFRESH": "30 per hour",
         "AUTH_REFRESH_REUSE_INTERVAL": "60",
     }
-    assert make_app(**given).extensions["latchkey"].policy == Policy(
+    assert make_app(**settings).extensions["latchkey"].policy == Policy(
         refresh_token_lifetime=DAY,
         refresh_window=RefreshWindow(most=30, age=HOUR),
         reuse_interval=MINUTE,

@@ -130,7 +130,7 @@ REFUSED: dict[str, Sequence[tuple[dict[str, Any], Any]]] = {
         )
     ],
     API_KEYS: [(body, A_SENTENCE) for body in KEYS],
-    "/admin/invite": [({"email": "erin@example.com"} | changes, told) for changes, told in INVITATIONS],
+    "/admin/invite": [({"email": "erin@example.com"} | changes, details) for changes, details in INVITATIONS],
     "/admin/generate_link": [
         ({"type": "magiclink"}, "email: is required"),
         ({"email": DAVE}, "type: is required"),

@@ -22,12 +22,12 @@ def test_page_shows_no_secret_of_the_settings_and_of_the_state_directory(operato
     settings = parts.key_ring.settings
     files = [file.read_text(errors="replace").strip() for file in state_dir.iterdir() if file.is_file()]
     keys = [key for text in files if text.startswith("{") for key in json.loads(text).get("keys", ())]
-    known = [*settings.secret_key, *settings.service_role_key, *files]
-    known += [key[part] for key in keys for part in ("d", "k") if part in key]
-    known = [each for each in known if each]
-    assert len(known) > 3
+    secrets = [*settings.secret_key, *settings.service_role_key, *files]
+    secrets += [key[part] for key in keys for part in ("d", "k") if part in key]
+    secrets = [each for each in secrets if each]
+    assert len(secrets) > 3
     text = html.unescape(operator.visit("/console/settings").text)
-    assert [each[:8] for each in known if each in text] == []
+    assert [each[:8] for each in secrets if each in text] == []
 
 
 def test_page_shows_no_password_of_a_url(make_app, carol):

@@ -35,10 +35,10 @@ def with_phone(visitor, outbox) -> Visitor:
 
 
 def test_page_of_an_address_shows_which_one_changes_or_goes(with_phone, alice):
-    for kind, known in (("email", alice.email), ("phone", spaced_phone(PHONE))):
+    for kind, address in (("email", alice.email), ("phone", spaced_phone(PHONE))):
         said = words(with_phone.visit(f"/account/{kind}"))
-        assert f"Now: {known}" in said.replace("\u200b", "")
-        assert f"Remove {known}" in said
+        assert f"Now: {address}" in said.replace("\u200b", "")
+        assert f"Remove {address}" in said
 
 
 def test_user_without_recovery_codes_is_offered_some_and_told_of_none(app, alice):
@@ -64,8 +64,8 @@ class TestItems:
         devices = page.text.partition('<section id="devices"')[2].partition("</section>")[0]
         said = re.findall(r"<strong>([^<]+)", devices)
         assert said[:4] == ["Sign out everywhere else", "Unknown device", "Firefox on Linux", "curl"]
-        seen, _, behind = devices.partition("<summary>2 more</summary>")
-        assert (seen.count('account/sessions/end"'), behind.count('account/sessions/end"')) == (4, 2)
+        visible, _, behind = devices.partition("<summary>2 more</summary>")
+        assert (visible.count('account/sessions/end"'), behind.count('account/sessions/end"')) == (4, 2)
 
     def test_session_of_an_application_stands_below_that_of_its_browser(self, visitor, alice, database):
         laptop, opened, phone, orphan = (alice.open_session() for _ in range(4))
@@ -155,9 +155,9 @@ class TestApplications:
         client_id = insert_public_client(database, name="Grafana")
         opened = allow(database, alice.id, client_id, age="3 days", scopes=["openid", "email", "groups"])
         shown = visitor.visit("/account").text
-        seen = "See your account ID · See your email address · See your groups · Allowed <time "
+        scopes = "See your account ID · See your email address · See your groups · Allowed <time "
         assert '<h2 id="applications-heading">Connected applications</h2>' in shown
-        assert f'<bdi translate="no">Grafana</bdi></strong><span class="small">{seen}' in shown
+        assert f'<bdi translate="no">Grafana</bdi></strong><span class="small">{scopes}' in shown
         assert (
             json.loads(visitor.visit("/account/data").text)["applications"][0]["client"]["name"] == "Grafana"
         )

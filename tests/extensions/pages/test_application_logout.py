@@ -71,12 +71,12 @@ def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
     visitor.visit(f"/sign-in?redirect_to={SITE}/health&code_challenge={CHALLENGE}")
     code = visitor.press("sign-in/continue").url.partition("?code=")[2]
     proof = {"auth_code": code, "code_verifier": VERIFIER}
-    given = session_of(client, client.post("/token?grant_type=pkce", json=proof))
-    assert given.get("/user").status_code == 200
+    session = session_of(client, client.post("/token?grant_type=pkce", json=proof))
+    assert session.get("/user").status_code == 200
 
     visitor.visit(path(id_token_hint=hint(aud=grafana.id), post_logout_redirect_uri=None))
     assert not is_signed_in(visitor)
-    assert given.get("/user").status_code == 401
+    assert session.get("/user").status_code == 401
     assert grafana.refresh(client, tokens["refresh_token"]).status_code == 400
     assert database.count("oauth_grants") == 1
 

@@ -35,7 +35,7 @@ class TestEnumeration:
         self, app, parts, hashes, alice, database, known, where, action, fields
     ):
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
-        told = []
+        results = []
         for address in (known, NOBODY if "@" in known else OTHER_PHONE):
             visitor = Visitor(app)
             visitor.visit(where)
@@ -48,8 +48,8 @@ class TestEnumeration:
             shown = re.sub("<bdi.*?</bdi>", "", page.text).replace(address, "")
             text = re.sub(r'form_token" value="\w+"|typed(=|" value=")[0-9a-f-]{36}', "", shown)
             kept = sorted(cookie.name for cookie in visitor.cookies)
-            told.append((page.status, work, text, page.url.partition("?")[0], kept))
-        assert told[0] == told[1]
+            results.append((page.status, work, text, page.url.partition("?")[0], kept))
+        assert results[0] == results[1]
 
     @cases("page", PAGES)
     @cases("typed", ["", "x", "\0", "00000000-0000-4000-8000-000000000000", "x" * 5000])

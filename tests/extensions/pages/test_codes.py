@@ -73,12 +73,12 @@ class TestBrowser:
 
     def test_api_refuses_it_as_a_wrong_one_for_the_same_work(self, visitor, client, parts, database, ask):
         sent = ask(visitor, "sign-in", "alice@example.com")
-        told = []
+        answers = []
         for code in (sent.code, sent.wrong_code):
             before = statements_run()
             answer = type_in(client, "magiclink", sent.to, code)
-            told.append((answer.status_code, answer.text, statements_run() - before))
-        assert told[0] == told[1]
+            answers.append((answer.status_code, answer.text, statements_run() - before))
+        assert answers[0] == answers[1]
         assert counted(database, f"code {sent.to}") == 2
 
     def test_strangers_request_on_a_page_does_not_void_it(self, app, visitor, ask):

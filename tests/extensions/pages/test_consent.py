@@ -64,8 +64,8 @@ class TestStory:
             assert text in said
         assert "email address" not in said
         assert alice.email in visitor.page.text
-        told = answer(visitor.press("oauth/consent", action="approve").url)
-        assert told == {"code": told["code"], "state": "a state & more", "iss": SITE}
+        result = answer(visitor.press("oauth/consent", action="approve").url)
+        assert result == {"code": result["code"], "state": "a state & more", "iss": SITE}
         row = database.one("SELECT * FROM oauth_requests")
         assert (row.user_id, row.redirect_uri) == (alice.id, REDIRECT_URI)
         assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "profile", "groups"]
@@ -113,8 +113,8 @@ class TestStory:
 
     def test_cancel_goes_back_with_access_denied(self, signed_in, client_id, database):
         signed_in.visit(authorize_path(client_id))
-        told = answer(signed_in.press("oauth/consent", action="deny").url)
-        assert (told["error"], told["iss"]) == ("access_denied", SITE)
+        result = answer(signed_in.press("oauth/consent", action="deny").url)
+        assert (result["error"], result["iss"]) == ("access_denied", SITE)
         assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
 
 
@@ -225,9 +225,9 @@ def test_user_without_an_allowed_role_gets_a_403_and_a_way_back(signed_in, grant
     assert (page.status, *shown) == (403, True, False)
     # A form that was open before.
     assert signed_in.press("oauth/consent", action="approve").status == 403
-    told = answer(signed_in.press("oauth/consent", action="deny").url)
+    result = answer(signed_in.press("oauth/consent", action="deny").url)
     refusal = ("access_denied", "User may not use this application")
-    assert (told["error"], told["error_description"]) == refusal
+    assert (result["error"], result["error_description"]) == refusal
 
 
 class TestAttacks:

@@ -182,13 +182,13 @@ class TestStories:
         visitor = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true"))
         visitor.visit("/sign-in")
         visitor.press("sign-in/code", email=address)
-        told = []
+        pages = []
         for action in ("sign-in/verify", "sign-in/code", "sign-in/verify"):
             page = visitor.press(action, **({"code": "000000"} if "verify" in action else {}))
             assert "You can request another code in a minute." in page.text
             assert int(page.text.partition('data-again-in="')[2].partition('"')[0]) in range(50, 61)
-            told.append((page.status, "send a new code yet. Try again in a minute." in page.text))
-        assert told == [(403, False), (200, True), (403, False)]
+            pages.append((page.status, "send a new code yet. Try again in a minute." in page.text))
+        assert pages == [(403, False), (200, True), (403, False)]
         later(database, mins=1)
         assert visitor.press("sign-in/code").status == 200
         assert len(outbox.sent(address)) == (2 if address == alice.email else 0)

@@ -222,8 +222,8 @@ def test_file_has_its_type_and_the_headers_of_every_response_and_is_not_limited(
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         assert response.headers["Referrer-Policy"] == "no-referrer"
         assert response.headers["X-Request-Id"]
-        known = {"If-None-Match": response.headers["ETag"]}
-        again = client.get(f"{prefix}/static/{name}", headers=known)
+        headers = {"If-None-Match": response.headers["ETag"]}
+        again = client.get(f"{prefix}/static/{name}", headers=headers)
         assert (again.status_code, again.data) == (304, b"")
         assert again.headers["X-Content-Type-Options"] == "nosniff"
         assert "X-RateLimit-Limit" not in again.headers

@@ -173,7 +173,7 @@ class TestCookie:
         code, session_id = codes.code(), database.value("SELECT session_id::text FROM browser_sessions")
         thieves = [copy_of(owner, app) for _ in range(4)]
         form = {FIELD: owner.page.forms[0].fields[FIELD], "redirect_to": TARGET}
-        held = "SELECT FROM browser_sessions WHERE session_id = %s FOR UPDATE"
+        row_lock = "SELECT FROM browser_sessions WHERE session_id = %s FOR UPDATE"
         ways = (
             lambda thief: thief.visit("/account/email"),
             lambda thief: thief.visit(f"/sign-in{FOR_TARGET}"),
@@ -181,7 +181,7 @@ class TestCookie:
             lambda thief: thief.post(f"{SITE}/sign-in/continue", form),
         )
         with ThreadPoolExecutor(4) as threads:
-            with database.locked("browser_sessions", session_id, held) as lock:
+            with database.locked("browser_sessions", session_id, row_lock) as lock:
                 raised = lock.start(lambda: owner.press("second-step", code=code))
                 asked = [threads.submit(way, thief) for way, thief in zip(ways, thieves, strict=True)]
             assert raised.result().url == f"{SITE}/account"
@@ -214,8 +214,8 @@ class TestCookie:
         owner = sign_in(Visitor(app))
         code, kept = codes.code(), database.all("SELECT token_hash FROM browser_sessions")
         session_id = database.value("SELECT session_id::text FROM browser_sessions")
-        held = "SELECT FROM browser_sessions WHERE session_id = %s FOR UPDATE"
-        with database.locked("browser_sessions", session_id, held) as lock:
+        row_lock = "SELECT FROM browser_sessions WHERE session_id = %s FOR UPDATE"
+        with database.locked("browser_sessions", session_id, row_lock) as lock:
             died = lock.start(lambda: owner.press("second-step", code=code))
             database.cancel_waiting()
             assert died.result().status >= 500

@@ -104,16 +104,16 @@ class TestCode:
         assert WRONG in words(second.enter(signed_in))
 
     def test_wrong_codes_count_and_are_refused_from_that_network_alone(self, app, alice, device, database):
-        known = Visitor(app).with_session_of(alice)
+        visitor = Visitor(app).with_session_of(alice)
         database.run(
             "INSERT INTO known_networks (user_id, network, passed_at) VALUES (%(id)s, '192.0.2.1', now())",
             id=alice.id,
         )
         for attempt in range(1, 21):
-            known.visit("/device")
-            assert WRONG in words(known.press("device", user_code=wrong_code(device))), attempt
+            visitor.visit("/device")
+            assert WRONG in words(visitor.press("device", user_code=wrong_code(device))), attempt
         # The right one is refused like a wrong one.
-        refused = device.enter(known)
+        refused = device.enter(visitor)
         assert (refused.status, "Too many attempts" in words(refused)) == (429, True)
         assert int(refused.headers["Retry-After"]) > 3600
         assert_refused(device.poll(), "authorization_pending")

@@ -268,7 +268,7 @@ def test_window_that_changes_the_email_goes_on_with_its_session(desktop, phone, 
     waits = desktop.page.url
     assert NOT_OPENED in words(desktop.visit(desktop.link(OPENED) or ""))
     sent = outbox.last(NEW_EMAIL)
-    waiting, known = desktop.page, desktop.session_cookie
+    waiting, cookie = desktop.page, desktop.session_cookie
     confirm(phone, link_of(sent))
     assert "Return to the window where you changed it." in words(phone.page)
     assert phone.session_cookie is None
@@ -277,7 +277,7 @@ def test_window_that_changes_the_email_goes_on_with_its_session(desktop, phone, 
     assert _told(desktop, "/account/email/waiting/state", typed=typed) is True
     desktop.visit(waits)
     assert unsigned(desktop.page) == f"{SITE}/account?done=email"
-    assert desktop.session_cookie == known
+    assert desktop.session_cookie == cookie
     assert database.count("sessions", "ended_at IS NULL") == 1
 
 
@@ -320,16 +320,16 @@ class TestStrangers:
         confirm(phone, ask(desktop, page, email))
         mallory = Visitor(app)
         mallory.visit("/sign-in")
-        told: list[tuple[Any, ...]] = []
+        results: list[tuple[Any, ...]] = []
         for address in (email, NOBODY):
             before = statements_run()
-            told.append((is_used(mallory, page, address), statements_run() - before))
+            results.append((is_used(mallory, page, address), statements_run() - before))
             before, asked = statements_run(), mallory.page
-            told[-1] += (mallory.type_code(page, address, "000000").status,)
-            told[-1] += (statements_run() - before,)
+            results[-1] += (mallory.type_code(page, address, "000000").status,)
+            results[-1] += (statements_run() - before,)
             mallory.page = asked
-        assert told[0] == told[1]
-        assert told[0][0] is False
+        assert results[0] == results[1]
+        assert results[0][0] is False
 
     def test_request_of_the_api_binds_no_browser(self, client, alice, database):
         body = {"email": alice.email, "browser_hash": "x", "user_agent": "y", "ip": "192.0.2.1"}
