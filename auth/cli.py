@@ -1,4 +1,4 @@
-"""What commands have in common: the parts of the service, options, failures and output."""
+"""The common code of commands: the parts of the service, options, failures and output."""
 
 import json
 import os
@@ -185,20 +185,20 @@ def address_of(text: str) -> dict[str, str | None] | None:
     return {"email": None, "phone": addresses.canonical_typed_phone(text)} if text.startswith("+") else None
 
 
-def known_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary | None":
+def find_user(parts: "Latchkey", subject: str) -> "queries.SelectSummary | None":
     """Return the row of `select_summary` of the user with an address or id, or None."""
     from auth.web.fields import is_uuid
 
     if address := address_of(subject):
-        return queries.select_summary(latchkey.db, id=None, **address)
+        return queries.select_summary(parts.db, id=None, **address)
     if is_uuid(subject):
-        return queries.select_summary(latchkey.db, id=subject, email=None, phone=None)
+        return queries.select_summary(parts.db, id=subject, email=None, phone=None)
     return None
 
 
-def found_user(latchkey: "Latchkey", subject: str) -> "queries.SelectSummary":
+def found_user(parts: "Latchkey", subject: str) -> "queries.SelectSummary":
     """Return the row of a user. Refuse if there is none."""
-    user = known_user(latchkey, normalize.trimmed(subject))
+    user = find_user(parts, normalize.trimmed(subject))
     if user is None:
         raise Unusable(f"No user has the address or ID {subject}. Find the user by: latchkey users find TEXT")
     return user

@@ -50,7 +50,7 @@ class Candidate:
 
 
 class HookContext(Protocol):
-    """What a hook knows of the request or command that asks it."""
+    """The request or command that asks a hook, as the hook knows it."""
 
     @property
     def client(self) -> Mapping[str, Any]: ...
@@ -98,7 +98,7 @@ class Extension(Protocol):
     # The JSON API
 
     def operation_checks(self) -> Mapping[str, Callable[[], None]]:
-        """Return what may refuse an operation of auth/web/limits.py that has been counted, by its name."""
+        """Return functions, by operation of auth/web/limits.py, that may refuse it once it is counted."""
         return {}
 
     def grants(self) -> "Mapping[str, Callable[[], ResponseReturnValue]]":
@@ -186,8 +186,8 @@ EXTENSIONS: Mapping[str, Callable[[Settings], object]] = {
     "pages": lambda settings: settings.pages,
     "console": lambda settings: settings.console,
 }
-# What answers 404 while an extension is off: patterns of the paths, with all below them, and the key of the
-# error.
+# The paths that answer 404 while an extension is off: patterns, which stand for all paths below too, and the
+# key of the error.
 _WHILE_OFF = [
     ("openid", ("/oauth/", "/admin/oauth/", "/user/oauth/"), "feature_disabled"),
     ("api_keys", ("/user/api_keys/",), "api_keys_disabled"),

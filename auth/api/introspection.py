@@ -53,7 +53,7 @@ def _of_session(token: str, client: "queries.SelectClient | None") -> JsonObject
         caller = latchkey.access_tokens.verify(token)
     except InvalidAccessToken:
         return None
-    # Also refuses tokens from before the user verified a factor, which look complete.
+    # AAL1 also refuses tokens from before the user verified a factor, which look complete.
     needs_step = latchkey.settings.mfa_tokens == SECOND_STEP or caller.aal == LACKS_STEP
     level = Level.AAL1 if needs_step else Level.SESSION
     user = queries.select_user(latchkey.db, **callers.caller_ids(caller))

@@ -38,7 +38,7 @@ _PREVIEW_BOTS = re.compile(
     r"|viber|kakaotalk|ms-?office|microsoft office|outlook",
     re.IGNORECASE,
 )
-# Not Sec-Fetch-Mode, which Node's fetch sends too.
+# Sec-Fetch-Mode is not among them, because Node's fetch sends it too.
 _BROWSER_HEADERS = {
     "sec-fetch-site", "sec-fetch-dest", "sec-fetch-user",
     "sec-purpose", "purpose", "x-purpose", "x-moz",
@@ -55,7 +55,7 @@ _TOLD = {
     "confirmed": "email_change",
     "undone": "taken",
 }
-# For each type of link that offers "This wasn't me": the flow, and one of these sections. Any other type in
+# The flow and the section of each type of link that offers "This wasn't me". Any other type in
 # the form is treated as a sign-up, whose flow declines only such links.
 _DECLINED = {
     "signup": (declining.decline_sign_up, "declined"),

@@ -43,7 +43,7 @@ def finish_passkey_registration() -> Response:
 @blueprint.post("/passkeys/authentication/options")
 @limited("begin_passkey_sign_in")
 def begin_passkey_sign_in() -> Response:
-    # Also while passkeys are disabled: those that users have still answer POST /reauthenticate.
+    # This works while passkeys are disabled too: those that users have still answer POST /reauthenticate.
     return jsonify(begin_sign_in(current_asked()))
 
 

@@ -27,8 +27,8 @@ _ICON = Markup(
     ' font-size="18" font-weight="600" text-anchor="middle"><rect width="32" height="32" rx="8"'
     ' fill="{accent}"/><text x="16" y="22" fill="{on_accent}">{initial}</text></svg>\n'
 )
-# Of XYZ, y is the luminance of contrast. A light accent is dimmed, and a dark one mixed with white, until a
-# link has 4.5:1 around the cards (#f0f2f5) and under the pointer (#20232a).
+# In XYZ, y is the luminance by which contrast is measured. A light accent is dimmed, and a dark one mixed
+# with white, until a link has 4.5:1 around the cards (#f0f2f5) and under the pointer (#20232a).
 _COLORS = """\
 :root { --accent: %(accent)s; --on-accent: %(on_accent)s; --link: var(--text); }
 @supports (color: color(from red xyz-d65 x y z)) {

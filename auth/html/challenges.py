@@ -29,7 +29,7 @@ def may_challenge() -> bool:
     if request.method == "HEAD":
         return False  # the response has no page
     try:
-        # Not the limit of codes: other sites can open these pages, and must not use it up.
+        # The limit of codes is another: other sites can open these pages, and must not use it up.
         limits.count(
             "open_challenge", guard.caller_on_network() if g.actor == "user" else g.client["network"]
         )

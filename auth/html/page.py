@@ -147,7 +147,7 @@ def next_code(wait: float) -> dict[str, Any]:
 def chosen_language() -> str:
     """Return the language chosen in the footer, else the browser's."""
     if g.route.guard == "administrator":
-        # Like the API's errors, which operators also read.
+        # The console has the language of the API's errors, which operators also read.
         return DEFAULT
     return languages.choose(LANGUAGES, cookies.sent(LANGUAGE), request.headers.get("Accept-Language"))
 

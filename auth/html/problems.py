@@ -88,7 +88,7 @@ class Problem:
     status: int
     headers: Mapping[str, str]
     error_code: str
-    # For the developer, while AUTH_BASE_URL is this machine.
+    # The developer reads this while AUTH_BASE_URL is this machine.
     reason: str | None = None
 
 
@@ -190,7 +190,7 @@ def problem_of(exception: Exception, *, limit_text: str = "over_request_rate_lim
     }
     message: str = text("errors", _name_of_text(exception, error, field, limit_text), **values)
     if error.error_code == "hook_refused":
-        # Not `Markup`: the page escapes it.
+        # The page escapes the message of a hook, which is no `Markup`.
         message = error.msg
     # A 401 requires a scheme (RFC 9110, section 11.6.1), which forms do not have.
     status = 403 if error.status == 401 else error.status

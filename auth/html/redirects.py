@@ -183,7 +183,7 @@ def redirect_with_error(ending: FlowEnd, error: str, refusal: ApiError) -> Respo
     """Redirect with an error (RFC 6749, section 4.1.2.1), or to our page, which shows it."""
     g.refused_because = refusal.error_code
     code = {"error_code": refusal.error_code}
-    # For developers, who do not read the log first.
+    # Developers look here before they read the log.
     reason = {"reason": refusal.details} if latchkey.settings.is_local and refusal.details else {}
     if latchkey.redirects.is_own_page(ending.url):
         following = _destination(ending.url).next_url() if ending.is_signed_in else None
@@ -213,7 +213,7 @@ def redirect_onward(destination: Destination, done: str | None = None, level: Le
         # After a form of ours: another site may have started a GET request.
         if request.method == "POST":
             sites.expect_site(current_asked())
-        # Not the fragment of other sign-ins, which not every site reads, and which ends in the history.
+        # Other sign-ins have a fragment. Not every site reads it, and it would stay in the history.
         return redirect(latchkey.settings.site_login_url)
     return redirect(own_url(latchkey.settings, "account", forms.signed_query(done=done) if done else {}))
 

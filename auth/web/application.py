@@ -52,7 +52,7 @@ class LimitWindow:
 
 
 class Noted:
-    """What an act notes for the log line, the audit log and the headers of the response."""
+    """The notes of flows for the log line, the audit log and the headers of the response."""
 
     # Whom a refusal concerns, as parameters of `record_refusal`.
     subject: dict[str, Any] | None = None
@@ -91,7 +91,7 @@ class RequestContext(Noted):
     caller: Caller
     client_caller: ClientCaller
     key_caller: KeyCaller | None = None
-    # If the actor is an administrative key.
+    # Set if the actor is an administrative key.
     admin_key: AdminKeyCaller | None = None
     user_id: str | None = None
     actor: Actor = "anonymous"
@@ -107,11 +107,11 @@ class RequestContext(Noted):
     json_body: dict[str, Any] | None = None
     # Whether the log gets a line for this request.
     is_logged: bool = True
-    # For the audit log: the error_code of a refusal, and its name, if it is not the route's.
+    # The audit log records the error_code of a refusal, and its name, if it is not the route's.
     refused_because: str | None = None
     refusal: RefusalEntry | None = None
-    # For the rate-limit headers: the rows of Flask-Limiter by key, what `limits.count` has counted, and
-    # whether Redis did not respond.
+    # The rate-limit headers are made of these: the rows of Flask-Limiter by key, the limits that
+    # `limits.count` has counted, and whether Redis did not respond.
     limit_counts: dict[str, Any] | None = None
     counted: tuple[RequestLimit, ...] = ()
     is_uncounted: bool = False

@@ -49,7 +49,7 @@ class Asked:
     cookie: Callable[[str], str] = lambda _name: ""
     # Runs in an act on one of many users, once the user is locked, and marks it as done.
     claim: Callable[[Act], object] = lambda _act: None
-    # For the log line, the audit log and the headers of the response.
+    # Collects notes for the log line, the audit log and the headers of the response.
     noted: Noted = field(default_factory=Noted)
 
     @property

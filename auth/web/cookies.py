@@ -33,7 +33,7 @@ def browser_name(secret: str) -> str | None:
 
 
 class Bound(TypedDict):
-    """What links and codes are bound to: a member of the request's body."""
+    """The browser to which links and codes are bound, as a member of the request's body."""
 
     browser_hash: bytes | None
 

@@ -24,7 +24,7 @@ SignIn = Literal[
     "password", "link", "oauth", "passkey", "factor", "recovery_code", "id_token", "pkce", "refresh",
     "oauth_client", "api_key",
 ]  # fmt: skip
-# What administrative keys are made for. Each operation names one at its guard, or admits no such key.
+# The scopes of administrative keys. Each operation names one at its guard, or admits no such key.
 Scope = Literal[
     "users:read", "users:write", "sessions:end", "audit:read", "invites", "links", "clients", "webhooks",
     "providers", "introspect", "organizations:read", "organizations:write",

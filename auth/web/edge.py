@@ -28,7 +28,7 @@ _refused = ThrottledLog("origin_not_allowed")
 
 PREFIX = "/auth/v1"
 SECURITY = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
-# For everything except pages: data, styles, scripts and redirects.
+# Everything except pages has this policy: data, styles, scripts and redirects.
 NO_PAGE = ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 _DIALECT = "HTTP_X_SUPABASE_API_VERSION"
 # The key in the environ for whether the request is in the dialect of the Supabase clients.
@@ -51,7 +51,7 @@ _EXPOSED = (
     "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
     f"Retry-After, X-Request-Id, X-Total-Count, Link, {dialect.VERSION_HEADER}"
 )
-# For a response that no other origin may read.
+# This header of a response hides it from other origins.
 _RESOURCE_POLICY = "Cross-Origin-Resource-Policy"
 
 
@@ -83,7 +83,7 @@ class Edge:
             if "Cache-Control" not in names:
                 headers.append(("Cache-Control", "no-store"))
             if "Content-Security-Policy" in names:
-                # For browsers and scanners without support for frame-ancestors.
+                # Some browsers and scanners do not support frame-ancestors.
                 frames_itself = "frame-ancestors 'self'" in dict(headers)["Content-Security-Policy"]
                 headers.append(("X-Frame-Options", "SAMEORIGIN" if frames_itself else "DENY"))
             else:
@@ -128,7 +128,7 @@ def for_no_other_origin(response: Response) -> Response:
 
 
 def _find_route(environ: WSGIEnvironment) -> None:
-    """Also serve every path under the prefix, and with the trailing slash of the client for Kotlin."""
+    """Serve every path under the prefix too, and with the trailing slash of the client for Kotlin."""
     path, root = environ["PATH_INFO"], environ.get("SCRIPT_NAME", "")
     if path == PREFIX or path.startswith(PREFIX + "/"):
         path, root = path[len(PREFIX) :] or "/", root + PREFIX

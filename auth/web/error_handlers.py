@@ -38,7 +38,7 @@ _HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed"}
 
 @functools.singledispatch
 def as_api_error(error: Exception) -> ApiError:
-    # Not str(error), because Postgres quotes the values of the row in its DETAIL.
+    # str(error) is left out: Postgres quotes the values of the row in its DETAIL.
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     message = error.diag.message_primary if isinstance(error, psycopg2.Error) else None

@@ -9,7 +9,7 @@ from auth.web import g
 from auth.web.application import JsonResponse
 
 T = TypeVar("T")
-# Of challenges in WWW-Authenticate (RFC 9110, section 11.5).
+# The realm of challenges in WWW-Authenticate (RFC 9110, section 11.5).
 REALM = 'realm="latchkey"'
 # Errors of RFC 6749 and RFC 6750 by error_code or HTTP status; of other ones, the request is invalid.
 _OAUTH_ERRORS: dict[str | int, str] = {
@@ -288,7 +288,7 @@ def found(row: T | None, key: str) -> T:
 
 
 def oauth_members(error: ApiError) -> dict[str, str]:
-    """Return what OAuth clients read of an error (RFC 6749, sections 4.1.2.1 and 5.2)."""
+    """Return the members of an error that OAuth clients read (RFC 6749, sections 4.1.2.1 and 5.2)."""
     name = _OAUTH_ERRORS.get(error.error_code) or _OAUTH_ERRORS.get(error.status, "invalid_request")
     return {"error": name, "error_description": error.details or error.msg}
 

@@ -217,7 +217,7 @@ def _admit_developer() -> None:
 
 introspector = administrative("introspector", Level.SERVICE_ROLE, _admit_introspector, "introspect")
 developer = administrative("developer", Level.SERVICE_ROLE, _admit_developer)
-# For views whose statement authenticates the client.
+# The statement of the view authenticates the client.
 client = says(guard="client")
 
 

@@ -37,8 +37,8 @@ MOST = 500
 _CHUNK, _SECONDS = 100, 10.0
 # The number of names in a confirmation.
 _SHOWN = 10
-# Refusals of one user, after which the action continues with the others, as it does after all errors that
-# are not about the administrator. A hook chooses its own status.
+# Errors about one user, after which the action continues with the other users, whatever their status: a hook
+# chooses its own.
 _OF_TARGET = {"target.insufficient_permissions", "hook_refused", "invited.over_email_send_rate_limit"}
 
 _ListForm = Input.of(emails=fields.LongText(required=True), groups=fields.Groups(load_default=list))

@@ -134,7 +134,7 @@ def submit_address_code(kind: str) -> Response:
         return _code_page(kind)
     code = by_code(asked, row.address, read_form(form_schemas.CodeForm)["code"], asked.browser_hash)
     try:
-        # Like a link that opens no session: the current session stays.
+        # The code opens no session: the current session stays.
         spend(asked, f"{kind}_change", code, ToBrowser())
     except ApiError as error:
         # The link may have confirmed the email meanwhile.

@@ -79,7 +79,9 @@ def _identity(asked: Asked, id: str) -> _Removal:
 
 
 def _what_ends(provider: str) -> Markup:
-    """Return what ends with an identity. With one of a customer's provider, as much as if it was disabled."""
+    """Return the text about what ends with an identity. Unlinking a customer's provider ends as much as
+    disabling it.
+    """
     if provider.startswith(PREFIX):
         return sentences(text("two_step", "ends"), text("two_step", "ends_keys"))
     return text("removal", "change")

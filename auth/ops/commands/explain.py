@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from auth.cli import NumberRange, Unusable, address_of, json_option, known_user, open_parts, printable, show
+from auth.cli import NumberRange, Unusable, address_of, find_user, json_option, open_parts, printable, show
 from auth.core import normalize
 from auth.core.keys import rotation
 from auth.core.settings import Settings
@@ -49,7 +49,7 @@ def command(subject: str, most: int) -> None:
 
 def _report(latchkey: Latchkey, subject: str, most: int) -> dict[str, Any]:
     """Return the facts about a subject in the format of --json, with the newest events first."""
-    if user := known_user(latchkey, subject):
+    if user := find_user(latchkey, subject):
         return _about_user(latchkey, user) | _story(latchkey.db, user.id, most)
     if address := address_of(subject):
         return _about_address(latchkey, *filter(None, address.values()))
