@@ -24,8 +24,8 @@ from tests.support.users import PASSWORD
 class Target(Sender):
     """Takes messages; those to recipients at `held` only when it is released."""
 
-    def __init__(self, held=None, holds=0):
-        self._held = held
+    def __init__(self, slow=None, holds=0):
+        self._held = slow
         self._lock = threading.Lock()
         self.sent = []
         self.holds = holds
@@ -153,7 +153,7 @@ class TestWaking:
 
 
 def test_slow_mail_host_does_not_delay_other_hosts_until_it_is_quick_again(outbox, deliver):
-    target = Target(held="@slow.example")
+    target = Target(slow="@slow.example")
     slow = [outbox.write(recipient=f"user{number}@slow.example") for number in range(6)]
     for number in range(20):
         outbox.write(recipient=f"user{number}@example.com")
@@ -207,12 +207,12 @@ class TestFailures:
             wait_until(lambda: database.count("outbox", "attempts > 0 AND last_error IS NOT NULL") == 30)
             wait_until(lambda: not sending_threads())
         (entry,) = [entry for entry in logs if entry["log_level"] in ("warning", "error")]
-        told = (entry["event"], entry["what"], entry["reason"])
-        assert told == ("delivery_fails", "email", "connection refused")
+        failure = (entry["event"], entry["what"], entry["reason"])
+        assert failure == ("delivery_fails", "email", "connection refused")
         assert not re.search("user|123456", str(logs))
 
     def test_message_is_not_sent_twice_when_the_database_is_lost_after_it(self, outbox, deliver, cut_off):
-        target, (db, way) = Target(held="@example.com", holds=2), cut_off
+        target, (db, way) = Target(slow="@example.com", holds=2), cut_off
         id = outbox.write()
         # Both messages go to one target, which must not count as slow.
         deliverer = deliver(db, slow_after=60, email=target)
@@ -229,7 +229,7 @@ class TestFailures:
 
 class TestStopping:
     def test_stop_finishes_the_message_in_flight_and_takes_no_other(self, outbox, deliver, listens):
-        target = Target(held="@example.com", holds=2)
+        target = Target(slow="@example.com", holds=2)
         deliverer = deliver(email=target, grace=300)
         id = outbox.write()
         wait_until(lambda: target.holds == 3)
@@ -245,7 +245,7 @@ class TestStopping:
         assert outbox.row(late).attempts == 0
 
     def test_stop_leaves_a_message_that_takes_longer_than_the_grace(self, outbox, deliver):
-        target = Target(held="@example.com", holds=2)
+        target = Target(slow="@example.com", holds=2)
         deliverer = deliver(email=target, grace=0.2)
         outbox.write()
         wait_until(lambda: target.holds == 3)

@@ -122,11 +122,11 @@ def requests(caller, *rows):
         @effect(route.partition("?")[0], events, acts)
         def send(scenario):
             webhook_id = scenario.database.value("SELECT id FROM webhooks")
-            known = {"user_id": scenario.alice.id, "webhook_id": webhook_id}
+            ids_of_fixtures = {"user_id": scenario.alice.id, "webhook_id": webhook_id}
             headers, ids = caller(scenario)
             for email, role in ((BOB, None), (CAROL, "admin")):
                 register(scenario.client, scenario.service_role, email, role)
-            method, path = route.format_map(known | ids).split()
+            method, path = route.format_map(ids_of_fixtures | ids).split()
             return lambda: scenario.client.open(path, method=method.upper(), json=body, headers=headers)
 
         send.__name__ = f"{caller.__name__}: {route}"

@@ -144,7 +144,7 @@ class TestSms:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected", "missing"),
+    ("variables", "expected", "missing"),
     [
         ({}, {"email": ConsoleSender, "sms": ConsoleSender}, []),
         (ELSEWHERE, {}, ["AUTH_SMTP_URL", "AUTH_SMS_PROVIDER"]),
@@ -154,8 +154,8 @@ class TestSms:
     ],
     ids=["localhost", "elsewhere", "twilio", "console", "hooks"],
 )
-def test_settings_decide_the_senders_and_a_warning_names_what_waits(load, given, expected, missing):
-    loaded = load(**given)
+def test_settings_decide_the_senders_and_a_warning_names_what_waits(load, variables, expected, missing):
+    loaded = load(**variables)
     senders = channels.senders(loaded)
     assert {channel: type(found) for channel, found in senders.items()} == expected
     assert [notice.split()[0] for notice in channels.notices(loaded)] == missing

@@ -125,8 +125,8 @@ class TestMails:
     @each_language
     @each_mail
     def test_mail_renders_with_all_variables_and_with_none(self, language, kind):
-        known = {"new_email": "bob@example.org", "new_phone": "+4915112345678", "provider": "github"}
-        full = render(kind, locale=language, user_agent=FIREFOX, **known)
+        variables = {"new_email": "bob@example.org", "new_phone": "+4915112345678", "provider": "github"}
+        full = render(kind, locale=language, user_agent=FIREFOX, **variables)
         bare = render(kind, secrets={}, lifetime=None, locale=language)
         for mail in (full, bare):
             assert 5 < len(mail.subject) < 78
@@ -175,16 +175,17 @@ class TestMails:
         assert shown.partition("\u034f")[0] == mail.text.splitlines()[0]
 
     @cases(
-        ("inviter", "told"), [("ada@example.com", "ada@example.com has invited you"), (None, "been invited")]
+        ("inviter", "sentence"),
+        [("ada@example.com", "ada@example.com has invited you"), (None, "been invited")],
     )
-    def test_invitation_names_the_administrator(self, inviter, told):
+    def test_invitation_names_the_administrator(self, inviter, sentence):
         mail = render("invite", inviter=inviter)
-        assert (told in mail.text, told in mail.html) == (True, True)
+        assert (sentence in mail.text, sentence in mail.html) == (True, True)
 
-    @cases(("requires", "told"), [("aal2", "now requires"), ("aal1", "no longer requires")])
+    @cases(("requires", "sentence"), [("aal2", "now requires"), ("aal1", "no longer requires")])
     @cases("channel", ["email", "sms"])
-    def test_requirement_of_an_organization_is_said(self, channel, requires, told):
-        assert told in render("organization_requirement", channel, {}, requires=requires).text
+    def test_requirement_of_an_organization_is_said(self, channel, requires, sentence):
+        assert sentence in render("organization_requirement", channel, {}, requires=requires).text
 
     def test_times_are_utc(self):
         text = render("signup", requested_at="2026-05-06T11:30:00.5+05:00", user_agent=FIREFOX).text
@@ -196,15 +197,15 @@ class TestMails:
         assert (time in mail.text, time in mail.html) == (True, True)
 
     @cases(
-        ("channel", "address", "told", "hidden"),
+        ("channel", "address", "masked", "hidden"),
         [
             ("email", "mallory@evil.example.com", "email address. Its new address is m***@e***.com.", "evil"),
             ("phone", "+4915112345678", "The new number ends in 678.", "15112345"),
         ],
     )
-    def test_notice_of_a_change_masks_the_new_address(self, channel, address, told, hidden):
+    def test_notice_of_a_change_masks_the_new_address(self, channel, address, masked, hidden):
         text = render(f"{channel}_changed", **{f"new_{channel}": address}).text
-        assert (told in text, hidden in text) == (True, False)
+        assert (masked in text, hidden in text) == (True, False)
 
     def test_provider_has_the_title_of_the_settings(self):
         fields: dict[str, Any] = {field.name: "" for field in dataclasses.fields(ProviderSettings)}
@@ -220,8 +221,8 @@ class TestGathered:
     def test_mail_lists_each_change_with_what_differs(self, language):
         others = [("2026-01-02T03:09:05.000000Z", "github"), ("2026-01-02T03:10:05.000000Z", "google")]
         listed = [{"at": at, "user_agent": None, "provider": provider} for at, provider in others]
-        known = {"times": 3, "others": listed, "provider": "google", "locale": language}
-        mail = render("identity_linked", **known)
+        variables = {"times": 3, "others": listed, "provider": "google", "locale": language}
+        mail = render("identity_linked", **variables)
         for text in (mail.text, RenderedHtml(mail.html).text):
             assert "3" in text
             # The first is in the opening, as is the last, which is the same.
@@ -268,11 +269,11 @@ class TestSms:
 
     @each_language
     def test_sms_that_confirms_a_sign_up_says_so(self, language):
-        told = {"de": "neues Konto", "en": "new account", "es": "nueva cuenta"}
-        told |= {"fr": "nouveau compte", "zh": "新账号"}
+        sentences = {"de": "neues Konto", "en": "new account", "es": "nueva cuenta"}
+        sentences |= {"fr": "nouveau compte", "zh": "新账号"}
         for kind, says in (("signup", True), ("sms", False)):
             first = render(kind, "sms", {"code": CODE}, 600, locale=language).text.splitlines()[0]
-            assert (told[language] in first) is says
+            assert (sentences[language] in first) is says
 
 
 class TestHostileValues:

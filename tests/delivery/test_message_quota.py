@@ -185,12 +185,12 @@ class TestTotals:
             phone=PHONE, id=bob.id,
         )  # fmt: skip
 
-        def seen(path, number, **body):
+        def effects(path, number, **body):
             (place,), before = places(1, number), statements_run()
             body |= {"password": PASSWORD} if path == "/signup" else {}
             response = client.post(path, json=body, environ_overrides=place)
-            told = {name: type(value) for name, value in response.json.items()}
-            return response.status_code, told, statements_run() - before
+            types = {name: type(value) for name, value in response.json.items()}
+            return response.status_code, types, statements_run() - before
 
         def assert_alike(number):
             for path in ("/signup", "/magiclink", "/recover", "/otp"):
@@ -200,7 +200,9 @@ class TestTotals:
                     if kind == "phone"
                     else (bob.email, f"f{number}{path[1:]}@example.com")
                 )
-                assert seen(path, number, **{kind: taken}) == seen(path, number + 1, **{kind: free}), path
+                assert effects(path, number, **{kind: taken}) == effects(path, number + 1, **{kind: free}), (
+                    path
+                )
                 number += 2
 
         for number in range(networks):
@@ -213,7 +215,7 @@ class TestTotals:
                 ("/magiclink", {"email": f"m{number}@example.net"}),
                 ("/otp", {"phone": numbers(1, number)[0]}),
             ][number % 3]
-            seen(path, number, **body)
+            effects(path, number, **body)
         flood = {f"{each}{number}@example.net" for number in range(networks) for each in "sm"}
         strangers = [to for _, to in outbox.kinds() if to in flood | {*numbers(networks)}]
         by_sms = [to for to in strangers if to.startswith("+")]

@@ -124,9 +124,9 @@ class UserObject(dict[str, Any]):
     """
 
     def __eq__(self, other: object) -> bool:
-        known = self.keys() | described_members()
+        described = self.keys() | described_members()
         return isinstance(other, dict) and dict(self) == {
-            name: other[name] for name in other if name in known
+            name: other[name] for name in other if name in described
         }
 
     def __ne__(self, other: object) -> bool:

@@ -80,11 +80,11 @@ def _held(app: Flask) -> dict[str, Any]:
     """Return the state of an application that a test could change: its parts and their attributes; of a dict only the
     keys, because rereading the key ring creates new values."""
     parts = app.extensions[EXTENSION]
-    held = {"parts": parts, **{f"config {name}": value for name, value in app.config.items()}}
+    parts_of_app = {"parts": parts, **{f"config {name}": value for name, value in app.config.items()}}
     for name in vars(parts).keys() - _CHANGING:
         for key, value in getattr(getattr(parts, name), "__dict__", {}).items():
-            held[f"{name}.{key}"] = set(value) if isinstance(value, dict) else value
-    return {name: value for name, value in held.items() if name not in _CHANGING}
+            parts_of_app[f"{name}.{key}"] = set(value) if isinstance(value, dict) else value
+    return {name: value for name, value in parts_of_app.items() if name not in _CHANGING}
 
 
 class Apps:

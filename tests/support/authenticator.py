@@ -103,7 +103,7 @@ class Authenticator:
     def get(self, options: dict[str, Any], passkey: Passkey | None = None, **changes: Any) -> dict[str, Any]:
         """Return the JSON of an assertion by the newest credential that the options allow."""
         allowed = {decode(credential["id"]) for credential in options.get("allowCredentials", [])}
-        passkey = passkey or [known for known in self.passkeys if not allowed or known.id in allowed][-1]
+        passkey = passkey or [each for each in self.passkeys if not allowed or each.id in allowed][-1]
         handle = changes.pop("user_handle", passkey.user_handle)
         credential_id = changes.pop("credential_id", passkey.id)
         if self.counts:

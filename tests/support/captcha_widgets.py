@@ -75,7 +75,7 @@ class Provider:
     def forget(self) -> None:
         self.token, self.delay = "", 0
         self.asked: list[dict[str, str]] = []
-        self.given: list[str] = []
+        self.tokens: list[str] = []
         self._spent: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -101,7 +101,7 @@ class Provider:
 
     def _frame(self) -> str:
         token = self.token or f"token-{next(self._numbers)}"
-        self.given.append(token)
+        self.tokens.append(token)
         send = f'parent.postMessage({json.dumps(token)}, "*")'
         return f"<!doctype html><script>setTimeout(() => {send}, {self.delay})</script>"
 
@@ -110,7 +110,7 @@ class Provider:
         codes: list[str] = []
         if form["secret"] != SECRET:
             codes = ["invalid-input-secret"]
-        elif token not in self.given or token == "wrong":
+        elif token not in self.tokens or token == "wrong":
             codes = ["invalid-input-response"]
         elif token in self._spent:
             codes = ["timeout-or-duplicate"]

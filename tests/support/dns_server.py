@@ -60,7 +60,7 @@ class DnsServer:
         elif name in self.texts:
             answer = dns.rrset.from_text(f"{name}.", 60, "IN", "TXT", f'"{self.texts[name]}"')
             response.answer.append(answer)
-        elif not any(known.endswith(f".{name}") for known in self.texts):
+        elif not any(each.endswith(f".{name}") for each in self.texts):
             response.set_rcode(dns.rcode.NXDOMAIN)
         return response
 

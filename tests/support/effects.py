@@ -33,10 +33,10 @@ class Scenario:
     @property
     def alice(self) -> Person:
         """Alice, registered on first use."""
-        known = self.database.all("SELECT id FROM users WHERE email = 'alice@example.com'")
+        users = self.database.all("SELECT id FROM users WHERE email = 'alice@example.com'")
         return (
-            Person(self.client, known[0].id, "alice@example.com")
-            if known
+            Person(self.client, users[0].id, "alice@example.com")
+            if users
             else register(self.client, self.service_role, "alice@example.com")
         )
 

@@ -333,8 +333,8 @@ class GitHub(PlainProvider):
         )
 
     def token_error(self, error: str, status: int) -> Answer:
-        known = {"invalid_grant": "bad_verification_code", "invalid_client": "incorrect_client_credentials"}
-        return _json({"error": known[error], "error_description": "The code passed is incorrect or expired."})
+        codes = {"invalid_grant": "bad_verification_code", "invalid_client": "incorrect_client_credentials"}
+        return _json({"error": codes[error], "error_description": "The code passed is incorrect or expired."})
 
     def for_bearer(self, asked: Asked, answer: Callable[[Grant], Any]) -> Answer:
         # "Requests with no User-Agent header will be rejected."

@@ -52,7 +52,7 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
         code = granted_code(database, application, session, _ALL, **columns)
         return application.redeem(client, code, redirect_uri=REDIRECT_URI).json
 
-    given, named = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
+    answer, named = redeem(notes, nonce=NONCE), redeem(notes, resource=RESOURCE)
     of_other, elsewhere = redeem(other, nonce=NONCE), redeem(other, resource=OTHER_RESOURCE)
     agent = make_client(
         database,
@@ -75,12 +75,12 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
     )
     of_device = device.poll().json
     ask = {"grant_type": "client_credentials"}
-    logout = {name: claims_of(given["id_token"])[name] for name in ("sub", "aud", "sid")}
+    logout = {name: claims_of(answer["id_token"])[name] for name in ("sub", "aud", "sid")}
     return {
         "session": session.access_token,
         "second step": alice.sign_in(client=client).access_token,
         "API key": of_key,
-        "client": given["access_token"],
+        "client": answer["access_token"],
         "client, with resource": named["access_token"],
         "another client": of_other["access_token"],
         "another client, elsewhere": elsewhere["access_token"],
@@ -90,7 +90,7 @@ def token_of_each_kind(client: Any, database: Any, alice: Person, notes: Client)
         ).json["access_token"],
         "device": of_device["access_token"],
         "client of a document": of_document["access_token"],
-        "id token": given["id_token"],
+        "id token": answer["id_token"],
         "id token of a device": of_device["id_token"],
         "id token of a document's client": of_document["id_token"],
         "id token of another client": of_other["id_token"],

@@ -107,9 +107,9 @@ class Service:
 
     def age(self, provider: str, seconds: float) -> None:
         """Age the cached metadata and keys of providers."""
-        known = self.parts.providers[provider]._id_tokens
-        known._cache = {url: (value, end - seconds) for url, (value, end) in known._cache.items()}
-        known._keys_asked_at -= seconds
+        id_tokens = self.parts.providers[provider]._id_tokens
+        id_tokens._cache = {url: (value, end - seconds) for url, (value, end) in id_tokens._cache.items()}
+        id_tokens._keys_asked_at -= seconds
 
 
 def fragment(page: Page, target: str = SITE) -> dict[str, str]:
@@ -138,9 +138,9 @@ def assert_failed(
     """Assert that the browser was redirected with only an error: in the fragment, with a challenge in the query too."""
     url, _, in_fragment = page.url.partition("#")
     url, _, in_query = url.partition("?")
-    told = {"error": error, "error_code": error_code, "error_description": A_SENTENCE}
-    assert (url, single(in_fragment)) == (target, told), page.url
-    assert (single(in_query) if has_challenge else in_query) == (told if has_challenge else ""), page.url
+    members = {"error": error, "error_code": error_code, "error_description": A_SENTENCE}
+    assert (url, single(in_fragment)) == (target, members), page.url
+    assert (single(in_query) if has_challenge else in_query) == (members if has_challenge else ""), page.url
 
 
 def assert_turned_back(page: Page) -> None:

@@ -130,8 +130,8 @@ def granted_code(
 ) -> str:
     """Return a code of an approved request of a session's user, with a challenge unless it is None."""
     code = secrets.token_urlsafe(32)
-    given = {"user_id": session.user["id"], "client_id": client.id, "scopes": scopes.split()}
-    grant(database, *given.values())
+    consent = {"user_id": session.user["id"], "client_id": client.id, "scopes": scopes.split()}
+    grant(database, *consent.values())
     if resource := columns.get("resource"):
         database.run(
             "UPDATE oauth_clients SET resources = resources || %(resource)s::text"
@@ -146,7 +146,7 @@ def granted_code(
         "code_challenge": CHALLENGE,
         "session_id": session.id,
         "code_hash": hashlib.sha256(code.encode()).digest(),
-        **given,
+        **consent,
         **columns,
     }
     names, values = ", ".join(row), ", ".join(f"%({name})s" for name in row)

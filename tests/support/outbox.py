@@ -82,14 +82,14 @@ class Outbox:
 
 def message(kind: str = "magiclink", **members: Any) -> RenderedMessage:
     """Return a message for a sender."""
-    known = {
+    defaults = {
         "subject": "Sign in",
         "text": f"Your code: {CODE}\n",
         "html": f"<p>Your code: {CODE}</p>",
         "code": CODE,
     }
     return RenderedMessage(
-        str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(known | members)
+        str(uuid.uuid4()), kind, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), **(defaults | members)
     )
 
 

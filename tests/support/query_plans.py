@@ -28,7 +28,7 @@ def plan_of(url: str, name: str, first: str | None = None, mode: str = "auto", /
     The statement `first` runs before it in the same transaction.
     """
     statement = STATEMENTS[name]
-    given = dict.fromkeys(statement.parameters) | parameters
+    values = dict.fromkeys(statement.parameters) | parameters
     connection = connect(url)
     try:
         connection.autocommit = False
@@ -36,13 +36,13 @@ def plan_of(url: str, name: str, first: str | None = None, mode: str = "auto", /
             # As in a service, by default; the Postgres of the tests makes only generic plans.
             cursor.execute("SELECT set_config('plan_cache_mode', %s, true)", (mode,))
             if first:
-                cursor.execute(STATEMENTS[first].direct, given)
+                cursor.execute(STATEMENTS[first].direct, values)
             cursor.execute(statement.prepare(), {})
             for _ in range(_RUNS):
                 cursor.execute("SAVEPOINT run")
-                cursor.execute(statement.execute(), given)
+                cursor.execute(statement.execute(), values)
                 cursor.execute("ROLLBACK TO run")
-            cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute()}", given)
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute()}", values)
             ((explained,),) = cursor.fetchall()
     finally:
         connection.rollback()

@@ -54,21 +54,25 @@ SELECT format_type(coalesce(nullif(element.typbasetype, 0), element.oid), NULL),
 
 def stubs(database_url: str) -> str:
     """Return the types of all statements, described by a database that has the schema."""
-    given = {*statement_constants(settings.load("/dev/null", missing_secrets="ignore")), "origin", "acted_at"}
+    constants = {
+        *statement_constants(settings.load("/dev/null", missing_secrets="ignore")),
+        "origin",
+        "acted_at",
+    }
     with psycopg.connect(database_url, autocommit=True) as connection:
         return "\n".join(
-            [_HEAD, *(_stub(connection, each, given) for each in sql.load_statements().values())]
+            [_HEAD, *(_stub(connection, each, constants) for each in sql.load_statements().values())]
         )
 
 
-def _stub(connection: psycopg.Connection, statement: Statement, given: set[str]) -> str:
+def _stub(connection: psycopg.Connection, statement: Statement, constants: set[str]) -> str:
     connection.execute(statement.prepare().replace("%%", "%").encode())
     described = connection.pgconn.describe_prepared(statement.name.encode())
     types = _types(connection, map(described.param_type, range(described.nparams)), _PARAMETERS)
     parameters = "".join(
         f", {name}: {type} | None"
         for name, type in zip(statement.parameters, types, strict=True)
-        if name not in given
+        if name not in constants
     )
     row = "".join(part.capitalize() for part in statement.name.split("_"))
     returned = {"row": row, "row?": f"{row} | None", "rows": f"list[{row}]", "": "int"}[statement.returns]

@@ -17,7 +17,7 @@ class RangeStub(LocalServer):
     def __init__(self, counts: Mapping[str, int]) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.status, self.behaviour, self.body = 200, "", ""
-        known = {sha1(password): count for password, count in counts.items()}
+        count_of = {sha1(password): count for password, count in counts.items()}
         stub = self
 
         class Ranges(Handler):
@@ -30,7 +30,7 @@ class RangeStub(LocalServer):
                     misbehave(self.wfile, stub.behaviour, self.over)
                     self.close_connection = True
                     return
-                found = {hash[5:]: count for hash, count in known.items() if hash.startswith(prefix)}
+                found = {hash[5:]: count for hash, count in count_of.items() if hash.startswith(prefix)}
                 # As the real one: padding has the count 0.
                 found |= {sha1(f"{prefix} {n}")[5:]: 0 for n in range(3)}
                 lines = [f"{suffix}:{count}" for suffix, count in sorted(found.items())]

@@ -58,10 +58,10 @@ def add(block: str, path: Path) -> None:
 
 def change(block: str, root: Path) -> None:
     """Add lines to files: below a line that the block repeats, or instead of it."""
-    for name, sign, known, added in CHANGE.findall(block):
+    for name, sign, line, added in CHANGE.findall(block):
         text, lines = (root / name).read_text(), added[1:].replace("\n+", "\n")
-        assert text.count(f"{known}\n") == 1, (name, known)
-        (root / name).write_text(text.replace(f"{known}\n", f"{known}\n{lines}" if sign == " " else lines))
+        assert text.count(f"{line}\n") == 1, (name, line)
+        (root / name).write_text(text.replace(f"{line}\n", f"{line}\n{lines}" if sign == " " else lines))
 
 
 def apply(page: str, root: Path) -> None:

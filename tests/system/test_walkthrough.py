@@ -97,12 +97,14 @@ class Story:
     def _password(self) -> None:
         """Sign up, confirm, sign in, refresh, read and change the profile, and sign out."""
         email = self._address("dora")
-        known = {"email": email, "password": PASSWORD}
-        self._ask("POST /signup", 201, json={**known, "data": {"name": "Dora"}})
-        self._ask("POST /token password", 403, "/token?grant_type=password", json=known)
+        credentials = {"email": email, "password": PASSWORD}
+        self._ask("POST /signup", 201, json={**credentials, "data": {"name": "Dora"}})
+        self._ask("POST /token password", 403, "/token?grant_type=password", json=credentials)
         self._press(path("signup", self._outbox.last(email).token))
-        signed_in = self._ask("POST /token password", 200, "/token?grant_type=password", json=known).json
-        wrong = known | {"password": NEW_PASSWORD}
+        signed_in = self._ask(
+            "POST /token password", 200, "/token?grant_type=password", json=credentials
+        ).json
+        wrong = credentials | {"password": NEW_PASSWORD}
         self._ask("POST /token password", 401, "/token?grant_type=password", json=wrong)
         self._ask("GET /user", 401)
         token = self._ask(
@@ -147,8 +149,8 @@ class Story:
     def _administration(self) -> None:
         """An administrator signs in; users are created, changed, listed, invited, and sent links."""
         carol = register(self._client, {}, self._address("carol"), role="admin")
-        known = {"email": carol.email, "password": PASSWORD}
-        token = self._ask("POST /login-admin", json=known).json["access_token"]
+        credentials = {"email": carol.email, "password": PASSWORD}
+        token = self._ask("POST /login-admin", json=credentials).json["access_token"]
         new: dict[str, Any] = {"email": self._address("frank"), "password": PASSWORD, "email_confirm": True}
         user = self._admin("POST /admin/users", **new)
         self._ask(

@@ -48,20 +48,22 @@ def strict(make_app, service_role, database):
 @pytest.fixture
 def names(monkeypatch):
     """A fake name server: `names["hooks.example"] = ["192.0.2.1"]`, or an iterator over successive answers."""
-    known: dict[str, Any] = {}
+    addresses_of: dict[str, Any] = {}
     really = socket.getaddrinfo
 
     def getaddrinfo(host, port, *arguments, **options):
-        if host not in known:
+        if host not in addresses_of:
             return really(host, port, *arguments, **options)
-        addresses = next(known[host]) if isinstance(known[host], Iterator) else known[host]
+        addresses = (
+            next(addresses_of[host]) if isinstance(addresses_of[host], Iterator) else addresses_of[host]
+        )
         found = [really(address, port, *arguments, **options)[0] for address in addresses]
         return [
             (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address) for family, *_, address in found
         ]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    return known
+    return addresses_of
 
 
 @pytest.mark.parametrize(
@@ -190,6 +192,6 @@ NETWORKS = "AUTH_WEBHOOK_PRIVATE_NETWORKS"
     ],
 )
 def test_setting_allows_private_networks_on_loopback_by_default(load, base_url, bind, expected):
-    given = {"AUTH_BASE_URL": base_url, "AUTH_BIND": bind}
+    variables = {"AUTH_BASE_URL": base_url, "AUTH_BIND": bind}
     for chosen, allowed in (({}, expected), ({NETWORKS: "true"}, True), ({NETWORKS: "false"}, False)):
-        assert load(**given | chosen).webhook_private_networks is allowed
+        assert load(**variables | chosen).webhook_private_networks is allowed

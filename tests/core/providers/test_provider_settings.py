@@ -17,7 +17,7 @@ ACME = {"AUTH_PROVIDER_ACME_CLIENT_ID": "x", "AUTH_PROVIDER_ACME_ISSUER": "https
 OWN = {"AUTH_PROVIDER_OUR_OWN_2_CLIENT_ID": "x", "AUTH_PROVIDER_OUR_OWN_2_ISSUER": "https://own.example"}
 
 
-def told(app) -> tuple[bool, dict[str, bool]]:
+def settings_of(app) -> tuple[bool, dict[str, bool]]:
     """Return sign-up and providers as GET /settings lists them."""
     body = app.test_client().get("/settings").json
     listed = [(provider["name"], provider["enabled"]) for provider in body["external_providers"]]
@@ -32,10 +32,10 @@ class TestListing:
         ids=["none", "preset", "generic", "several words"],
     )
     def test_configured_providers_are_listed_with_the_presets(self, make_app, changes, enabled):
-        assert told(make_app(**changes)) == (bool(enabled), dict.fromkeys(PRESETS, False) | enabled)
+        assert settings_of(make_app(**changes)) == (bool(enabled), dict.fromkeys(PRESETS, False) | enabled)
 
     def test_only_listed_providers_can_sign_in(self, service, fakes):
-        listed = told(service.app)[1]
+        listed = settings_of(service.app)[1]
         assert {name for name, enabled in listed.items() if enabled} == {fake.name for fake in fakes.all}
         for name, enabled in listed.items():
             assert service.client.get(f"/authorize?provider={name}").status_code == (302 if enabled else 400)
@@ -129,8 +129,8 @@ def test_documented_configuration_works_in_five_lines(load, fakes):
         found.append(name)
         # The documented redirect URI is the one that is sent.
         comments = " ".join(line for line in lines if line.startswith("#"))
-        told = re.findall(r"https://[^\s;,]+/callback", comments)
-        assert told == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
+        urls = re.findall(r"https://[^\s;,]+/callback", comments)
+        assert urls == [Provider(name, loaded[name], "https://auth.example.com").redirect_uri]
     assert found == ["google", "github", "apple", "azure", "acme"]
 
 
@@ -144,8 +144,8 @@ class TestParsing:
         assert "\n" not in changes["AUTH_PROVIDER_APPLE_PRIVATE_KEY"]
         loaded = load(**changes, **GOOGLE)
         assert loaded.providers["apple"].private_key.startswith("-----BEGIN PRIVATE KEY-----\n")
-        for told in (repr(loaded), str(loaded), repr(loaded.providers)):
-            assert ("a-secret-of-google" in told, "PRIVATE KEY" in told) == (False, False)
+        for text in (repr(loaded), str(loaded), repr(loaded.providers)):
+            assert ("a-secret-of-google" in text, "PRIVATE KEY" in text) == (False, False)
 
 
 def test_provider_without_a_secret_is_a_public_client(make_service, google, monkeypatch):

@@ -68,9 +68,9 @@ class TestConnection:
     def test_server_with_the_name_of_the_url_and_a_known_authority_is_accepted(
         self, postgres, certificate, monkeypatch
     ):
-        known = postgres.url(sslrootcert=str(certificate.path))
+        verified_url = postgres.url(sslrootcert=str(certificate.path))
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate.path))
-        for url in (known, postgres.url()):
+        for url in (verified_url, postgres.url()):
             with closing(connect(encryption.encrypted(url))) as connection:
                 assert connection.info.ssl_in_use
 

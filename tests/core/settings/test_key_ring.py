@@ -127,11 +127,11 @@ class TestSecretKeys:
         ring = parts.key_ring
         before = ring.settings.secret_key
         client.post("/magiclink", json={"email": alice.email})
-        given = {"type": "magiclink", "email": alice.email, "token": outbox.last().code}
+        body = {"type": "magiclink", "email": alice.email, "token": outbox.last().code}
         try:
             parts.codes.use((f"{NEW}@{at(-60)}", *before))
-            assert client.post("/verify", json=given).status_code == 200
-            assert client.post("/verify", json=given).status_code == 403
+            assert client.post("/verify", json=body).status_code == 200
+            assert client.post("/verify", json=body).status_code == 403
         finally:
             parts.codes.use(before)
 

@@ -25,10 +25,10 @@ def test_relying_party_that_is_no_domain_is_refused(load, value):
 
 
 def test_origin_is_meant_as_browsers_send_it(load):
-    given = "https://App.Example.com:443, http://LOCALHOST:80,https://a.example:8443,android:apk-key-hash:"
+    origins = "https://App.Example.com:443, http://LOCALHOST:80,https://a.example:8443,android:apk-key-hash:"
     key = "Ab_9" * 10 + "xyz"
     expected = ("https://app.example.com", "http://localhost", "https://a.example:8443")
-    loaded = load(AUTH_WEBAUTHN_ORIGINS=given + key, AUTH_CORS_ORIGINS=given.rpartition(",")[0])
+    loaded = load(AUTH_WEBAUTHN_ORIGINS=origins + key, AUTH_CORS_ORIGINS=origins.rpartition(",")[0])
     assert loaded.webauthn_origins == (*expected, f"android:apk-key-hash:{key}")
     assert loaded.cors_origins == expected
     assert load(AUTH_CORS_ORIGINS="capacitor://localhost,*").cors_origins == ("capacitor://localhost", "*")

@@ -74,13 +74,13 @@ def test_each_setting_that_is_a_url_is_walked():
 def test_url_is_taken_or_refused_by_a_line_that_names_the_setting(load, name):
     url, others = URLS[name]
     taken, lines = [], []
-    for given in (url, *spellings(url)):
+    for value in (url, *spellings(url)):
         try:
-            loaded = load(**others | {name: given})
+            loaded = load(**others | {name: value})
         except SettingsError as error:
-            lines += [(given, line) for line in str(error).splitlines()]
+            lines += [(value, line) for line in str(error).splitlines()]
             continue
-        taken.append(given)
+        taken.append(value)
         # The service creates them at the start.
         AllowList(loaded.site_url, loaded.redirect_allow_list, loaded.base_url, has_pages=loaded.pages)
         Origins(loaded)

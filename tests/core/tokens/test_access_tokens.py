@@ -239,8 +239,8 @@ def use(make_app, alice):
     """Sign in with these keys; return the session and the kid and algorithm of its token."""
 
     def use(*keys, **others):
-        known = {"AUTH_JWT_KEYS": json.dumps({"keys": keys})} if keys else {}
-        session = alice.sign_in(client=make_app(**known, **others).test_client())
+        own_keys = {"AUTH_JWT_KEYS": json.dumps({"keys": keys})} if keys else {}
+        session = alice.sign_in(client=make_app(**own_keys, **others).test_client())
         assert session.get("/user").status_code == 200
         header = header_of(session)
         assert header.pop("typ") == "JWT"

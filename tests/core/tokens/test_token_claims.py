@@ -103,43 +103,43 @@ class TestAccessTokens:
 
 class TestIdTokens:
     @pytest.fixture
-    def told(self, make_app, database, alice):
+    def claims_for(self, make_app, database, alice):
         """Return the claims of userinfo and the ID token."""
         application = make_client(database)
 
-        def told(scopes, paths=ID_CLAIMS):
+        def claims_for(scopes, paths=ID_CLAIMS):
             client = make_app(AUTH_ID_CLAIMS=json.dumps(paths)).test_client()
             tokens = tokens_of(client, database, application, alice, f"openid {scopes}")
             answer = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).json
-            given = claims_of(tokens["id_token"])
-            assert {name: given.get(name) for name in answer} == answer
-            assert not set(paths) & set(given) - set(answer)
+            claims = claims_of(tokens["id_token"])
+            assert {name: claims.get(name) for name in answer} == answer
+            assert not set(paths) & set(claims) - set(answer)
             assert not set(paths) & set(claims_of(tokens["access_token"]))
             supported = client.get("/.well-known/openid-configuration").json["claims_supported"]
             assert (set(paths) <= set(supported), len(supported)) == (True, len(set(supported)))
             return {name: value for name, value in answer.items() if name in paths}
 
-        return told
+        return claims_for
 
-    def test_scopes_decide_about_them(self, told, alice, give, database):
+    def test_scopes_decide_about_them(self, claims_for, alice, give, database):
         give(alice, {"department": "sales"})
         database.run('UPDATE users SET user_metadata = \'{"title": "Al", "name": "Alice"}\'')
-        assert told("") == {}
-        assert told("profile") == {"department": "sales", "name": "Al"}
-        assert told("profile email") == {"department": "sales", "name": "Al", "mail": alice.email}
+        assert claims_for("") == {}
+        assert claims_for("profile") == {"department": "sales", "name": "Al"}
+        assert claims_for("profile email") == {"department": "sales", "name": "Al", "mail": alice.email}
         database.run("UPDATE users SET email_proved = false")
-        assert told("profile email") == {"department": "sales", "name": "Al"}
+        assert claims_for("profile email") == {"department": "sales", "name": "Al"}
 
     @cases("title", [{"evil": True}, ["x"], 1, "", "x" * 2001, None])
-    def test_name_that_is_no_text_is_left_out_alone(self, told, alice, give, database, title):
+    def test_name_that_is_no_text_is_left_out_alone(self, claims_for, alice, give, database, title):
         metadata = json.dumps({"title": title, "name": "Not this either"})
         database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
         give(alice, {"department": "x" * (MAX_BYTES - 20)})
-        assert list(told("profile")) == ["department"]
+        assert list(claims_for("profile")) == ["department"]
 
-    def test_username_that_administrators_choose_never_falls_back_to_the_users(self, told, database):
+    def test_username_that_administrators_choose_never_falls_back_to_the_users(self, claims_for, database):
         database.run('UPDATE users SET user_metadata = \'{"username": "root"}\'')
-        assert told("profile", {"preferred_username": "app_metadata.username"}) == {}
+        assert claims_for("profile", {"preferred_username": "app_metadata.username"}) == {}
 
 
 UNKNOWN = (

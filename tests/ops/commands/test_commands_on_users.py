@@ -74,9 +74,9 @@ def test_list_is_that_of_the_console_as_lines_json_and_csv(run, carol, alice, da
 def test_emails_of_a_file_are_invited_and_refused_ones_named(run, alice, outbox, database, tmp_path):
     path = tmp_path / "team.txt"
     path.write_text("Dave@example.com\nalice@example.com; erin@example.com\n")
-    told = run("invite", str(path), status=3).splitlines()
-    assert (told[0], told[2]) == ("dave@example.com is invited.", "erin@example.com is invited.")
-    assert told[1].startswith("alice@example.com: refused: ")
+    lines = run("invite", str(path), status=3).splitlines()
+    assert (lines[0], lines[2]) == ("dave@example.com is invited.", "erin@example.com is invited.")
+    assert lines[1].startswith("alice@example.com: refused: ")
     assert outbox.kinds() == [("invite", "dave@example.com"), ("invite", "erin@example.com")]
     by_ann = "action = 'invited' AND actor = 'command' AND details ->> 'system_user' = 'ann'"
     assert database.count("audit_log", by_ann) == 2

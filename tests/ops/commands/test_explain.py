@@ -97,10 +97,10 @@ class TestObstacles:
         allow(database, alice.id, insert_public_client(database))
         app = make_app(AUTH_API_KEYS="true")
         make_key(alice.open_session(app.test_client()))
-        given = {"applications  Grafana; 1 live sessions", "API keys      1"}
-        assert given <= set(explain(alice.email))
+        expected = {"applications  Grafana; 1 live sessions", "API keys      1"}
+        assert expected <= set(explain(alice.email))
         lines = explain(alice.email, on=make_app(AUTH_API_KEYS="true", AUTH_MFA_REQUIRED="all"))
-        assert {f"{line}, 1 refused: from before the second factor" for line in given} <= set(lines)
+        assert {f"{line}, 1 refused: from before the second factor" for line in expected} <= set(lines)
 
     @pytest.mark.parametrize(
         ("change", "obstacle", "settings"),
@@ -207,8 +207,8 @@ class TestObstacles:
         app.test_client().post(path, json=body)
         lines = explain(alice.email, on=app)
         assert lines[0] == CLEAR
-        told = next(line for line in lines if line.startswith("limit "))
-        assert until(told) == f"limit         1 of 1 {counted}; no more are sent"
+        line = next(line for line in lines if line.startswith("limit "))
+        assert until(line) == f"limit         1 of 1 {counted}; no more are sent"
 
 
 class TestTimeline:

@@ -53,8 +53,8 @@ def import_file(app, path):
 def import_user(import_file, path):
     """Import a user with factors, and return the outcome."""
 
-    def run(*given, options=(), **members):
-        row = {"id": ID, "email": "dave@example.com", "factors": list(given)} | members
+    def run(*factors, options=(), **members):
+        row = {"id": ID, "email": "dave@example.com", "factors": list(factors)} | members
         path.write_text(f"{json.dumps(row)}\n")
         return json.loads(import_file(*options).output.splitlines()[0])
 
@@ -86,10 +86,10 @@ def test_factors_and_passkeys_work_after_export_and_import(export, import_file, 
     assert sign_in(client, authenticator).user["id"] == alice.id
     assert_error(session.get("/factors/recovery-codes"), 404, "mfa_factor_not_found")
 
-    known = database.everything()
+    before = database.everything()
     outcome = import_file()
     assert (outcome.exit_code, json.loads(outcome.output.splitlines()[-1])["exists"]) == (0, 1)
-    assert database.everything() == known
+    assert database.everything() == before
 
 
 def test_user_who_has_only_a_passkey_signs_in_again(export, import_file, client, alice, database):
@@ -141,9 +141,9 @@ def test_credentials_need_the_id_of_the_user(import_user):
     assert "id: is required" in import_user(KEY, id=None)["reason"]
 
 
-@pytest.mark.parametrize("given", [APP | {"friendly_name": "Phone"}, APP | {"id": ID}, KEY])
-def test_two_factors_of_one_name_id_or_credential_are_refused(import_user, database, given):
-    outcome = import_user(given, given)
+@pytest.mark.parametrize("factor", [APP | {"friendly_name": "Phone"}, APP | {"id": ID}, KEY])
+def test_two_factors_of_one_name_id_or_credential_are_refused(import_user, database, factor):
+    outcome = import_user(factor, factor)
     assert outcome["reason"] == "factors: two have the same id, name or credential"
     assert database.count("users") == 0
 
@@ -166,8 +166,8 @@ def test_minimal_members_are_enough_and_unknown_transports_are_dropped(import_us
     key = Key(ES256)
     passkey = Passkey("localhost", uuid.UUID(ID).bytes, key)
     own = {"credential_id": encode(passkey.id), "public_key": encode(key.cose)}
-    given = {**KEY, **own, "factor_type": "passkey", "transports": ["usb", "telepathy"]}
-    assert import_user(given)["status"] == "created"
+    factor = {**KEY, **own, "factor_type": "passkey", "transports": ["usb", "telepathy"]}
+    assert import_user(factor)["status"] == "created"
     assert database.value("SELECT transports FROM factors") == ["usb"]
     assert sign_in(client, Authenticator(passkeys=[passkey])).user["id"] == ID
 

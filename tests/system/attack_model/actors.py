@@ -243,12 +243,12 @@ class Actor:
         return session
 
     def _by_password(self) -> Any:
-        known = self.environment.state()
-        if not self.password or not (known.email or known.phone):
+        user = self.environment.state()
+        if not self.password or not (user.email or user.phone):
             return None
-        if known.email:
-            return sign_in(self.device, known.email, self.password)
-        body = {"phone": known.phone, "password": self.password}
+        if user.email:
+            return sign_in(self.device, user.email, self.password)
+        body = {"phone": user.phone, "password": self.password}
         return self.device.post("/token?grant_type=password", json=body)
 
     def _by_magiclink(self, path: str = "/magiclink", kind: str = "magiclink") -> Any:
@@ -326,8 +326,8 @@ class Actor:
         return factors.verify(session, app, challenge_id=challenge.json["id"])
 
     def _verify_key(self, session: Session) -> Any:
-        known = self.environment.state().factors
-        return self._first(security_keys.verify(session, id, key) for id, key in self.keys if id in known)
+        factors = self.environment.state().factors
+        return self._first(security_keys.verify(session, id, key) for id, key in self.keys if id in factors)
 
     def _verify_passkey(self, session: Session) -> Any:
         return self._first(
@@ -360,8 +360,8 @@ class Actor:
         bodies += [{"factor_code": app.code()} for app in self.apps]
         if any(session.post("/reauthenticate", json=body).status_code == 200 for body in bodies):
             return True
-        known = self.environment.state()
-        address = known.email or known.phone
+        user = self.environment.state()
+        address = user.email or user.phone
         if address not in [*self.emails, *self.phones] or session.get("/reauthenticate").status_code != 200:
             return False
         code = self.environment.outbox.last(address, "reauthentication").code
@@ -394,8 +394,8 @@ class Actor:
     def confirm_changes(self) -> None:
         for change in self.pending:
             if self._keep(type_in(self.device, *change)):
-                known = self.emails if change[0] == "email_change" else self.phones
-                known += [change[1]] if change[1] not in known else []
+                addresses = self.emails if change[0] == "email_change" else self.phones
+                addresses += [change[1]] if change[1] not in addresses else []
         self.pending = []
 
     def remove_address(self, session: Session, kind: str) -> None:
@@ -501,8 +501,8 @@ class Actor:
         for client_id, access_token, refresh_token in self.client_sessions:
             body = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": client_id}
             headers = {"Authorization": f"Bearer {access_token}"}
-            seen = self.device.get("/oauth/userinfo", headers=headers)
-            if 200 in (seen.status_code, self.device.post("/oauth/token", json=body).status_code):
+            userinfo = self.device.get("/oauth/userinfo", headers=headers)
+            if 200 in (userinfo.status_code, self.device.post("/oauth/token", json=body).status_code):
                 return True
         return False
 
@@ -537,14 +537,14 @@ class Actor:
         """Sign a browser in on our pages, by the password or a mailed recovery."""
         client = self.environment.app.test_client(use_cookies=False)
         client.environ_base["HTTP_X_FORWARDED_FOR"] = self.device.network
-        browser, known = UserAgent({SITE: client}), self.environment.state()
+        browser, user = UserAgent({SITE: client}), self.environment.state()
         if way == "password":
             browser.visit(f"{SITE}/sign-in")
-            address = known.email or known.phone
+            address = user.email or user.phone
             browser.post(f"{SITE}/sign-in", _form(browser, email=address or "", password=self.password or ""))
-        elif known.email in self.emails:
-            self.device.post("/recover", json={"email": known.email, "redirect_to": f"{SITE}/new-password"})
-            token = self.environment.outbox.last(known.email, "recovery").token
+        elif user.email in self.emails:
+            self.device.post("/recover", json={"email": user.email, "redirect_to": f"{SITE}/new-password"})
+            token = self.environment.outbox.last(user.email, "recovery").token
             browser.visit(f"{SITE}/verify?type=recovery&token={token}")
             browser.submit()
         return browser if browser.cookie("latchkey") else None
@@ -567,14 +567,14 @@ class Actor:
 
     def undo(self, token: str) -> bool:
         """Press the button of a notice's link, with a factor if it asks for one, and return whether it works."""
-        known, sent = self.environment.links(), self.environment.outbox.sent()
+        links, sent = self.environment.links(), self.environment.outbox.sent()
         if not self._press_with_factors(token):
             return False
-        link = next(each for each in known if bytes(each.token_hash) == hash_token(token))
-        earlier = [each for each in known if each.created_at <= link.created_at and each is not link]
+        link = next(each for each in links if bytes(each.token_hash) == hash_token(token))
+        earlier = [each for each in links if each.created_at <= link.created_at and each is not link]
         self.environment.assert_taken_back(link.target, earlier)
-        told = self.environment.outbox.sent()[len(sent) :]
-        assert not any(message.token for message in told), "a notice of taking back has a link"
+        notices = self.environment.outbox.sent()[len(sent) :]
+        assert not any(message.token for message in notices), "a notice of taking back has a link"
         return True
 
     def _press_with_factors(self, token: str) -> bool:

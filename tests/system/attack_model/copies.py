@@ -34,9 +34,9 @@ class Copies(Takeover):
 
     def _copy(self) -> None:
         """Copy each token that has not been copied, when its session begins."""
-        known = [copy.holders["owner"] for copy in self.copies]
+        owners = [copy.holders["owner"] for copy in self.copies]
         for credential in self.living(*OWN_DOOR):
-            if credential not in known:
+            if credential not in owners:
                 copied = replace(credential, holder="thief", access_tokens=[], ended_by=set())
                 self.copies.append(Copy({"owner": credential, "thief": copied}))
 

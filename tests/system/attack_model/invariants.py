@@ -75,16 +75,18 @@ def owner_is_not_refused(takeover: "Takeover") -> None:
 
 
 def verdicts_stay_below_the_limit(takeover: "Takeover") -> None:
-    for (address, network), told in takeover.told.items():
+    for (address, network), verdicts in takeover.verdicts.items():
         limit = WRONG_CODES if address == "codes" else WRONG_PASSWORDS
-        assert told.count("wrong") <= limit, f"wrong verdicts on {address} from {network}: {told}"
-        was_told = told.count("wrong") == limit and told[-1] == "right"
+        assert verdicts.count("wrong") <= limit, f"wrong verdicts on {address} from {network}: {verdicts}"
+        was_told = verdicts.count("wrong") == limit and verdicts[-1] == "right"
         assert not was_told, f"the right password for {address} from {network} after {limit} wrong ones"
 
 
 def strangers_cannot_tell_whether_an_address_has_a_user(takeover: "Takeover") -> None:
-    for what, known, free in takeover.twins:
-        assert known == free, f"{what} answers {known} for an address with a user, and {free} for a free one"
+    for what, of_user, free in takeover.twins:
+        assert of_user == free, (
+            f"{what} answers {of_user} for an address with a user, and {free} for a free one"
+        )
 
 
 # By what they are about.

@@ -238,13 +238,17 @@ class Members(RuleBasedStateMachine):
             if response.status_code != 200:
                 continue
             self.sessions[name] = session = session_of(self.client, response)
-            held = {id: role for (id, user_id), role in roles.items() if user_id == self.people[name].id}
-            said = {id: role for id, role in held.items() if self._counts(id, session)}
+            memberships = {
+                id: role for (id, user_id), role in roles.items() if user_id == self.people[name].id
+            }
+            said = {id: role for id, role in memberships.items() if self._counts(id, session)}
             assert session.claims.get("organizations", {}) == said, f"{name}'s token"
             shown = {
                 each["id"]: each.get("role") for each in session.get("/user").json.get("organizations", [])
             }
-            assert shown == {id: said.get(id) for id in held}, f"what GET /user says to {name}"
+            assert shown == {id: said.get(id) for id in memberships}, f"what GET /user says to {name}"
             for id in self.organizations:
                 status = session.get(f"/organizations/{id}").status_code
-                assert status == (200 if id in said else 403 if id in held else 404), f"what {name} sees"
+                assert status == (200 if id in said else 403 if id in memberships else 404), (
+                    f"what {name} sees"
+                )

@@ -298,7 +298,7 @@ class Theft(RuleBasedStateMachine):
         """Assert that an act of the thief changes nothing that a factor protects, and keep the alarms."""
         self.acts += 1
         is_protected, before = self.is_protected(), self.environment.state()
-        old, known = self.environment.old_factors(), len(self.environment.outbox.sent())
+        old, count_before = self.environment.old_factors(), len(self.environment.outbox.sent())
         yield
         after = self.environment.state()
         # An application needs no factor again, nor does the removal of an API key.
@@ -311,7 +311,7 @@ class Theft(RuleBasedStateMachine):
                 self.emails_then = [
                     each for each in self.owner.emails if not self.environment.is_recent(each)
                 ]
-            for sent in self.environment.outbox.sent()[known:]:
+            for sent in self.environment.outbox.sent()[count_before:]:
                 if (
                     sent.kind in NOTICES
                     and sent.token
@@ -347,8 +347,8 @@ class Theft(RuleBasedStateMachine):
         if browser:
             with self.watched(f"submit the forms of /{page}"):
                 self.thief.submit_all(browser, page)
-            seen = browser.visit(f"{SITE}/console")
-            assert (seen.status, seen.url) != (200, f"{SITE}/console"), "the thief can read the console"
+            console = browser.visit(f"{SITE}/console")
+            assert (console.status, console.url) != (200, f"{SITE}/console"), "the thief can read the console"
 
     def _use_messages(self) -> None:
         """Confirm addresses, and undo what messages to the thief offer to undo."""

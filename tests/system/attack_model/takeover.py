@@ -124,7 +124,7 @@ class Takeover(RuleBasedStateMachine):
         # The requests at which the owner got "too many" or "unavailable".
         self.refusals: list[str] = []
         # Verdicts about passwords of the last quarter of an hour, by address and network.
-        self.told: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self.verdicts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         # What the same request was answered about the owner's address and about a free one.
         self.twins: list[tuple[str, Any, Any]] = []
         self.strangers = 0
@@ -233,8 +233,8 @@ class Takeover(RuleBasedStateMachine):
         # An undo restores an address, without a notice.
         if who in ("owner", "thief") and act != "undo" and proved:
             for (what, id), at in self._added().items() - before.items():
-                told = self._rows(_TOLD, at=at, proved=proved, kinds=[*NOTICES])[0][0]
-                self.additions.append((f"{what} ({id})", told))
+                messages = self._rows(_TOLD, at=at, proved=proved, kinds=[*NOTICES])[0][0]
+                self.additions.append((f"{what} ({id})", messages))
 
     def _act_as(self, person: Actor, act: str) -> None:
         if person is self.owner and act in DEFENCES:
@@ -313,11 +313,11 @@ class Takeover(RuleBasedStateMachine):
     def _collect(self, person: Actor) -> None:
         """Note the sessions that a person has got, or raised."""
         for session in person.sessions:
-            known = [each for each in self.living("session") if each.id == session.id]
-            if known:
-                if session.claims["aal"] > known[0].level:
+            credentials = [each for each in self.living("session") if each.id == session.id]
+            if credentials:
+                if session.claims["aal"] > credentials[0].level:
                     self._end_codes(session.id)
-                known[0].keep(session)
+                credentials[0].keep(session)
             else:
                 self.credentials.append(Credential.of(session, self._name(person)))
         person.sessions = []
@@ -325,8 +325,8 @@ class Takeover(RuleBasedStateMachine):
     def _make_key(self, person: Actor, session: Session) -> None:
         response = person.send(session, "POST", "/user/api_keys", name=person.unique())
         if response.status_code == 201:
-            given, key = response.json["id"], response.json["key"]
-            new = Credential("API key", self._name(person), session.claims["aal"], key, given)
+            id, key = response.json["id"], response.json["key"]
+            new = Credential("API key", self._name(person), session.claims["aal"], key, id)
             self.credentials.append(new)
             new.ask(self.anyone)
 
@@ -343,7 +343,7 @@ class Takeover(RuleBasedStateMachine):
 
     def time_passes(self, hours: float) -> None:
         self.environment.pass_time(hours=hours)
-        self.told.clear()
+        self.verdicts.clear()
         for credential in self.credentials:
             if hours > 1 or credential.kind == "API key":
                 credential.access_tokens, credential.tried = [], 0
@@ -481,18 +481,20 @@ class Takeover(RuleBasedStateMachine):
                     headers={"X-Forwarded-For": network},
                 )
                 if response.status_code != 429:
-                    self.told[address, network].append("wrong" if response.status_code == 401 else "right")
+                    self.verdicts[address, network].append(
+                        "wrong" if response.status_code == 401 else "right"
+                    )
 
     def _guess_codes(self) -> None:
         """Use up the thief's tries for the second step, without a right one."""
-        told = self.told["codes", self._network()]
+        verdicts = self.verdicts["codes", self._network()]
         credential = self._session(self.thief) or self._sign_in(self.thief)
         for _ in range(25 if credential and self.owner.apps else 0):
             body = {"factor_code": self.owner.apps[-1].wrong_code()}
             session = credential.session(self.thief.device) if credential else None
             if session is None or session.post("/reauthenticate", json=body).status_code == 429:
                 break
-            told.append("wrong")
+            verdicts.append("wrong")
 
     def strangers_act(self, act: str) -> None:
         email = self.environment.state().email

@@ -171,10 +171,10 @@ BAD: dict[str, Callable[[dict[str, Any]], str]] = {
 def test_bad_tokens_are_refused(api, session, latchkey, database):
     application = make_client(database)
     code = granted_code(database, application, session, nonce="n")
-    given = application.redeem(latchkey[0], code).json
+    answer = application.redeem(latchkey[0], code).json
     assert api.get("/me", headers={"Authorization": f"Bearer {mint(session.claims)}"}).status_code == 200
     tokens = {name: f"Bearer {make(session.claims)}" for name, make in BAD.items()}
-    tokens |= {f"{name} of an application": f"Bearer {given[name]}" for name in ("access_token", "id_token")}
+    tokens |= {f"{name} of an application": f"Bearer {answer[name]}" for name in ("access_token", "id_token")}
     tokens |= {"of another scheme": f"Basic {session.access_token}", "empty": "Bearer"}
     for name, header in tokens.items():
         for method, path in (("GET", "/me"), ("POST", "/payments")):

@@ -31,7 +31,7 @@ class Terminal:
 
     def here(self, text: str) -> str:
         """Return the text with the ports of this test, one of which may contain a known one: 30001."""
-        return re.sub("|".join(self.ports), lambda known: self.ports[known[0]], text)
+        return re.sub("|".join(self.ports), lambda match: self.ports[match[0]], text)
 
     def scripts(self, page: str) -> list[str]:
         return [self.here(block) for _, block in blocks_of(halves(page)[1])]
@@ -79,7 +79,7 @@ def beside_a_service(lines: list[str], **settings: str) -> Iterator[tuple[Termin
         (directory / ".venv" / "bin").mkdir(parents=True)
         for name in ("latchkey", "flask", "python3"):
             (directory / ".venv" / "bin" / name).symlink_to(Path(sys.executable).with_name(name))
-        opened = Terminal(directory, {known: str(free_port()) for known in ("8000", "3000", "9100")})
+        opened = Terminal(directory, {port: str(free_port()) for port in ("8000", "3000", "9100")})
         (directory / ".env").write_text(opened.here("\n".join(lines)))
         own = {"PORT": str(opened.port), "PYTHONPATH": str(CHECKOUT), "AUTH_WORKERS": "1"}
         command = [sys.executable, "-m", "latchkey_auth", "serve"]

@@ -72,24 +72,24 @@ class Client:
         person.id = self._change_by(person, made, "POST", "/admin/users", json=body).json["id"]
 
     def _look(self, person: Person) -> None:
-        for held in person.live():
-            answer = self._ask("GET", "/user", by=held)
-            seen = _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata"))
-            if seen and seen != (200, {"n": person.state.number}):
+        for credentials in person.live():
+            answer = self._ask("GET", "/user", by=credentials)
+            profile = _is_answer(answer) and (answer.status_code, (answer.json or {}).get("user_metadata"))
+            if profile and profile != (200, {"n": person.state.number}):
                 self._violate(person, f"should see {person.state}", answer)
 
     def _change(self, person: Person) -> None:
-        for held in self._one_of(person.live()):
+        for credentials in self._one_of(person.live()):
             number = self._number()
             after = person.state.but(number=number)
-            self._change_by(person, after, "PUT", "/user", by=held, json={"data": {"n": number}})
+            self._change_by(person, after, "PUT", "/user", by=credentials, json={"data": {"n": number}})
 
     def _change_password(self, person: Person) -> None:
-        for held in self._one_of(person.live()):
+        for credentials in self._one_of(person.live()):
             password = f"Another-Horse-{self._number()}"
-            after = person.state.without_sessions(but=held.id).with_mail("password_changed")
+            after = person.state.without_sessions(but=credentials.id).with_mail("password_changed")
             after = after.but(password=password)
-            self._change_by(person, after, "PUT", "/user", by=held, json={"password": password})
+            self._change_by(person, after, "PUT", "/user", by=credentials, json={"password": password})
             self._check_dead(person)
 
     def _log_in(self, person: Person) -> None:
@@ -102,15 +102,15 @@ class Client:
 
         The rest is the MAC, whose key may be replaced between the answers.
         """
-        for held in self._one_of(person.live()):
-            answers = self._rush(_REFRESH, {"refresh_token": held.session.refresh_token}, 2)
+        for credentials in self._one_of(person.live()):
+            answers = self._rush(_REFRESH, {"refresh_token": credentials.session.refresh_token}, 2)
             good = [answer for answer in answers if answer is not None and answer.status_code == 200]
-            self._judge(person, answers, good, person.state.refreshed(held.id), "refresh")
+            self._judge(person, answers, good, person.state.refreshed(credentials.id), "refresh")
             if len({answer.json["refresh_token"][:_SESSION_AND_COUNTER] for answer in good}) != 1:
                 self._violate(person, "two refresh tokens for one", good[0])
-            held.session = session_of(self._history.client, good[0])
-            held.refresh_tokens.append(held.session.refresh_token)
-            person.state = person.state.refreshed(held.id)
+            credentials.session = session_of(self._history.client, good[0])
+            credentials.refresh_tokens.append(credentials.session.refresh_token)
+            person.state = person.state.refreshed(credentials.id)
 
     def _follow_link(self, person: Person) -> None:
         answer = self._ask("POST", "/admin/generate_link", json={"type": "magiclink", "email": person.email})
@@ -129,8 +129,8 @@ class Client:
         self._hold(person, good[0])
 
     def _log_out(self, person: Person) -> None:
-        for held in self._one_of(person.live()):
-            own: tuple[str, Held | None] = ("/logout", held)
+        for credentials in self._one_of(person.live()):
+            own: tuple[str, Held | None] = ("/logout", credentials)
             path, by = self._random.choice([own, (f"/admin/users/{person.id}/logout", None)])
             self._change_by(person, person.state.without_sessions(), "POST", path, by=by)
             self._check_dead(person)
@@ -141,9 +141,9 @@ class Client:
         self._check_dead(person)
 
     def _leave(self, person: Person) -> None:
-        for held in self._one_of(person.live()) or [None]:
-            path = "/user" if held else f"/admin/users/{person.id}"
-            self._change_by(person, State(mails=person.state.mails), "DELETE", path, by=held)
+        for credentials in self._one_of(person.live()) or [None]:
+            path = "/user" if credentials else f"/admin/users/{person.id}"
+            self._change_by(person, State(mails=person.state.mails), "DELETE", path, by=credentials)
             self._check_dead(person)
 
     # Recording.
@@ -169,14 +169,14 @@ class Client:
 
     def _hold(self, person: Person, answer: Any) -> None:
         session = session_of(self._history.client, answer)
-        person.held.append(Held(session, [session.refresh_token]))
+        person.sessions.append(Held(session, [session.refresh_token]))
         person.state = person.state.with_session(session.id).but(untold=0)
 
     def _check_dead(self, person: Person) -> None:
         """Check that, right after the answer, no worker accepts a revoked token."""
-        for held in person.dead():
-            body = {"refresh_token": held.session.refresh_token}
-            for answer in (self._ask("GET", "/user", by=held), self._ask("POST", _REFRESH, json=body)):
+        for credentials in person.dead():
+            body = {"refresh_token": credentials.session.refresh_token}
+            for answer in (self._ask("GET", "/user", by=credentials), self._ask("POST", _REFRESH, json=body)):
                 if answer is not None and answer.status_code == 200:
                     self._violate(person, "is still signed in", answer)
 
@@ -188,8 +188,8 @@ class Client:
         headers = by.session.authorization if by else ADMIN if path.startswith("/admin/") else {}
         return self._history.ask(method, path, headers=headers, **options)
 
-    def _one_of(self, held: list[Held]) -> list[Any]:
-        return [self._random.choice(held)] if held else []
+    def _one_of(self, choices: list[Held]) -> list[Any]:
+        return [self._random.choice(choices)] if choices else []
 
     def _number(self) -> int:
         return self._random.randrange(10**9)

@@ -41,10 +41,13 @@ class State:
         return replace(self, live=self.live | {(id, 0)})
 
     def without_sessions(self, but: str | None = None) -> Self:
-        return replace(self, live=frozenset(known for known in self.live if known[0] == but), untold=0)
+        return replace(self, live=frozenset(session for session in self.live if session[0] == but), untold=0)
 
     def refreshed(self, id: str) -> Self:
-        return replace(self, live=frozenset((known, counter + (known == id)) for known, counter in self.live))
+        return replace(
+            self,
+            live=frozenset((session_id, counter + (session_id == id)) for session_id, counter in self.live),
+        )
 
 
 @dataclass
@@ -68,16 +71,16 @@ class Person:
     after: State | None = None
     id: str = ""
     unanswered: str = ""
-    held: list[Held] = field(default_factory=list)
+    sessions: list[Held] = field(default_factory=list)
 
     def live(self) -> list[Held]:
         ids = {id for id, _ in self.state.live}
-        return [held for held in self.held if held.id in ids]
+        return [each for each in self.sessions if each.id in ids]
 
     def dead(self) -> list[Held]:
         """Return the sessions that have ended in every possible state."""
         ids = {id for state in (self.state, self.after or self.state) for id, _ in state.live}
-        return [held for held in self.held if held.id not in ids]
+        return [each for each in self.sessions if each.id not in ids]
 
     def states(self) -> list[State]:
         return [self.state, *([self.after] if self.after else [])]

@@ -94,7 +94,7 @@ def _is(row: Any, kinds: tuple[str, ...], state: State, may_lose_counters: bool)
         state.exists
         and (row.confirmed, bool(row.banned), row.number, kinds)
         == (state.confirmed, state.banned, state.number, state.mails)
-        and all(found == told or (may_lose_counters and found < told) for found, told in counters)
+        and all(found == answered or (may_lose_counters and found < answered) for found, answered in counters)
         and len(live) == len(counters) + state.untold
         and len(counters) == len(state.live)
     )
@@ -132,7 +132,7 @@ def _wrong_answers(history: History, rows: Rows) -> list[str]:
     )
     client = history.client
     persons = [
-        person for person in history.persons if person.held or person.state.exists or person.unanswered
+        person for person in history.persons if person.sessions or person.state.exists or person.unanswered
     ]
     chosen = random.Random(1).sample(persons, min(ASKED, len(persons)))
     chosen += [person for person in persons if person.unanswered and person not in chosen][:ASKED]
@@ -157,10 +157,10 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
             )
 
     state, live = person.state, person.live()
-    for held in person.held:
-        if held not in live:
-            expect("a dead session", client.get("/user", headers=held.session.authorization), 401, 403)
-            expect("a dead session's refresh token", refresh(client, held.session.refresh_token), 400)
+    for each in person.sessions:
+        if each not in live:
+            expect("a dead session", client.get("/user", headers=each.session.authorization), 401, 403)
+            expect("a dead session's refresh token", refresh(client, each.session.refresh_token), 400)
     if not state.exists:
         return wrong
     expected = 403 if state.banned or not state.confirmed else 200
@@ -169,12 +169,12 @@ def _wrong_of(person: Person, client: Any) -> list[str]:
         expect("the password", sign_in(client, person.email, state.password), 200)
     elif state.password:
         expect("the password", sign_in(client, person.email, state.password), expected)
-    for held in live:
-        answer = client.get("/user", headers=held.session.authorization)
+    for each in live:
+        answer = client.get("/user", headers=each.session.authorization)
         expect("a live session", answer, 200)
         # Also if the response of the last refresh was lost, ten minutes ago.
-        expect("its newest refresh token", refresh(client, held.refresh_tokens[-1]), 200)
-        if len(held.refresh_tokens) > 1:
-            expect("an old refresh token", refresh(client, held.refresh_tokens[-2]), 400)
-            expect("all others after it", refresh(client, held.refresh_tokens[-1]), 400)
+        expect("its newest refresh token", refresh(client, each.refresh_tokens[-1]), 200)
+        if len(each.refresh_tokens) > 1:
+            expect("an old refresh token", refresh(client, each.refresh_tokens[-2]), 400)
+            expect("all others after it", refresh(client, each.refresh_tokens[-1]), 400)
     return wrong

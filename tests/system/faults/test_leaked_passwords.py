@@ -30,9 +30,9 @@ sys.stdin.read()
 def test_million_is_searched_in_a_thousandth_of_a_hash_and_shared(tmp_path):
     path = tmp_path / "leaked-passwords"
     numbers, leaked = random.Random(1), [str(number) for number in range(0, 10_000, 2)]
-    known = (leaked_file.number_of(sha1(password)) for password in leaked)
+    hashes = (leaked_file.number_of(sha1(password)) for password in leaked)
     others = (numbers.getrandbits(64) for _ in range(_COUNT))
-    count = leaked_file.write(path, (number for source in (known, others) for number in source))
+    count = leaked_file.write(path, (number for source in (hashes, others) for number in source))
     assert count >= _COUNT
     found = LeakedFile(path)
     began = time.process_time()

@@ -108,8 +108,8 @@ def test_start_names_the_state_directory_which_is_closed_to_others(running):
 
 def test_reload_rereads_the_dotenv_file_whole(state_dir, tmp_path):
     def offered() -> tuple[bool, bool]:
-        told = json.loads(service.get("/settings")[1])
-        return told["disable_signup"], told["external_anonymous_users_enabled"]
+        settings = json.loads(service.get("/settings")[1])
+        return settings["disable_signup"], settings["external_anonymous_users_enabled"]
 
     (tmp_path / ".env").write_text("AUTH_DISABLE_SIGNUP=true\nAUTH_LOG_FORMAT=json\n")
     command = [sys.executable, *GUNICORN, "--config", str(CHECKOUT / "gunicorn.conf.py")]

@@ -158,8 +158,8 @@ def test_user_gives_a_client_access_to_one_server_until_it_is_withdrawn(
         allow(page, HOST if document else "Reader")
         first, second = json.loads(agent.line(1))
         assert first["token"] != second["token"]
-        for seen in (first, second):
-            claims = seen["claims"]
+        for state in (first, second):
+            claims = state["claims"]
             assert (claims["sub"], claims["aud"]) == (alice.id, servers[0])
             assert (claims["client_id"], claims["acr"]) == (asked["client_id"][0], "aal2")
         header = {
@@ -200,9 +200,9 @@ def test_client_takes_the_scope_from_the_metadata_of_its_server_and_the_user_cho
         page.wait_for("For which organization?")
         fill(page, organization=ids["beta"])
         allow(page, "Reader")
-        for seen in json.loads(agent.line(1)):
+        for state in json.loads(agent.line(1)):
             said = {"id": ids["beta"], "slug": "beta", "role": "owner"}
-            assert seen["claims"]["organization"] == said
+            assert state["claims"]["organization"] == said
 
 
 def test_conformance_suite_of_mcp_finds_no_failure(page, here, node, settings, alice, tmp_path):

@@ -123,10 +123,10 @@ def origin(place) -> SimpleNamespace:
 
 def test_backup_is_rehearsed_past_a_proxy_and_shows_what_it_contains_but_no_secrets(origin):
     assert (origin.done.returncode, origin.done.stderr) == (0, "")
-    told = json.loads(origin.done.stdout)
+    outcome = json.loads(origin.done.stdout)
     assert re.fullmatch(r"latchkey-\d{8}T\d{6}Z\.age", origin.file.name)
-    assert told["bytes"] == origin.file.stat().st_size
-    assert (told["tables"]["users"], told["tables"]["sessions"]) == (1, 2)
+    assert outcome["bytes"] == origin.file.stat().st_size
+    assert (outcome["tables"]["users"], outcome["tables"]["sessions"]) == (1, 2)
     assert stat.S_IMODE(origin.file.stat().st_mode) == 0o600
     shown = origin.file.read_bytes() + origin.done.stdout.encode()
     for secret in [*secrets_of(origin.state_dir).values(), "alice@example.com", "CREATE TABLE"]:

@@ -58,9 +58,11 @@ def wrong_events(rows: Rows, target: HttpTarget) -> list[str]:
             user.is_there and user.logins != user.sessions
         ):
             wrong.append(f"events of a user that do not add up: {user}")
-    told = {user.user_id for user in rows.all(_EVENTS)}
+    user_ids = {user.user_id for user in rows.all(_EVENTS)}
     wrong += [
-        f"no event of {row.email}" for row in rows.all("SELECT id, email FROM users") if row.id not in told
+        f"no event of {row.email}"
+        for row in rows.all("SELECT id, email FROM users")
+        if row.id not in user_ids
     ]
     return wrong
 

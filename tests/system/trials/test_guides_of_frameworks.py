@@ -32,12 +32,12 @@ _PATIENCE = 300
 def of_npm() -> dict[str, str]:
     """The environment of npm: that of its user, but for questions to the registry that no guide needs."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    told = (
+    version = (
         subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
         if node
         else "v0.0"
     )
-    if not npm or tuple(map(int, told[1:].split(".")[:2])) < NEEDED:
+    if not npm or tuple(map(int, version[1:].split(".")[:2])) < NEEDED:
         pytest.skip("NOT TESTED: the guides for React and Next.js. They need Node.js 20.19 or later, and npm")
     kept = {"HOME", "NODE_EXTRA_CA_CERTS"}
     own = {

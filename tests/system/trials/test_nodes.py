@@ -95,10 +95,10 @@ def test_nodes_with_wrong_clocks_agree_on_times(deployment, tmp_path):
         deployment.service(PATIENT_GUNICORN, LD_PRELOAD=str(library), CLOCK_SHIFT="-600") as behind,
     ):
         for service, seconds in ((ahead, 600), (behind, -600)):
-            told = deployment.client(service).get("/health").json["timestamp"]
-            off = deployment.postgres.run(f"SELECT extract(epoch FROM timestamptz '{told}' - now())::float")[
-                0
-            ]
+            timestamp = deployment.client(service).get("/health").json["timestamp"]
+            off = deployment.postgres.run(
+                f"SELECT extract(epoch FROM timestamptz '{timestamp}' - now())::float"
+            )[0]
             assert abs(off - seconds) < 60, "the clock is not wrong: nothing is shown"
         with deployment.load(ahead, behind) as history:
             wait_until(lambda: history.answered() > 200, 120)

@@ -41,8 +41,8 @@ smtp_server.USER, certificate = "user", smtp_server.Certificate.__new__(smtp_ser
 certificate.server_context = smtp_server.ssl.SSLContext(smtp_server.ssl.PROTOCOL_TLS_SERVER)
 certificate.server_context.load_cert_chain(sys.argv[1])
 class Server(smtp_server.MailServer):
-    async def handle_DATA(self, *given):
-        reply = await super().handle_DATA(*given)
+    async def handle_DATA(self, *arguments):
+        reply = await super().handle_DATA(*arguments)
         print(self.mails[-1]["To"], self.mails[-1]["Subject"], flush=True)
         return reply
 with Server(starttls=certificate, password=sys.argv[2], port=587):

@@ -65,7 +65,7 @@ def test_token_of_the_widget_signs_up_and_is_verified_once(page, here, provider,
     sign_up(page, here, provider)
     page.wait_for("Check your inbox")
     assert post.read(DAVE, "Confirm")
-    assert provider.asked == [{"secret": SECRET, "response": provider.given[0]}]
+    assert provider.asked == [{"secret": SECRET, "response": provider.tokens[0]}]
 
 
 def test_refused_token_signs_nobody_up_and_a_new_one_does(page, here, provider, database):

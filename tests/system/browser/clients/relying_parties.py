@@ -49,8 +49,8 @@ class RelyingParty(ABC):
     def registration(self) -> dict[str, Any]:
         """Return what POST /admin/oauth/clients takes."""
         uris = {"redirect_uris": [f"{self.url}/callback"], "post_logout_redirect_uris": [self.goodbye]}
-        told = {"backchannel_logout_uri": f"{self.url}{self.BACKCHANNEL}"} if self.BACKCHANNEL else {}
-        return {"client_name": type(self).__name__, **uris, **told, **self.METADATA}
+        logout = {"backchannel_logout_uri": f"{self.url}{self.BACKCHANNEL}"} if self.BACKCHANNEL else {}
+        return {"client_name": type(self).__name__, **uris, **logout, **self.METADATA}
 
     def use(self, client: dict[str, Any]) -> Self:
         """Set the registered client."""

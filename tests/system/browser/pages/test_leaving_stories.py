@@ -143,7 +143,7 @@ def link(way: Way) -> None:
 
 
 @pytest.mark.parametrize(
-    ("walk", "given", "has_script"),
+    ("walk", "member", "has_script"),
     [
         (password, "access_token", False),
         (provider, "access_token", False),
@@ -154,13 +154,13 @@ def link(way: Way) -> None:
     ],
 )
 def test_browser_gets_through_an_application_that_redirects_on(
-    way, broker, walk: Callable[[Way], None], given: str | None, has_script
+    way, broker, walk: Callable[[Way], None], member: str | None, has_script
 ):
     way.page.without_script(not has_script)
     walk(way)
     way.page.wait(lambda: way.page.url.startswith(broker.end))
     parts = urlsplit(way.page.url)
-    assert given is None or given in dict(parse_qsl(f"{parts.query}&{parts.fragment}"))
+    assert member is None or member in dict(parse_qsl(f"{parts.query}&{parts.fragment}"))
 
 
 def test_back_leads_to_the_form_and_sends_it_no_second_time(way, broker, database):

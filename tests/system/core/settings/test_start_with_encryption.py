@@ -15,13 +15,13 @@ def test_start_with_an_unverified_database_fails_with_one_line_that_names_the_re
 
 
 def test_start_by_tls_succeeds_and_one_without_says_so(postgres, certificate, new_state_dir):
-    told, smtp_url = "the network from here to", "smtp://mail.example.com?starttls=never"
+    notice, smtp_url = "the network from here to", "smtp://mail.example.com?starttls=never"
     with Service(new_state_dir, DATABASE_URL=postgres.url(), SSL_CERT_FILE=str(certificate.path)) as service:
-        assert told not in service.log()
+        assert notice not in service.log()
     unverified = postgres.url(sslmode="require")
     with Service(new_state_dir, DATABASE_URL=unverified, AUTH_SMTP_URL=smtp_url) as service:
-        lines = [line for line in service.log().splitlines() if told in line]
+        lines = [line for line in service.log().splitlines() if notice in line]
     for line, beginning in zip(
         lines, ("DATABASE_URL has sslmode=require", "AUTH_SMTP_URL has starttls=never"), strict=True
     ):
-        assert f"{beginning}: {told}" in line
+        assert f"{beginning}: {notice}" in line

@@ -24,13 +24,13 @@ oauth = OAuth(
 
 async def main() -> None:
     async with Client(url, auth=oauth) as client:
-        seen = []
+        states = []
         for _ in range(2):
             answer = await client.call_tool("claims")
-            seen.append({"claims": answer.data, "token": oauth.context.current_tokens.access_token})
+            states.append({"claims": answer.data, "token": oauth.context.current_tokens.access_token})
             # As if it had expired.
             oauth.context.token_expiry_time = 1
-        print(json.dumps(seen), flush=True)
+        print(json.dumps(states), flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         await client.call_tool("claims")
 

@@ -116,8 +116,8 @@ def test_command_takes_what_its_user_may_read_of_the_settings_and_prefers_the_re
         "AUTH_TWILIO_AUTH_TOKEN=s3cret\nAUTH_BRAND_NAME=Changed\nAUTH_STATE_DIR=else\nHOME=x"
     )
     settings = {"AUTH_BRAND_NAME": "Acme", "AUTH_SMTP_CLIENT_SECRET": "hidden", "PORT": "8001"}
-    given = {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
-    record = {"settings": settings, "given": given, "dotenv": str(tmp_path / ".env")}
+    variables = {"AUTH_BRAND_NAME": "Acme", "PORT": "8001"}
+    record = {"settings": settings, "given": variables, "dotenv": str(tmp_path / ".env")}
     path = tmp_path / "service.json"
     path.write_text(json.dumps(record))
     with path.open("rb") as service:

@@ -136,12 +136,12 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
     url, restore, directory, parts, monkeypatch
 ):
     """A restore that is killed then leaves a service that starts, whichever database has the name."""
-    seen: dict[str, Any] = {}
+    meanwhile: dict[str, Any] = {}
 
     def look(*_):
         values = dict.fromkeys(("jwt_keys", "jwt_secret", "secret_key", "service_role_key"), "")
         problems = kept_secrets.add(values | {"state_dir": directory}, "refuse")
-        seen.update(problems=problems, **files_of(directory))
+        meanwhile.update(problems=problems, **files_of(directory))
 
     run = restores.execute
     monkeypatch.setattr(
@@ -150,8 +150,8 @@ def test_keys_of_before_and_of_the_backup_are_accepted_until_the_databases_are_e
         lambda on, text, *names: (look() if "RENAME" in text else None, run(on, text, *names)),
     )
     restore(url)
-    assert seen["problems"] == []
-    assert seen["secret_key"].strip().split(",") == [SECRETS["secret_key"], *parts.settings.secret_key]
+    assert meanwhile["problems"] == []
+    assert meanwhile["secret_key"].strip().split(",") == [SECRETS["secret_key"], *parts.settings.secret_key]
     assert files_of(directory)["secret_key"].strip() == ",".join(parts.settings.secret_key)
 
 
