@@ -97,7 +97,7 @@ class Asked:
 
     @property
     def policy(self) -> Policy:
-        """The policy for the caller. Access tokens expire, but not the sessions of browsers."""
+        """The policy for the caller. On our pages, another page asks for a proof, before the change."""
         return on_pages(self.parts.policy) if self.is_browser else self.parts.policy
 
     def note_details(self, **details: object) -> None:
