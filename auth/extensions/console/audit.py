@@ -30,7 +30,7 @@ REACH = 2000
 _INDEXED = ("request_id", "subject", "done_by", "action")
 
 
-class _AuditQuery(ListQuery):
+class _EntriesQuery(ListQuery):
     user = fields.Text()
     by = fields.Text()
     action = fields.Text(load_default=None)
@@ -43,7 +43,7 @@ class _AuditQuery(ListQuery):
 @administrator
 def show_audit() -> Response:
     try:
-        result = _search(read_query(_AuditQuery))
+        result = _search(read_query(_EntriesQuery))
     except _UnknownAddress as error:
         result = {"rows": [], "unknown": str(error)}
     titles = {
