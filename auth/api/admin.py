@@ -138,7 +138,7 @@ def list_recent_changes(user_id: str) -> Response:
 
 @blueprint.put("/admin/users/<user_id>")
 @takes_metadata
-@guard.service_role("users:write")
+@guard.operator("users:write")
 def update_any_user(user_id: str) -> Response:
     asked, body = current_asked(), read_body(AnyUserChange)
     user_id = known_id(user_id, "user_not_found")
@@ -146,7 +146,7 @@ def update_any_user(user_id: str) -> Response:
 
 
 @blueprint.delete("/admin/users/<user_id>")
-@guard.service_role("users:write")
+@guard.operator("users:write")
 def delete_any_user(user_id: str) -> Response:
     read_body(_Deletion)
     users.delete_user(current_asked(), known_id(user_id, "user_not_found"))
@@ -154,7 +154,7 @@ def delete_any_user(user_id: str) -> Response:
 
 
 @blueprint.post("/admin/users/<user_id>/logout")
-@guard.service_role("sessions:end")
+@guard.operator("sessions:end")
 def logout_any_user(user_id: str) -> Response:
     read_body(schemas.AdminInput)
     moment = users.end_sessions(current_asked(), known_id(user_id, "user_not_found")).moment
@@ -163,7 +163,7 @@ def logout_any_user(user_id: str) -> Response:
 
 @blueprint.post("/admin/generate_link")
 @takes_metadata
-@guard.service_role("links")
+@guard.operator("links")
 def generate_link() -> Response:
     """Create a link, and the code that goes with it, without sending them."""
     return JsonResponse(json.dumps(links.generate(current_asked(), read_body(_NewLink))))
@@ -172,7 +172,7 @@ def generate_link() -> Response:
 @blueprint.post("/admin/invite")
 @blueprint.post("/invite")
 @takes_metadata
-@guard.service_role("invites")
+@guard.operator("invites")
 @counted("invite")
 @dialect.translated(writes=lambda body: body["user"])
 def invite() -> Response:

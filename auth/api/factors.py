@@ -68,14 +68,14 @@ def delete_factor(factor_id: str) -> Response:
 
 
 @blueprint.get("/admin/users/<user_id>/factors")
-@guard.service_role("users:read")
+@guard.operator("users:read")
 def list_any_factors(user_id: str) -> Response:
     row = queries.list_factors(latchkey.db, user_id=known_id(user_id, "user_not_found"))
     return JsonResponse(found(row, "user_not_found").factors)
 
 
 @blueprint.put("/admin/users/<user_id>/factors/<factor_id>")
-@guard.service_role("users:write")
+@guard.operator("users:write")
 def rename_any_factor(user_id: str, factor_id: str) -> Response:
     name = read_body(factor_schemas.FactorChange)["friendly_name"]
     user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
@@ -83,7 +83,7 @@ def rename_any_factor(user_id: str, factor_id: str) -> Response:
 
 
 @blueprint.delete("/admin/users/<user_id>/factors/<factor_id>")
-@guard.service_role("users:write")
+@guard.operator("users:write")
 def delete_any_factor(user_id: str, factor_id: str) -> Response:
     user_id, factor_id = known_id(user_id, "user_not_found"), _factor_id(factor_id)
     factors.remove_any(current_asked(), user_id, factor_id)

@@ -89,7 +89,7 @@ def delete_passkey(passkey_id: str) -> Response:
 
 
 @blueprint.get("/admin/users/<user_id>/passkeys")
-@guard.service_role("users:read")
+@guard.operator("users:read")
 def list_any_passkeys(user_id: str) -> Response:
     user_id = known_id(user_id, "user_not_found")
     found(queries.select_addresses(latchkey.db, id=user_id), "user_not_found")
@@ -97,7 +97,7 @@ def list_any_passkeys(user_id: str) -> Response:
 
 
 @blueprint.delete("/admin/users/<user_id>/passkeys/<passkey_id>")
-@guard.service_role("users:write")
+@guard.operator("users:write")
 def delete_any_passkey(user_id: str, passkey_id: str) -> Response:
     read_body(schemas.AdminInput)
     user_id = known_id(user_id, "user_not_found")

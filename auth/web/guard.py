@@ -67,9 +67,9 @@ def admin(scope: Scope | None) -> Callable[[View], View]:
     return administrative("admin", Level.AAL2, _admit_administrator, scope)
 
 
-def service_role(scope: Scope | None) -> Callable[[View], View]:
+def operator(scope: Scope | None) -> Callable[[View], View]:
     """Accept the service role key, and administrative keys of the scope, if there is one."""
-    return administrative("service_role", Level.SERVICE_ROLE, _admit_administrator, scope)
+    return administrative("operator", Level.SERVICE_ROLE, _admit_administrator, scope)
 
 
 def access_token(level: Level) -> Callable[[View], View]:
@@ -82,9 +82,9 @@ def access_token_or_api_key(level: Level) -> Callable[[View], View]:
     return guarded("access_token_or_api_key", level, _admit_user_or_key)
 
 
-def access_token_or_service_role(level: Level, scope: Scope | None) -> Callable[[View], View]:
+def access_token_or_operator(level: Level, scope: Scope | None) -> Callable[[View], View]:
     """Accept access tokens of sessions, the service role key, and administrative keys of the scope."""
-    return guarded("access_token_or_service_role", level, _admit_user_or_service_role, scope)
+    return guarded("access_token_or_operator", level, _admit_user_or_operator, scope)
 
 
 def client_token(level: Level) -> Callable[[View], View]:
@@ -100,7 +100,7 @@ def _admit_user() -> None:
         raise _refusal_of_token(token) from None
 
 
-def _admit_user_or_service_role() -> None:
+def _admit_user_or_operator() -> None:
     # A server that hands on what its user sent may send its own key as `apikey`.
     if not _admits_service_role(decides=bool(_single_header("Authorization"))) and not _admits_admin_key():
         _admit_user()

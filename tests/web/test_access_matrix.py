@@ -63,10 +63,10 @@ PUBLIC = [
     Route("post", "/token", "?grant_type=refresh_token"),
 ]
 # Access tokens of users; the service role key, and access tokens of administrators; the key alone.
-USER, SERVICE = open_to("access_token"), open_to("service_role")
+USER, SERVICE = open_to("access_token"), open_to("operator")
 # The service role key, and access tokens of all users, who need a role there.
 MEMBERS = [
-    route for route in open_to("access_token_or_service_role") if route.path.startswith("/organizations")
+    route for route in open_to("access_token_or_operator") if route.path.startswith("/organizations")
 ]
 ADMIN = [route for route in open_to("admin") if route not in MEMBERS]
 

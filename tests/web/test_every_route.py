@@ -21,7 +21,7 @@ def test_every_view_that_writes_is_limited_or_for_administrators(whole_app):
     unlimited = {name: guard_of(view) for name, view in views(whole_app).items() if not is_limited(view)}
     assert unlimited.pop("logout_by_form") is None
     guards = {guard for name, guard in unlimited.items() if OPERATIONS[name].method != "get"}
-    assert guards <= {"admin", "service_role", "introspector", "client_token"}
+    assert guards <= {"admin", "operator", "introspector", "client_token"}
 
 
 # The routes of each act that has several: doors of the API, the pages and the administrators' log-in.

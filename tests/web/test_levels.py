@@ -20,11 +20,11 @@ def test_level_of_a_view_fits_its_guard(whole_app):
     assert levels == {
         None: {Level.ANYONE},
         "access_token_or_api_key": {Level.SESSION},
-        "access_token_or_service_role": {Level.AAL1},
+        "access_token_or_operator": {Level.AAL1},
         "client": {Level.ANYONE},
         "client_token": {Level.CLIENT},
         "admin": {Level.AAL2},
-        "service_role": {Level.SERVICE_ROLE},
+        "operator": {Level.SERVICE_ROLE},
         "developer": {Level.SERVICE_ROLE},
         "introspector": {Level.SERVICE_ROLE},
     }

@@ -51,13 +51,13 @@ def changing(operation: str, scope: Scope | None = "organizations:write") -> Cal
 
     def decorate(view: View) -> View:
         limit = limited(operation, key=guard.caller_on_network, unless=guard.is_of_operator)
-        admit = guard.access_token_or_service_role(Level.AAL1, scope)
+        admit = guard.access_token_or_operator(Level.AAL1, scope)
         return admit(limit(audited("change_refused")(view)))
 
     return decorate
 
 
-reading = guard.access_token_or_service_role(Level.AAL1, "organizations:read")
+reading = guard.access_token_or_operator(Level.AAL1, "organizations:read")
 
 
 @blueprint.post("/organizations")

@@ -76,7 +76,7 @@ def sso() -> Response:
 
 
 @blueprint.get("/admin/custom-providers")
-@guard.service_role("providers")
+@guard.operator("providers")
 def list_providers() -> Response:
     """List all providers, oldest first."""
     query = read_query(_ListQuery)
@@ -87,7 +87,7 @@ def list_providers() -> Response:
 
 
 @blueprint.post("/admin/custom-providers")
-@guard.service_role(None)
+@guard.operator(None)
 def create_provider() -> tuple[Response, int]:
     body = read_body(NewProvider)
     if body["provider_type"] != "oidc":
@@ -96,20 +96,20 @@ def create_provider() -> tuple[Response, int]:
 
 
 @blueprint.get("/admin/custom-providers/<identifier>")
-@guard.service_role("providers")
+@guard.operator("providers")
 def get_provider(identifier: str) -> Response:
     asked = current_asked()
     return jsonify(providers.described(asked, providers.found_provider(asked, identifier)))
 
 
 @blueprint.put("/admin/custom-providers/<identifier>")
-@guard.service_role("providers")
+@guard.operator("providers")
 def update_provider(identifier: str) -> Response:
     return jsonify(providers.change(current_asked(), identifier, read_body(PROVIDER_CHANGE)))
 
 
 @blueprint.delete("/admin/custom-providers/<identifier>")
-@guard.service_role(None)
+@guard.operator(None)
 def delete_provider(identifier: str) -> tuple[str, int]:
     """Delete a provider with the identities of its users, and end everything of these."""
     read_body(schemas.AdminInput)

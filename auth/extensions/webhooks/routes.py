@@ -17,13 +17,13 @@ _TestEvent = schemas.AdminInput.of(event=fields.Choice(*EVENTS, load_default="us
 
 
 @blueprint.post("/admin/webhooks")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def create_webhook() -> Response:
     return _with_secret(*webhooks.create(current_asked(), read_body(NewWebhook)))
 
 
 @blueprint.get("/admin/webhooks")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def list_webhooks() -> Response:
     query = read_query(AdminPageQuery)
     row = queries.list_webhooks(latchkey.db, **bounds(query))
@@ -31,21 +31,21 @@ def list_webhooks() -> Response:
 
 
 @blueprint.get("/admin/webhooks/<webhook_id>")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def get_webhook(webhook_id: str) -> Response:
     row = queries.select_webhook(latchkey.db, id=webhook_id_of(webhook_id))
     return JsonResponse(found_webhook(row).webhook_object)
 
 
 @blueprint.put("/admin/webhooks/<webhook_id>")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def update_webhook(webhook_id: str) -> Response:
     changed, secret = webhooks.change(current_asked(), webhook_id, read_body(WebhookChange))
     return _with_secret(changed, secret) if secret else JsonResponse(changed)
 
 
 @blueprint.delete("/admin/webhooks/<webhook_id>")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook. Its waiting events are not sent."""
     read_body(schemas.AdminInput)
@@ -54,7 +54,7 @@ def delete_webhook(webhook_id: str) -> Response:
 
 
 @blueprint.get("/admin/webhooks/<webhook_id>/deliveries")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def list_deliveries(webhook_id: str) -> Response:
     query = read_query(AdminPageQuery)
     row = found_webhook(queries.list_deliveries(latchkey.db, id=webhook_id_of(webhook_id), **bounds(query)))
@@ -62,14 +62,14 @@ def list_deliveries(webhook_id: str) -> Response:
 
 
 @blueprint.post("/admin/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def redeliver_event(webhook_id: str, delivery_id: str) -> Response:
     read_body(schemas.AdminInput)
     return JsonResponse(webhooks.redeliver(current_asked(), webhook_id, delivery_id))
 
 
 @blueprint.post("/admin/webhooks/<webhook_id>/test")
-@guard.service_role("webhooks")
+@guard.operator("webhooks")
 def test_webhook(webhook_id: str) -> Response:
     event = read_body(_TestEvent)["event"]
     return JsonResponse(webhooks.send_test(current_asked(), webhook_id, event))

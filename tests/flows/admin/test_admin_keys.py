@@ -20,7 +20,7 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 # Administrative operations that admit the service role key alone.
 WITHOUT_SCOPE = {"create_provider", "delete_provider", "list_dev_inbox", "get_dev_inbox_message"}
 # The guard of routes for members and keys.
-SHARED, LACKS_SCOPE = "access_token_or_service_role", (403, "insufficient_scope")
+SHARED, LACKS_SCOPE = "access_token_or_operator", (403, "insufficient_scope")
 ACTS = "SELECT action, actor, actor_id::text, details FROM audit_log WHERE reason IS NULL ORDER BY at, action"
 REFUSALS = (
     "SELECT reason, actor, actor_id::text, details, user_id::text FROM audit_log WHERE reason IS NOT NULL"

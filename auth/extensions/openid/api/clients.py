@@ -13,14 +13,14 @@ _Rotation = schemas.AdminInput.of(overlap=fields.Flag(load_default=False))
 
 
 @blueprint.post("/admin/oauth/clients")
-@guard.service_role("clients")
+@guard.operator("clients")
 @dialect.translated(writes=dialect.client)
 def create_client() -> tuple[Response, int]:
     return jsonify(clients.create(current_asked(), json_body())), 201
 
 
 @blueprint.get("/admin/oauth/clients")
-@guard.service_role("clients")
+@guard.operator("clients")
 @dialect.translated(writes=dialect.list_of_clients)
 def list_clients() -> Response:
     query = read_query(AdminPageQuery)
@@ -29,21 +29,21 @@ def list_clients() -> Response:
 
 
 @blueprint.get("/admin/oauth/clients/<client_id>")
-@guard.service_role("clients")
+@guard.operator("clients")
 @dialect.translated(writes=dialect.client)
 def get_client(client_id: str) -> Response:
     return jsonify(clients.get(current_asked(), client_id))
 
 
 @blueprint.put("/admin/oauth/clients/<client_id>")
-@guard.service_role("clients")
+@guard.operator("clients")
 @dialect.translated(writes=dialect.client)
 def update_client(client_id: str) -> Response:
     return jsonify(clients.update(current_asked(), client_id, json_body()))
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>")
-@guard.service_role("clients")
+@guard.operator("clients")
 def delete_client(client_id: str) -> Response:
     read_body(schemas.AdminInput)
     clients.delete(current_asked(), client_id)
@@ -51,7 +51,7 @@ def delete_client(client_id: str) -> Response:
 
 
 @blueprint.post("/admin/oauth/clients/<client_id>/regenerate_secret")
-@guard.service_role("clients")
+@guard.operator("clients")
 @dialect.translated(writes=dialect.client)
 def regenerate_secret(client_id: str) -> Response:
     overlap = clients.OVERLAP if read_body(_Rotation)["overlap"] else None
@@ -59,7 +59,7 @@ def regenerate_secret(client_id: str) -> Response:
 
 
 @blueprint.delete("/admin/oauth/clients/<client_id>/previous_secret")
-@guard.service_role("clients")
+@guard.operator("clients")
 def delete_previous_secret(client_id: str) -> Response:
     read_body(schemas.AdminInput)
     clients.end_previous_secret(current_asked(), client_id)
