@@ -1,7 +1,7 @@
 """Asks whether a caller may do a change, and which proof it needs (ASVS 3.7.1).
 
-auth/rules/proofs.py decides; docs/security.md shows its table. A proof is an authentication of the last 15
-minutes, by a factor if the user has one.
+auth/rules/proofs.py decides, also how old a proof may be; docs/security.md shows its table. A proof is an
+authentication in the request or the session, by a factor if the user has one.
 """
 
 from collections.abc import Sequence
