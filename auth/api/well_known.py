@@ -1,5 +1,4 @@
-"""The documents that let applications and services verify tokens, find the endpoints (RFC 7517, RFC 8414)
-and use passkeys."""
+"""The documents by which clients verify tokens, find endpoints (RFC 7517, RFC 8414) and use passkeys."""
 
 from urllib.parse import urlsplit
 

@@ -232,17 +232,13 @@ def tell_owners(
 
 
 def refuse_key(asked: Asked, act: Act, id: str) -> None:
-    """Refuse an administrative key that ends a locked organization with a provider, which would be deleted
-    (rule 6).
-    """
+    """Refuse an administrative key that would delete the provider of an ending organization (rule 6)."""
     if asked.is_key and queries.list_providers_of_organization(act, organization_id=id):
         raise ApiError("insufficient_permissions", "providers: must be deleted first")
 
 
 def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
-    """Refuse an administrative key that gives a locked organization an owner, who could connect or change the
-    provider of its proved domain (rule 6).
-    """
+    """Refuse a key that gives an owner: one could connect or change a proved domain's provider (rule 6)."""
     if role != OWNER or not asked.is_key:
         return
     domains = queries.list_proved_domains(act, organization_id=id).domains

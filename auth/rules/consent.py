@@ -1,6 +1,4 @@
-"""Consents: what an application's authorization request lacks (OpenID Connect Core 1.0, section 3.1.2.6), and
-what its code gives.
-"""
+"""Consents: what a request lacks (OpenID Connect Core 1.0, section 3.1.2.6), and what its code gives."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,9 +128,7 @@ def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:
 def disclosed(
     obstacle: Obstacle | None, request: Request, client: Asking, grant: Grant | None
 ) -> Obstacle | None:
-    """The obstacle that a client learns. Without the user's consent, it learns nothing about memberships, nor
-    whether it admits the user.
-    """
+    """What a client learns. Without consent, nothing about memberships, nor whether it admits the user."""
     depends_on_user = request.offer or client.organizations or client.allowed_roles
     return "consent_required" if depends_on_user and not is_allowed(request, client, grant) else obstacle
 
@@ -162,10 +158,7 @@ def is_fresh_for(
 
 
 def covers(grant: Grant | None, request: Request, client: Asking) -> bool:
-    """Whether a user has allowed what a request asks for.
-
-    Resources of a client that no administrator created are allowed one by one.
-    """
+    """Whether a grant covers a request; for a client that no administrator created, resource by resource."""
     if grant is None or not set(request.scopes) <= set(grant.scopes) or _is_outdated(grant, client):
         return False
     if request.resource is None or not client.is_dynamic:

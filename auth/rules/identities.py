@@ -119,9 +119,7 @@ def turned(provider: IdentityProvider, *, is_enabled: bool, is_blocked: bool) ->
 def disabled_at(
     turned: Turned, *, is_enabled: bool, ended_before: datetime, now: datetime
 ) -> datetime | None:
-    """When a provider was disabled: everything of its users from before that ends. Another change of a
-    disabled provider ends nothing more.
-    """
+    """When a provider was disabled: what users have from before ends. Another change ends nothing more."""
     if is_enabled:
         return None
     return now if turned else ended_before

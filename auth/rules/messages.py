@@ -1,6 +1,4 @@
-"""Who is told (rule 23), when a notice is due (rule 24), and what stops a message that a stranger asks for
-(rule 31).
-"""
+"""Who is told (rule 23), when a notice is due (rule 24), and what stops a stranger's message (rule 31)."""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -48,10 +46,7 @@ def message_of_first_address(
 
 
 def due_at(previous: datetime | None, *, is_mail: bool, now: datetime) -> datetime:
-    """When a notice leaves: the first of a kind at once, the next ones some time after the `previous`.
-
-    Further changes are added to it meanwhile.
-    """
+    """When a notice leaves: the first at once, the next some time later, with the changes made meanwhile."""
     if previous is None:
         return now
     return max(now, previous + (_PAUSE_OF_MAIL if is_mail else _PAUSE_OF_SMS))

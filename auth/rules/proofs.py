@@ -156,9 +156,7 @@ def level_of_change(change: Change, user: UserOfToken) -> Level:
 
 
 def takes_proof(change: Change) -> bool:
-    """Every change does, except that of metadata or grants, and the removal of an API key or of a factor that
-    was never verified.
-    """
+    """Every change but of metadata or grants, and the removal of an API key or a never verified factor."""
     if change.kind in ("metadata", "grant") or _removes_unverified_factor(change):
         return False
     return not (change.verb == "remove" and change.kind == "api_key")

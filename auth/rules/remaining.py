@@ -32,8 +32,5 @@ def _signs_in(address: Address | None, has_password: bool) -> bool:
 
 
 def refusal_of_leaving(user: User, other_administrators: int) -> Refusal | None:
-    """Refuse what takes away the last administrator: deletion, a ban, another role.
-
-    `other_administrators` is the number of those who are not banned.
-    """
+    """Refuse to delete, ban or demote the last administrator who is not banned."""
     return "last_administrator" if user.role == "admin" and other_administrators == 0 else None

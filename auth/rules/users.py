@@ -159,9 +159,7 @@ def is_unused_sign_up(person: Person) -> bool:
 
 
 def is_replaced(person: Person) -> bool:
-    """Whether a user who gives way is deleted once another one proves the address, or an administrator
-    creates its user.
-    """
+    """Whether a user who gives way is deleted once the address is proved, or given by an administrator."""
     return gives_way(person) and person.role != "admin"
 
 

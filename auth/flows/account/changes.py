@@ -68,8 +68,7 @@ def change_user(
 def _try_to_change(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns, costs: _Costs
 ) -> "queries.ChangeUser | None":
-    """Return None if a link or code has changed an address meanwhile: the present address of the body is now
-    a new one."""
+    """Return None if an address has changed meanwhile: the present address of the body is now a new one."""
     wish = _read(asked, body)
     email, phone = wish.new.get("email"), wish.new.get("phone")
     is_sign_up = bool(wish.new) and is_anonymous(wish.before)
@@ -187,9 +186,7 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
 
 
 def _prove(asked: Asked, wish: _Wish, body: JsonObject, costs: _Costs) -> tuple[str | None, bool]:
-    """Check a body's proof, if one is needed. Return the hash of its new password, and whether that is the
-    current one.
-    """
+    """Check a body's proof, if needed. Return its new password's hash, and whether it is the current one."""
     before, password = wish.before, body.get("password")
     key = None if costs.proof else proof_needed(asked, *wish.changes, caller=wish.before)
     if password is None:

@@ -98,9 +98,7 @@ def link(asked: Asked, flow: "queries.SpendOauthFlow", identity: ExternalIdentit
 
 
 def link_by_id_token(asked: Asked, body: JsonObject) -> IssuedSession:
-    """Link the identity of an unused id_token to the caller, and return the caller's session, with a new
-    refresh token.
-    """
+    """Link the identity of an unused id_token. Return the caller's session, with a new refresh token."""
     identity, id_token = read_id_token(asked, body)
     _ask(asked, identity, asked.caller.user_id)
     with acts.on(asked.db, asked.caller.user_id) as act:

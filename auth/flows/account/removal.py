@@ -50,9 +50,7 @@ def refusal_of_customer(
 
 
 class Removed(NamedTuple):
-    """What an act removes: identities, by their providers, and factors. `takes_way` if a way to sign in is
-    among them, which a second factor is not.
-    """
+    """What an act removes. `takes_way` if a way to sign in is among it, which a second factor is not."""
 
     providers: list[str]
     factor_ids: list[str]
@@ -148,9 +146,7 @@ def may_remove_recent(asked: Asked, caller: PersonFacts) -> bool:
 
 
 def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
-    """Refuse if a locked user could no longer sign in. Of the `others`, `password` counts even for an
-    unproved address.
-    """
+    """Refuse if a locked user could no longer sign in. `password` counts even for an unproved address."""
     if not remains(asked, act, user_id, *others):
         raise ApiError("single_identity_not_deletable")
 

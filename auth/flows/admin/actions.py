@@ -9,10 +9,7 @@ from auth.web.schemas import Input
 
 @dataclass(frozen=True, kw_only=True)
 class AdminAction:
-    """An action of an administrator.
-
-    `undo` explains how to undo the action, or that this is impossible, and `done` is the message after it.
-    """
+    """`undo` says how to undo the action, or that this is impossible; `done` is the message after it."""
 
     title: str
     undo: str

@@ -63,10 +63,7 @@ def begin_anew(asked: Asked, act: Act, user_id: str) -> Anew:
 
 
 def foreseen(asked: Asked, email: str) -> Anew | None:
-    """Return what `begin_anew` would, for the user of an address. Refuse an address of an administrative key.
-
-    None for a new user, or for an administrator.
-    """
+    """Return what `begin_anew` would; None for a new user or an administrator. Refuse a key's address."""
     user = queries.select_user_of_address(asked.db, address=email)
     if user is None or not user.email_proved or user.role == "admin":
         return None

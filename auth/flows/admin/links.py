@@ -23,10 +23,7 @@ _CREATING = ("signup", "invite")
 
 
 def generate(asked: Asked, body: JsonObject) -> JsonObject:
-    """Create the link and the code of a `NewLink` body. Return them with the user object.
-
-    Raises `WeakPassword`.
-    """
+    """Create the link and code of a `NewLink` body, and return them with the user. Raises `WeakPassword`."""
     settings = asked.settings
     # The variant decides to which address the client emails the link. Both confirm the new address.
     purpose = "email_change" if body["type"].startswith("email_change") else body["type"]

@@ -179,9 +179,7 @@ def fetch_again(asked: Asked, change: PlannedChange) -> None:
 
 
 def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFacts":
-    """Return the facts about the locked provider of a change. Refuse if it has changed since it was read, or
-    may not move.
-    """
+    """Return the facts about a change's locked provider. Refuse if it has changed, or may not move."""
     facts = facts_of(act, change.row.id)
     # Its organization may have given a domain up since we read the row.
     if (facts.version, facts.domains) != (change.row.version, change.row.domains):
@@ -196,9 +194,7 @@ def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFact
 def update(
     asked: Asked, act: Act, change: PlannedChange, before: "queries.SelectProviderFacts", *, by_owner: bool
 ) -> None:
-    """Write a change of a provider with the facts `before`. An owner of its organization cannot turn on what
-    an operator disables.
-    """
+    """Write a change with the facts `before`. An owner cannot turn on what an operator disables."""
     row, provider = change.row, change.provider
     is_blocked = before.is_blocked
     if before.organization_id and "enabled" in change.body and not by_owner:

@@ -73,9 +73,7 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
 
 
 def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
-    """Apply an `AnyUserChange` body, and return the user object as JSON, that of a new administrator with
-    `recent_changes` and `ways_to_sign_in`.
-    """
+    """Apply an `AnyUserChange` body. Return the user object, of a new administrator with more members."""
     targets.check_role(asked, body, user_id)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses, user_id) as (act, holders):
@@ -109,10 +107,7 @@ def metadata_version(user: "queries.SelectEffects | queries.SelectPerson") -> st
 
 
 def _changed_members(before: JsonObject, after: JsonObject) -> JsonObject:
-    """Return the members that a merge must change.
-
-    Null removes a member. Unchanged numbers keep every digit.
-    """
+    """Return the members that a merge must change. Null removes one. Unchanged numbers keep every digit."""
     nulls = dict.fromkeys(before.keys() - after.keys())
     # Values are compared as JSON, because 1 equals True in Python.
     texts = {name: json.dumps(value, sort_keys=True) for name, value in before.items()}
@@ -208,8 +203,7 @@ def _update(
 
 
 def _update_others(act: Act, before: PersonFacts, body: JsonObject, password_hash: str | None) -> None:
-    """Update a user. A change of roles ends the sessions at clients that refused the user before, or refuse
-    the user now."""
+    """Update a user. A change of roles ends the sessions at clients that refused, or now refuse, the user."""
     if "ban_duration" in body:
         queries.set_ban(act, id=before.id, banned_until=end_of_ban(body["ban_duration"], before.now))
     columns = {name: body.get(name) for name in ("user_metadata", "app_metadata")}

@@ -60,10 +60,7 @@ def check_recovery_code(asked: Asked, user_id: str, code: str, made_before: date
 
 
 def check_totp(asked: Asked, user_id: str, code: str, *, added_before: datetime | None = None) -> bool:
-    """Spend a code of one of a user's authenticator apps, and return whether it is one.
-
-    Refuses like `check_app_code`.
-    """
+    """Spend a code of one of a user's apps, and return whether it is one. Refuses like `check_app_code`."""
     factors = queries.list_totp_factors(asked.db, user_id=user_id, verified_before=added_before)
     match = check_app_code(asked, user_id, factors, code)
     return match is not None and spend_totp(asked.db, match)

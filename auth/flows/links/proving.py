@@ -1,7 +1,4 @@
-"""Proofs of addresses: the first one removes everything else that the user holds.
-
-The user is locked. `person` are the user's facts in this act.
-"""
+"""Proofs of addresses: the first removes all else that the user holds. `person` is the locked user."""
 
 from auth.flows import ends
 from auth.flows.facts import PersonFacts

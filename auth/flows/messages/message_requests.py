@@ -1,5 +1,4 @@
-"""Requests for a message. The outcome does not reveal whether one was sent, as anyone may enter any
-address."""
+"""Requests for a message. The outcome hides whether one was sent, as anyone may enter any address."""
 
 import uuid
 from dataclasses import dataclass
@@ -27,9 +26,7 @@ _SIGN_UPS = ("signup", "sms_signup")
 
 
 def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
-    """Send a message and return its id. Every address runs the same statements and writes a message, perhaps
-    of kind `none`.
-    """
+    """Send a message, perhaps of kind `none`, and return its id. Every address runs the same statements."""
     email, phone = body.get("email"), body.get("phone")
     admission.check_channel(asked, email, phone)
     address, target = email or body["phone"], requested_target(asked, purpose, body)

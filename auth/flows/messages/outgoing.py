@@ -115,9 +115,7 @@ class Message:
         )
 
     def write(self, tx: Transaction, user_id: str | None, kind: str, **others: object) -> None:
-        """Write the message, with link and code if these were written. `others` are variables of its
-        template.
-        """
+        """Write the message, with link and code if written. `others` are variables of its template."""
         secrets = {name: value for name, value in {"token": self.link, "code": self.code}.items() if value}
         variables = {"languages": self._asked.languages, "user_agent": self._asked.client["user_agent"]}
         if self._link_lifetime and self._code_lifetime not in (None, self._link_lifetime):

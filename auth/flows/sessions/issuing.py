@@ -49,9 +49,7 @@ class Issue:
     answer: dict[str, Any] | None = None
 
     def confirm(self, tx: Transaction) -> None:
-        """Refuse if the inputs of the decision have changed since the hook was asked. Call it with the user
-        locked, or the session if it is refreshed.
-        """
+        """Refuse if what decides has changed since the hook was asked. The user or session is locked."""
         present = _deciding(tx, self.user_id, self.decided_by)
         if self.decides is None or not still_decides(self.decides, present):
             raise unavailable()
@@ -73,9 +71,7 @@ class Token:
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedSession(Token):
-    """A session with its next tokens: the counter of its refresh token, and what the token hook was asked
-    about it, if it was.
-    """
+    """A session with the counter of its next refresh token, and what the token hook was asked about it."""
 
     counter: int
     issue: Issue | None = None
@@ -165,9 +161,7 @@ def _about_user(
     provider: str | None = None,
     reason: str | None = None,
 ) -> Issue:
-    """Ask the hook about the next token of a user, whose session `method` may raise. The hook is told a
-    `reason`, by default the last method.
-    """
+    """Ask about a user's next token. `method` may raise the session; `reason` is by default the last one."""
     ids = {"user_id": issue.user_id, "session_id": issue.decided_by}
     decides = _deciding(asked.db, **ids)
     row = queries.select_token(asked.db, **ids) if decides else None

@@ -76,9 +76,7 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
 
 
 def renew(asked: Asked, act: Act, issue: Issue | None) -> IssuedSession:
-    """Give the caller's session, whose user is locked, its next tokens. Its earlier ones stay valid, and
-    nothing is counted.
-    """
+    """Give the caller's session its next tokens, with the user locked. Earlier ones stay, uncounted."""
     own, interval = asked.caller.session_id, asked.parts.policy.reuse_interval
     row = found(act.lock(queries.lock_session, session_id=own, **asked.device), "session_not_found")
     new = refreshed(row, row.counter, rotates=True, reuse_interval=interval, window=None)
@@ -113,9 +111,7 @@ def move(
     window: RefreshWindow | None,
     **details: str | None,
 ) -> int:
-    """Write what a refresh changes, and return the counter of the next refresh token. Add the headers
-    of the limit.
-    """
+    """Write what a refresh changes, and return the next counter. Add the headers of the limit."""
     interval, now = asked.parts.policy.reuse_interval, row.now
     new = refreshed(row, sent, rotates=rotates, reuse_interval=interval, window=window)
     entry = act_of_refresh(new, sent, rotates=rotates, is_same_client=row.is_same_client, now=now)

@@ -1,5 +1,4 @@
-"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1) or the authorization
-code (RFC 7636) for it."""
+"""The end of a sign-in: its session, and the token response (RFC 6749, section 5.1) or code (RFC 7636)."""
 
 import hmac
 import json
@@ -207,9 +206,7 @@ def raise_session(
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> IssuedSession:
-    """Raise a session of a locked user to `aal2`, and void what carries it (rule 3): its refresh tokens,
-    cookie and unused codes.
-    """
+    """Raise a locked user's session to `aal2`; void its refresh tokens, cookie and unused codes (rule 3)."""
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
     return IssuedSession(

@@ -45,9 +45,7 @@ class IdToken(TypedDict):
 
 @dataclass(frozen=True)
 class _IdentityOwner:
-    """The user of an identity. `is_first` if this sign-in is the first proof of the address; `is_by_key` if
-    an administrative key has linked it.
-    """
+    """`is_first` if this is the first proof of the address; `is_by_key` if a key has linked the identity."""
 
     person: PersonFacts
     is_first: bool = False

@@ -33,9 +33,7 @@ class ProviderRefusal(ApiError):
 
 
 def find_provider(asked: Asked, name: str, *, is_tried: bool = False) -> Provider | None:
-    """Return the provider of a name or alias: from the settings, or of a customer. An owner tries one that
-    is off.
-    """
+    """Return the provider of a name or alias, perhaps a customer's. An owner tries one that is off."""
     provider = asked.parts.providers.get(name) or asked.parts.providers.get(ALIASES.get(name, ""))
     others = (each.find_provider(name, is_tried=is_tried) for each in asked.parts.extensions)
     return provider or next(filter(None, others), None)

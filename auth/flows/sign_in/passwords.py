@@ -26,10 +26,7 @@ _REFUSED = {"not_admin": "sign_in.not_admin"}
 
 @dataclass(frozen=True)
 class _Credentials:
-    """The hash that a password is compared with, and the limits that a wrong one counts in.
-
-    An address without a user has credentials, too.
-    """
+    """What a password is compared with and counts in. An address without a user has credentials, too."""
 
     kind: AddressKind
     address: str

@@ -97,18 +97,13 @@ def require(asked: Asked, *wanted: WantedChange, caller: "ProofFacts | None" = N
 def give_proof(
     asked: Asked, body: JsonObject, *wanted: WantedChange, caller: "ProofFacts | None" = None
 ) -> Proof | None:
-    """Check the current password or code of a body, and return the kind of proof. None, without a check, if
-    the changes need none.
-    """
+    """Check a body's password or code, and return the kind of proof: None, unchecked, if none is needed."""
     key = proof_needed(asked, *wanted, caller=caller)
     return check_credential(asked, body, key) if key else None
 
 
 def record_reauthentication(asked: Asked, body: JsonObject) -> tuple[str, str | None]:
-    """Check a body's password or code, and record it in the session.
-
-    Return the time in ISO 8601, and the new cookie of a browser.
-    """
+    """Check a body's password or code, and record it. Return the time, and the new cookie of a browser."""
     proof = check_credential(asked, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)

@@ -10,10 +10,7 @@ from sql import acts, queries
 
 
 def hand_on(asked: Asked, code_challenge: str | None, level: Level) -> Outcome:
-    """Open a session for a site, or write the code that stands for it.
-
-    Raises `ApiError` if the second step is missing.
-    """
+    """Open a session for a site, or write the code for it. Refuses if the second step is missing."""
     caller, issue, hook = asked.caller, None, asked.parts.token_hook
     if hook and not code_challenge:
         asked.live_caller(level)

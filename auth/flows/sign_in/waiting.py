@@ -15,10 +15,7 @@ from sql import queries
 
 
 def keep_address(asked: Asked, address: str, browser_hash: bytes | None, *, has_asked: bool) -> str:
-    """Keep an address that this browser typed for the URL of a page, and return the id.
-
-    It lives as long as the link or code.
-    """
+    """Keep an address that this browser typed, as long as its link or code, and return the id for a URL."""
     lifetime = constants.LINK_LIFETIME if is_email(address) else constants.SMS_CODE_LIFETIME
     return queries.keep_typed_address(
         asked.db, browser_hash=browser_hash, address=address, has_asked=has_asked, lifetime=lifetime
