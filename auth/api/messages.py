@@ -63,9 +63,8 @@ def recover() -> Response:
 @dialect.translated(writes=lambda _body: {})
 def resend() -> Response:
     body = read_body(_Resend)
-    return _sent(
-        request_message(current_asked(), {"sms": "sms_signup"}.get(body["type"], body["type"]), body)
-    )
+    purpose = "sms_signup" if body["type"] == "sms" else body["type"]
+    return _sent(request_message(current_asked(), purpose, body))
 
 
 @blueprint.get("/reauthenticate")

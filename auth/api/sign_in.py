@@ -9,11 +9,10 @@ from flask.typing import ResponseReturnValue
 from auth.flows.sessions import refreshing
 from auth.flows.sessions.token_response import exchange, token_response
 from auth.flows.sign_in.passwords import sign_in_with_password
-from auth.web import answered_by, fields, schemas
+from auth.web import answered_by, asks_more, audited, counted, fields, schemas, takes_tokens
 from auth.web.application import JsonResponse
 from auth.web.asked import current_asked
 from auth.web.context import latchkey
-from auth.web.declarations import asks_more, audited, counted, takes_tokens
 from auth.web.errors import ApiError, found
 from auth.web.input import read_body
 from auth.web.limits import limited

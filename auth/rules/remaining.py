@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from auth.rules.refusals import Refusal
-from auth.rules.users import Address, Person, User, address_of
+from auth.rules.users import ADDRESS_KINDS, Address, Person, User, address_of
 
 
 def can_sign_in(
@@ -18,9 +18,8 @@ def can_sign_in(
     if has_passkey and "passkey" in usable:
         return True
     has_password = "password" in usable and person.password_hash is not None
-    counts = {
-        "email": _signs_in(address_of(person, "email"), has_password),
-        "phone": _signs_in(address_of(person, "phone"), has_password),
+    counts: dict[str, bool] = {
+        kind: _signs_in(address_of(person, kind), has_password) for kind in ADDRESS_KINDS
     }
     return any(provider in usable and counts.get(provider, True) for provider in providers)
 

@@ -24,8 +24,6 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, unavailable
 from sql import Runner, acts, queries
 
-_TRIES = 3
-
 
 @dataclass(frozen=True)
 class _Wish:
@@ -59,7 +57,7 @@ def change_user(
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
         return _change_metadata(asked, body.get("data"))
     costs = _Costs()
-    for _ in range(_TRIES):
+    for _ in range(3):
         if user := _try_to_change(asked, body, link, costs):
             return user
     raise unavailable()

@@ -9,7 +9,6 @@ from auth.core.text import names
 from auth.core.tokens import one_time
 from auth.flows import admission
 from auth.flows.admin import targets
-from auth.flows.admin.targets import make_way
 from auth.flows.facts import PersonFacts
 from auth.flows.links.targets import requested_target
 from auth.flows.messages import outgoing
@@ -64,7 +63,7 @@ def invite(asked: Asked, body: JsonObject) -> tuple[str, str]:
             raise unavailable()
         user_id = holder.id
         if user_id != new_id:
-            make_way(act, holders)
+            targets.make_way(act, holders)
             user_id = insert(act) or _renew_invitation(asked, act, holder, body)
         is_created = user_id == new_id
         administrator = asked.administrator

@@ -29,7 +29,6 @@ from sql.acts import Act
 
 # The start of a list of providers.
 FIRST = {"after": "-infinity", "after_id": "00000000-0000-0000-0000-000000000000"}
-_MOST_LISTED = 1000
 _BATCH = 200
 _NOTICES = {"provider_enabled": "on", "provider_disabled": "off"}
 
@@ -105,7 +104,7 @@ def described(asked: Asked, row: _Described) -> dict[str, Any]:
 
 def listed(asked: Asked) -> "list[queries.ListIdentityProviders]":
     """Return the providers, oldest first."""
-    return queries.list_identity_providers(asked.db, **FIRST, most=_MOST_LISTED)
+    return queries.list_identity_providers(asked.db, **FIRST, most=1000)
 
 
 def create(asked: Asked, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,9 +231,12 @@ def _record_update(
     organization = _organization(act, row.organization_id)
     for entry in [*entries, turned] if turned else entries:
         _record(act, entry, row.id, row.identifier, provider.domains, organization)
+    # With the same document and client, these decide whom the provider signs in.
+    before = (row.acceptable_client_ids, set(row.domains))
+    admits_others = before != (provider.acceptable_client_ids, set(provider.domains))
     if turned:
         _tell_owners(asked, act, organization, _NOTICES[turned])
-    elif was_enabled and (change.has_secret or not _admits_the_same(row, provider)):
+    elif was_enabled and (change.has_secret or admits_others):
         _tell_owners(asked, act, organization, "changed")
 
 
@@ -300,12 +302,6 @@ def adopt(asked: Asked, name: str, email: str) -> str:
         details = {"provider_id": row.id, "provider": row.identifier}
         audit.record(act, person.id, person.email, ["user_adopted"], [], **details)
     return person.id
-
-
-def _admits_the_same(row: "queries.SelectIdentityProvider", provider: WantedProvider) -> bool:
-    """Whether a provider signs in the same people as before, if it has the same document and client."""
-    before = (row.acceptable_client_ids, set(row.domains))
-    return before == (provider.acceptable_client_ids, set(provider.domains))
 
 
 @contextmanager

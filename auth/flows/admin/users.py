@@ -10,7 +10,6 @@ from auth.core.text.moments import iso_8601
 from auth.flows import ends, organizations
 from auth.flows.account import api_keys, grants, removal
 from auth.flows.admin import administrators, targets
-from auth.flows.admin.targets import make_way
 from auth.flows.factors import factors
 from auth.flows.facts import PersonFacts
 from auth.flows.links.proving import person_of, prove_address
@@ -37,17 +36,16 @@ def create_user(asked: Asked, body: JsonObject) -> str:
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses) as (act, holders):
         now = act.read(queries.select_holders, addresses=addresses).now
-        make_way(act, holders)
-        columns = {name: body.get(name) for name in ("id", "email", "phone")} | {
-            "password_hash": password_hash
-        }
+        targets.make_way(act, holders)
+        columns = {name: body.get(name) for name in ("id", "email", "phone")}
         columns |= {name: body[name] for name in ("user_metadata", "app_metadata")}
         for kind in ADDRESS_KINDS:
             is_confirmed = kind in body and body[f"{kind}_confirm"]
             columns[f"{kind}_confirmed_at"] = now if is_confirmed else None
         banned_until = end_of_ban(body.get("ban_duration"), now)
         columns |= {"role": role, "banned_until": banned_until, "by_key": asked.is_key}
-        id = queries.create_user(act, **columns, is_vouched=password_hash is not None).id
+        has_password = password_hash is not None
+        id = queries.create_user(act, **columns, password_hash=password_hash, is_vouched=has_password).id
         entries = ["user_created", "banned" if banned_until else None]
         details = {"by": "administrator", "role": role, "banned_until": iso_8601(banned_until)}
         audit.record(act, id, email, entries, ["user.created"], **details)
@@ -175,7 +173,7 @@ def _update(
     if removed.providers or removed.factor_ids or new:
         # A thief who had changed the address must not undo the administrator's act.
         queries.void_undo_links(act, user_id=user_id, moment=None)
-    make_way(act, holders)
+    targets.make_way(act, holders)
     # A first proof removes other data, so it comes before the changes of the body.
     kinds_in_order: list[AddressKind] = sorted(ADDRESS_KINDS, key=new.count)
     for each in kinds_in_order:

@@ -60,8 +60,12 @@ def enrol(asked: Asked, body: JsonObject) -> JsonObject:
         queries.insert_factor(act, secret=sealed, **columns, by_key=caller.is_session_by_key)
         # `select_factor` finds the session by this row, whose id stays in the database.
         assertions.write_challenge(act, factor_type, None, **_owner(asked, factor_id))
-    members = {"totp": _app_members(asked, caller, body, secret)} if secret else {}
-    return {"id": factor_id, "type": factor_type, "friendly_name": name} | members
+    members = {"id": factor_id, "type": factor_type, "friendly_name": name}
+    if secret is None:
+        return members
+    account = caller.email or caller.phone or caller.id
+    uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)
+    return members | {"totp": {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}}
 
 
 def require_begun(asked: Asked, factor_id: str) -> None:
@@ -74,12 +78,6 @@ def require_begun(asked: Asked, factor_id: str) -> None:
 def is_verified(asked: Asked, factor_id: str) -> bool:
     """Return whether a factor of the caller has been verified before."""
     return _own_factor(asked, asked.db, factor_id).is_verified
-
-
-def _app_members(asked: Asked, caller: PersonFacts, body: JsonObject, secret: str) -> dict[str, str]:
-    account = caller.email or caller.phone or caller.id
-    uri = totp.uri(secret, account, body.get("issuer") or asked.settings.brand_name)
-    return {"qr_code": totp.qr_code(uri), "secret": secret, "uri": uri}
 
 
 def challenge(asked: Asked, factor_id: str, site: JsonObject | None = None) -> JsonObject:

@@ -16,13 +16,12 @@ from auth.flows.messages.outgoing import TokenColumns
 from auth.flows.sign_in.reauthentication import admit_caller, code_address
 from auth.flows.sign_up.sign_up import create_addressed_user, dispute
 from auth.rules import links
+from auth.rules.first_proof import OF_SIGN_UPS
 from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Transaction, acts, queries
 from sql.acts import Act
-
-_SIGN_UPS = ("signup", "sms_signup")
 
 
 def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
@@ -54,7 +53,7 @@ def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
         recipient = recipient_of(act, purpose, address)
         user_id, is_due = recipient.user_id, has_quota and recipient.is_due
         # A stranger may have signed up, and resend that code to the owner, who waits for this one.
-        dispute(act, recipient.holder if purpose not in _SIGN_UPS else None)
+        dispute(act, recipient.holder if purpose not in OF_SIGN_UPS else None)
         columns = TokenColumns(
             redirect_to=target,
             code_challenge=body.get("code_challenge"),

@@ -33,8 +33,6 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError, found, unavailable
 from sql import Runner, acts, queries
 
-_TRIES = 4
-
 
 class IdToken(TypedDict):
     """The parameters of `spend_id_token`."""
@@ -101,7 +99,7 @@ def sign_in(
     user_id = None if asked.parts.admission_hooks else str(uuid.uuid4())
     # The exchange of the code asks the hook.
     hook = None if code_challenge else hook
-    for _ in range(_TRIES):
+    for _ in range(4):
         # Try again after a concurrent request has added the identity or the user.
         with suppress(UniqueViolation):
             try:

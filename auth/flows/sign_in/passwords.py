@@ -21,7 +21,6 @@ from sql import acts, queries
 
 # The password may change while it is checked.
 _TRIES = 3
-_REFUSED = {"not_admin": "sign_in.not_admin"}
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def _error(
         if verdict.count and verdict.seconds_left is not None:
             asked.noted.add_window(limits.LimitWindow(most, most - verdict.count, verdict.seconds_left))
         return ApiError("invalid_credentials")
-    return ApiError(_REFUSED.get(refusal, refusal))
+    return ApiError("sign_in.not_admin" if refusal == "not_admin" else refusal)
 
 
 def _too_many(asked: Asked, seconds: float) -> ApiError:
