@@ -156,10 +156,7 @@ def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: s
 
 
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
-    """End some of the memberships that a provider added. Return whether there are more.
-
-    The last owner's stays, as one that no provider added.
-    """
+    """End memberships that a provider added, but keep the last owner's. Return whether there are more."""
     members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
     for member in members:
         user_id, id = member.user_id, member.organization_id
@@ -174,10 +171,7 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
 
 
 def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
-    """Add a locked user to the organization whose provider signs the user in (rule 46).
-
-    A member keeps the role, and a user in fifty stays out.
-    """
+    """Add a locked user to the organization of the provider (rule 46), unless a member, or in fifty."""
     organization = facts_of(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
     if organization is None or organization.role or organizations.is_in_fifty(number):

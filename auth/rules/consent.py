@@ -35,10 +35,7 @@ class Asking(Client):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The organizations that a request may be for: by id, whether the membership counts in the session.
-
-    `chosen` is the user's choice.
-    """
+    """The organizations of a request: whether the membership of each counts. The user has `chosen` one."""
 
     memberships: Mapping[str, bool]
     chosen: str | None = None

@@ -77,10 +77,7 @@ def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> b
 
 
 def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) -> bool:
-    """Whether a network where a mailed link was used gets tries of its own: three a day do.
-
-    A thief of the mailbox can use links from anywhere.
-    """
+    """Whether a mailed link gives a network tries: to three a day, as a thief can use links from anywhere."""
     others = [
         each
         for each in networks

@@ -84,10 +84,7 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
 
 
 def problem_without_secret(before: ClientOfIssuer, after: ClientOfIssuer) -> str | None:
-    """Return why a change takes the client secret in the same act, or None.
-
-    The stored secret goes to the token endpoint in the issuer's document, as that of the client.
-    """
+    """Why a change takes the client secret: the stored one goes to the token endpoint of the issuer."""
     for name in ("issuer", "discovery_url", "client_id"):
         if getattr(before, name) != getattr(after, name):
             return f"client_secret: is required with another {name}"

@@ -10,10 +10,7 @@ Channel = Literal["mail", "sms"]
 
 
 def address_of_notices(person: Person, *, offers_phone: bool) -> str | None:
-    """The address that notices go to: the email, else the phone, that was proved before the act.
-
-    Facts are from before it. `offers_phone` if the service sends SMS.
-    """
+    """Where notices go: to the email, else the phone if the service sends SMS, proved before the act."""
     if person.email_proved:
         return person.email
     return person.phone if person.phone_proved and offers_phone else None

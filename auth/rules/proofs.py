@@ -100,10 +100,7 @@ def refusal_of_change(
     proof: Proof | None,
     policy: Policy,
 ) -> Refusal | None:
-    """Refuse a session that is below the level of the change, then one without the proof that it takes.
-
-    `aal` is the access token's, and `proof` what the request itself brought.
-    """
+    """Refuse a session below the level of the change, then one without the proof that it takes."""
     if not may_do(change, user, session, aal, policy):
         return "insufficient_aal"
     if not takes_proof(change) or proof in ("begun", "factor"):
@@ -202,10 +199,7 @@ def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
 
 
 def time_of_addition(moment: datetime, created_at: datetime) -> datetime | None:
-    """When a way to sign in was added: at this moment, or None for what the user was created with.
-
-    A provider's sign-up writes the email a microsecond later.
-    """
+    """When a way to sign in was added; None with the user, whose email a provider adds 1 µs later."""
     return moment if moment > created_at + timedelta(microseconds=1) else None
 
 

@@ -51,9 +51,7 @@ class _Costs:
 def change_user(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
-    """Apply a `UserChange` body to the caller, and return the user object as the caller's session sees it.
-    `link` has columns of the link or code for a new address.
-    """
+    """Apply a `UserChange` body to the caller, and return the user object. `link` is for a new address."""
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
         return _change_metadata(asked, body.get("data"))
     costs = _Costs()

@@ -111,10 +111,7 @@ def take_away(
 
 
 def withdraw_changes(act: Act, user: PersonFacts, kinds: Sequence[str]) -> None:
-    """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
-
-    This needs no proof, because it adds no way to sign in.
-    """
+    """Withdraw pending changes, with links and codes. No proof is needed: this adds no way to sign in."""
     pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
     if pending:
         queries.withdraw_changes(act, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])

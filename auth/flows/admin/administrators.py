@@ -45,10 +45,7 @@ class Anew(NamedTuple):
 
 
 def begin_anew(asked: Asked, act: Act, user_id: str) -> Anew:
-    """End what a new administrator has from before (rule 20).
-
-    A thief or a program may have begun it, with less to gain then. Every door of promotion comes here.
-    """
+    """At every promotion, end what is from before (rule 20): a thief or a program may have begun it."""
     ways = queries.list_all_ways_to_sign_in(act, user_id=user_id)
     queries.remove_before_promotion(act, user_id=user_id)
     if any(way.is_by_key for way in ways if way.type == "password"):

@@ -280,10 +280,7 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
 
 
 def adopt(asked: Asked, name: str, email: str) -> str:
-    """Let a provider sign in a user with a proved address of its domains, and return the user's id.
-
-    The user gets a notice, and keeps all other ways to sign in.
-    """
+    """Let a provider sign in a user of its domains, who gets a notice and keeps all other ways to sign in."""
     row = found_provider(asked, name)
     with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
         facts = facts_of(act, row.id)

@@ -92,9 +92,7 @@ def answered(issue: Issue | None, composed: JsonObject) -> JsonObject:
 
 
 def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
-    """Return what decides about a token of a session. A ban that is over decides nothing. Read it before
-    the token's claims, and again once the user is locked.
-    """
+    """Return what decides about a token. Read it before the claims, and again with the user locked."""
     row = queries.select_deciding(on, user_id=user_id, session_id=session_id)
     if row is None:
         return None

@@ -200,10 +200,7 @@ def _user_of(
     new_user_id: str | None,
     member: MemberSession | None = None,
 ) -> "_IdentityOwner | ApiError":
-    """Return the user of an identity, which is linked or created if it is new, or the refusal.
-
-    The user of an organization's provider joins it.
-    """
+    """Return the user of an identity, linked or created if new, who joins its organization; or a refusal."""
     person = act.read(queries.select_person, user_id=owner, session_id=member and member.session_id)
     if identity.customer is None:
         return _found_or_created(asked, act, identity, person, new_user_id, None)

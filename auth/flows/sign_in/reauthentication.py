@@ -78,9 +78,7 @@ def has_proof(asked: Asked, caller: PersonFacts) -> bool:
 def proof_needed(
     asked: Asked, *wanted: WantedChange, level: Level | None = None, caller: "ProofFacts | None" = None
 ) -> str | None:
-    """Return the key of the error if the caller must give a proof first. Raises other refusals. `caller` has
-    the facts that the request has just read, if any.
-    """
+    """Return the error's key if a proof must come first; raise other refusals. `caller` was just read."""
     caller = caller or found(callers.select(asked.db, asked.caller), "caller.user_not_found")
     refusal = _refusal(asked, asked.db, caller, wanted, level or asked.level, None)
     if refusal and refusal not in _WANTED:
