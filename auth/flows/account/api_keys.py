@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from auth.core import constants
 from auth.core.json_bodies import JsonObject
@@ -47,7 +46,7 @@ def own(asked: Asked) -> list[JsonObject]:
     if not asked.settings.api_keys:
         return []
     row = asked.admit_reader(queries.select_api_keys(asked.db, **asked.caller_ids))
-    keys: list[dict[str, Any]] = json.loads(row.api_keys)
+    keys: list[JsonObject] = json.loads(row.api_keys)
     return keys
 
 

@@ -1,7 +1,7 @@
 """Second factors of the caller, authenticator apps and security keys: enrol, challenge, verify and remove."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -227,11 +227,9 @@ def _complete(
         check_room(asked, tx, caller.id)
         notify(asked, tx, caller, "factor_added")
         end_other_sessions(asked, tx, caller)
-        own: dict[str, Any] = {"id": factor.id, "user_id": caller.id, "by_key": caller.is_session_by_key}
-        if created:
-            queries.activate_factor(tx, **own, **created)
-        else:
-            queries.activate_factor(tx, **own, **NO_CREDENTIAL)
+        credential: Mapping[str, Any] = created or NO_CREDENTIAL
+        by_key = caller.is_session_by_key
+        queries.activate_factor(tx, id=factor.id, user_id=caller.id, by_key=by_key, **credential)
     act, event = ("factor_verified", None) if factor.is_verified else ("factor_added", "user.updated")
     _record(tx, caller, act, factor, event)
     return raise_session(asked, tx, caller.id, asked.caller.session_id, method, factor.id, issue)

@@ -115,9 +115,8 @@ def _customers(
     """Return the providers of customers that work for the user, and the obstacles."""
     ways, obstacles = [], []
     domain = domain_of(user.email)
-    own = [name for name in user.providers if name.startswith(names.PREFIX)]
-    for name in own:
-        id = name.removeprefix(names.PREFIX)
+    ids = [name.removeprefix(names.PREFIX) for name in user.providers if name.startswith(names.PREFIX)]
+    for id in ids:
         if provider := queries.select_identity_provider(db, identifier="", id=id):
             problem = (
                 (not settings.sso and "is off (AUTH_SSO)")
@@ -128,13 +127,12 @@ def _customers(
                 or (not provider.enabled and "is disabled")
                 or (domain not in provider.domains and "does not sign in addresses of this domain")
             )
+            way = f"the customer's provider {provider.identifier}"
             if problem:
                 advice = f"Change it: latchkey providers show {provider.identifier}"
-                obstacles.append(
-                    SignInObstacle(f"the customer's provider {provider.identifier} {problem}", advice)
-                )
+                obstacles.append(SignInObstacle(f"{way} {problem}", advice))
             else:
-                ways.append(f"the customer's provider {provider.identifier}")
+                ways.append(way)
     entrance = queries.select_closed_entrance(db, user_id=user.id) if settings.sso else None
     if entrance and not organizations.is_provider_off(settings, entrance.organization_id):
         text = f"the sign-in page leads to {entrance.identifier}, which does not sign in this user"
