@@ -49,17 +49,15 @@ _PageQuery = Input.of(page=fields.PageNumber())
 
 def showing(level: Level) -> Callable[[View], View]:
     """Return a decorator of the pages of an organization, for signed-in users who may see them."""
-    return lambda view: signed_in(level)(_or_not_found(view))
+    return lambda view: signed_in(level)(hiding(view))
 
 
 def changing(operation: str, *, shown: View | None = None, level: Level) -> Callable[[View], View]:
     """Return a decorator of the views that such a page sends a form to."""
-    return lambda view: form(operation, shown=shown, level=level)(
-        _or_not_found(audited("change_refused")(view))
-    )
+    return lambda view: form(operation, shown=shown, level=level)(audited("change_refused")(view))
 
 
-def _or_not_found(view: View) -> View:
+def hiding(view: View) -> View:
     """Show one page for all that the caller may not see."""
 
     @functools.wraps(view)
@@ -107,8 +105,7 @@ def show_new(problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/new")
-@form("found_organization", shown=show_new, level=Level.AAL2)
-@audited("change_refused")
+@changing("found_organization", shown=show_new, level=Level.AAL2)
 def submit_new() -> Response:
     values = read_form(_NewForm)
     body = {"name": values["name"].strip()}
@@ -139,8 +136,7 @@ def show_invitation(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/organizations/<slug>/join")
-@form("answer_invitation", shown=show_invitation, level=Level.AAL2)
-@audited("change_refused")
+@changing("answer_invitation", shown=show_invitation, level=Level.AAL2)
 def answer_invitation(slug: str) -> Response:
     invitation = _invitation(slug)
     if invitation is None:
@@ -195,8 +191,7 @@ def show_name(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/name")
-@form("change_organization", shown=show_name, level=Level.AAL2)
-@audited("change_refused")
+@changing("change_organization", shown=show_name, level=Level.AAL2)
 def submit_name(slug: str) -> Response:
     asked, name = current_asked(), read_form(_NameForm)["name"].strip()
     lifecycle.change(asked, access.find(asked, slug), {"name": name})
@@ -218,8 +213,7 @@ def show_requirement(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/requirement")
-@form("change_organization", shown=show_requirement, level=Level.PROOF)
-@audited("change_refused")
+@changing("change_organization", shown=show_requirement, level=Level.PROOF)
 def submit_requirement(slug: str) -> Response:
     asked, aal = current_asked(), read_form(_RequirementForm)["aal"]
     lifecycle.change(asked, access.find(asked, slug), {"requires": {"aal": aal}})
@@ -235,8 +229,7 @@ def show_end(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/end")
-@form("change_organization", shown=show_end, level=Level.PROOF)
-@audited("change_refused")
+@changing("change_organization", shown=show_end, level=Level.PROOF)
 def submit_end(slug: str) -> Response:
     asked = current_asked()
     lifecycle.end(asked, access.find(asked, slug), {})
@@ -253,8 +246,7 @@ def show_leave(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/leave")
-@form("leave_organization", shown=show_leave, level=Level.AAL2)
-@audited("change_refused")
+@changing("leave_organization", shown=show_leave, level=Level.AAL2)
 def submit_leave(slug: str) -> Response:
     asked = current_asked()
     members.remove(asked, access.find(asked, slug), guard.caller_id())
@@ -277,8 +269,7 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
-@form("change_member", shown=show_member, level=Level.PROOF)
-@audited("change_refused")
+@changing("change_member", shown=show_member, level=Level.PROOF)
 def submit_role(slug: str, user_id: str) -> Response:
     asked, role, id = current_asked(), read_form(_RoleForm)["role"], known_id(user_id, "not_found")
     members.set_role(asked, access.find(asked, slug), id, role, {})
@@ -294,8 +285,7 @@ def show_removal(slug: str, user_id: str, problem: Problem | None = None) -> Res
 
 
 @blueprint.post("/account/organizations/<slug>/members/<user_id>/remove")
-@form("leave_organization", shown=show_removal, level=Level.AAL2)
-@audited("change_refused")
+@changing("leave_organization", shown=show_removal, level=Level.AAL2)
 def submit_removal(slug: str, user_id: str) -> Response:
     asked, id = current_asked(), known_id(user_id, "not_found")
     members.remove(asked, access.find(asked, slug), id)
@@ -313,8 +303,7 @@ def show_invite(slug: str, problem: Problem | None = None) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/invite")
-@form("invite_member", shown=show_invite, level=Level.PROOF)
-@audited("change_refused")
+@changing("invite_member", shown=show_invite, level=Level.PROOF)
 def submit_invite(slug: str) -> Response:
     asked, values = current_asked(), read_form(_InvitationForm)
     invitations.invite(asked, access.find(asked, slug), values["email"], values["role"], {})
@@ -323,6 +312,7 @@ def submit_invite(slug: str) -> Response:
 
 @blueprint.post("/account/organizations/<slug>/invitations/<invitation_id>/withdraw")
 @changing("withdraw_invitation", level=Level.AAL2)
+@hiding
 def submit_withdrawal(slug: str, invitation_id: str) -> Response:
     asked, id = current_asked(), known_id(invitation_id, "not_found")
     invitations.withdraw(asked, access.find(asked, slug), id)

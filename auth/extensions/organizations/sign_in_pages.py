@@ -9,7 +9,7 @@ from marshmallow.validate import Length
 from auth.core.text.names import PREFIX
 from auth.core.tokens import one_time
 from auth.extensions.organizations import access, domains, lifecycle, sign_in
-from auth.extensions.organizations.pages import PATH, changing, form_page, notice, showing
+from auth.extensions.organizations.pages import PATH, changing, form_page, hiding, notice, showing
 from auth.extensions.organizations.sign_in_routes import ORGANIZATION_PROVIDER_CHANGE, NewOrganizationProvider
 from auth.flows.admin import providers
 from auth.flows.sign_in.oauth import new_secrets, provider_named
@@ -74,6 +74,7 @@ def submit_domain(slug: str) -> Response:
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
 @changing("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
+@hiding
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     asked = current_asked()
     domains.prove(asked, access.find(asked, slug), domain)
@@ -176,6 +177,7 @@ def show_act(slug: str, provider: str, act: str, problem: Problem | None = None)
 
 @blueprint.post("/account/organizations/<slug>/sign-in/providers/<provider>/<act>")
 @changing("change_sign_in", shown=show_act, level=Level.PROOF)
+@hiding
 def submit_act(slug: str, provider: str, act: str) -> Response:
     asked = current_asked()
     if act in ("try", "move"):
