@@ -5,7 +5,7 @@ A member acts by the role (rule 48), the service role key and administrators of 
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from auth.core.json_bodies import JsonObject
@@ -56,24 +56,24 @@ def find(asked: Asked, name: str) -> VisibleOrganization:
     The statement reads the caller, too, whose session must be good.
     """
     if is_operator(asked):
-        organization = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
-        _note(asked, organization.id, organization.slug)
-        return VisibleOrganization(
-            organization.id, organization.slug, None, {}, organization.organization_object
+        row = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
+        organization = VisibleOrganization(row.id, row.slug, None, {}, row.organization_object)
+    else:
+        member = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
+        if member.id is None:
+            raise ApiError("organization_not_found")
+        organization = VisibleOrganization(
+            member.id,
+            member.slug or "",
+            member.membership,
+            member.requires,
+            member.organization_object or "",
+            aal_of(member, asked.caller),
+            caller=member,
         )
-    row = asked.admit_reader(queries.select_member(asked.db, **asked.caller_ids, **named(name)))
-    if row.id is None:
-        raise ApiError("organization_not_found")
-    _note(asked, row.id, row.slug)
-    return VisibleOrganization(
-        row.id,
-        row.slug or "",
-        row.membership,
-        row.requires,
-        row.organization_object or "",
-        aal_of(row, asked.caller),
-        caller=row,
-    )
+    # Owners read a refusal in the log of their organization.
+    asked.note_details(organization={"id": organization.id, "slug": organization.slug})
+    return organization
 
 
 def admit(asked: Asked, organization: VisibleOrganization, *roles: str) -> VisibleOrganization:
@@ -119,11 +119,9 @@ def require_proof(asked: Asked, organization: VisibleOrganization) -> None:
     reauthentication.require(asked, CHANGE, caller=organization.caller)
 
 
-@contextmanager
-def begin(asked: Asked) -> Iterator[Act]:
+def begin(asked: Asked) -> AbstractContextManager[Act]:
     """Run an act of an operator, whose rights are checked last, or of a user."""
-    with targets.begin(asked) if is_operator(asked) else acts.begin(asked.db) as act:
-        yield act
+    return targets.begin(asked) if is_operator(asked) else acts.begin(asked.db)
 
 
 def lock_caller(
@@ -197,8 +195,3 @@ def keeping_a_way_in(asked: Asked, act: Act, organization: OrganizationFacts) ->
     yield
     if refusal := organizations.refusal_of_loss(before=before, after=has_way_in()):
         raise ApiError(refusal)
-
-
-def _note(asked: Asked, id: str, slug: str | None) -> None:
-    """Have a refusal name the organization, whose owners read it in its log."""
-    asked.note_details(organization={"id": id, "slug": slug})
