@@ -11,8 +11,9 @@ from auth.extensions.organizations.access import VisibleOrganization
 from auth.flows.admin import providers
 from auth.flows.admin.provider_settings import WantedProvider
 from auth.flows.admin.providers import Draft, PlannedChange
+from auth.flows.organizations import OrganizationFacts
 from auth.flows.sign_in.oauth import write_flow
-from auth.flows.sign_in.reauthentication import WantedChange, admit_caller
+from auth.flows.sign_in.reauthentication import admit_caller
 from auth.rules import identities, organizations
 from auth.rules.organizations import OWNER
 from auth.rules.proofs import Proof
@@ -36,7 +37,7 @@ def connect(asked: Asked, organization: VisibleOrganization, body: JsonObject) -
     organization = access.admit(asked, organization, OWNER)
     proof = access.give_proof(asked, organization, body, access.CHANGE)
     draft = providers.drafted(asked, {**body, "enabled": False}, organization.id)
-    _connect(asked, organization, draft, access.CHANGE, proof=proof)
+    _connect(asked, organization, draft, proof)
     return providers.described(asked, providers.found_provider(asked, draft.id))
 
 
@@ -48,20 +49,14 @@ def restore(asked: Asked, organization: VisibleOrganization, id: str, body: Json
 
 
 def _connect(
-    asked: Asked,
-    organization: VisibleOrganization,
-    draft: Draft,
-    *wanted: WantedChange,
-    proof: Proof | None = None,
+    asked: Asked, organization: VisibleOrganization, draft: Draft, proof: Proof | None = None
 ) -> None:
     # Before it is fetched: any user can found an organization, and would choose what the service connects to.
     with access.begin(asked) as act:
-        access.lock(asked, act, organization, *wanted, proof=proof)
-        _check_new(act, organization, draft)
+        _lock_new(asked, act, organization, draft, proof)
     providers.fetch(asked, draft)
     with providers.refusing_conflicts(), access.begin(asked) as act:
-        access.lock(asked, act, organization, *wanted, proof=proof)
-        _check_new(act, organization, draft)
+        _lock_new(asked, act, organization, draft, proof)
         providers.insert(asked, act, draft)
 
 
@@ -75,15 +70,11 @@ def change(
     change = providers.planned(asked, row, body)
     if change.is_read_anew:
         with access.begin(asked) as act:
-            act.lock_provider(row.id)
-            access.lock(asked, act, organization, access.CHANGE, proof=proof)
-            _check_change(asked, act, organization, change)
+            _lock_changed(asked, act, organization, change, proof)
         providers.fetch_again(asked, change)
     with providers.refusing_conflicts(), access.begin(asked) as act:
-        act.lock_provider(row.id)
-        facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
+        facts, before = _lock_changed(asked, act, organization, change, proof)
         with access.keeping_a_way_in(asked, act, facts):
-            before = _check_change(asked, act, organization, change)
             providers.update(asked, act, change, before, by_owner=not access.is_operator(asked))
     return providers.finished(asked, change)
 
@@ -122,42 +113,40 @@ def begin_sign_in(
         domain = identities.domain_of(caller.email if caller.email_proved else None)
         if refusal := identities.refusal_of_adoption(caller, domain, facts.domains):
             raise ApiError(refusal)
+        ids = {"user_id": caller.id, "session_id": asked.caller.session_id}
         write_flow(
-            asked,
-            act,
-            provider,
-            state,
-            secrets,
-            redirect_to=redirect_to,
-            browser_hash=browser_hash,
-            user_id=caller.id,
-            session_id=asked.caller.session_id,
+            asked, act, provider, state, secrets, redirect_to=redirect_to, browser_hash=browser_hash, **ids
         )
 
 
-def _check_new(act: Act, organization: VisibleOrganization, draft: Draft) -> None:
-    """Refuse a new provider of domains that are not proved, or beyond the limit."""
+def _lock_new(
+    asked: Asked, act: Act, organization: VisibleOrganization, draft: Draft, proof: Proof | None
+) -> None:
+    """Lock the organization. Refuse a new provider of domains that are not proved, or beyond the limit."""
+    access.lock(asked, act, organization, access.CHANGE, proof=proof)
     _check_domains(act, organization, draft.provider, ())
     present = queries.list_providers_of_organization(act, organization_id=organization.id)
     if len(present) >= organizations.MOST_PROVIDERS:
         raise ApiError("too_many_providers")
 
 
-def _check_change(
-    asked: Asked, act: Act, organization: VisibleOrganization, change: PlannedChange
-) -> "queries.SelectProviderFacts":
-    """Return the facts about a locked provider. Refuse a change that the caller may not make."""
+def _lock_changed(
+    asked: Asked, act: Act, organization: VisibleOrganization, change: PlannedChange, proof: Proof | None
+) -> "tuple[OrganizationFacts, queries.SelectProviderFacts]":
+    """Lock a provider and its organization, and return their facts. Refuse what the caller may not change."""
+    act.lock_provider(change.row.id)
+    facts, _ = access.lock(asked, act, organization, access.CHANGE, proof=proof)
     before = providers.facts_before(act, change)
     _check_domains(act, organization, change.provider, before.domains)
     if access.is_operator(asked):
-        return before
+        return facts, before
     # Another issuer is another provider, which no owner has tried.
     is_other = change.provider.issuer != before.issuer
     turns_on = change.provider.enabled and (not before.enabled or is_other)
     is_own = f"{PREFIX}{change.row.id}" in asked.caller.providers
     if refusal := organizations.refusal_of_owners_change(before, turns_on=turns_on, is_own_session=is_own):
         raise ApiError(refusal)
-    return before
+    return facts, before
 
 
 def _check_domains(
