@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
+from psycopg2.errors import UniqueViolation
+
 from auth.core.json_bodies import JsonObject
 from auth.flows.admin import targets
 from auth.flows.facts import PersonFacts
@@ -50,10 +52,9 @@ def is_operator(asked: Asked) -> bool:
 
 
 def find(asked: Asked, name: str) -> VisibleOrganization:
-    """Return an organization by its id or short name: any for an operator, for a user one of their own, even
-    while the membership does not count.
+    """Find any organization for an operator, for a user one of their own, even if membership does not count.
 
-    The statement reads the caller, too, whose session must be good.
+    `name` is an id or a short name. The statement reads the caller, too, whose session must be good.
     """
     if is_operator(asked):
         row = found(queries.select_organization(asked.db, **named(name)), "organization_not_found")
@@ -180,10 +181,17 @@ def demand_operator(asked: Asked, body: JsonObject, *names: str) -> None:
 
 
 @contextmanager
+def refusing_taken(error: ApiError) -> Iterator[None]:
+    """Refuse what another organization has already."""
+    try:
+        yield
+    except UniqueViolation:
+        raise error from None
+
+
+@contextmanager
 def keeping_a_way_in(asked: Asked, act: Act, organization: OrganizationFacts) -> Iterator[None]:
-    """Refuse an owner's change of providers or domains that leaves no provider to sign in with, while the
-    organization requires one.
-    """
+    """Refuse an owner's change that leaves no provider to sign in with, while members have to use one."""
 
     def has_way_in() -> bool:
         return queries.select_way_in(act, organization_id=organization.id).is_there

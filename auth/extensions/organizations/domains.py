@@ -2,8 +2,6 @@
 
 import secrets
 
-from psycopg2.errors import UniqueViolation
-
 from auth.core.json_bodies import JsonObject
 from auth.core.net import text_records
 from auth.extensions.organizations import access
@@ -22,10 +20,7 @@ _TOKEN_BYTES = 16  # 32 hexadecimal characters
 def name_domain(
     asked: Asked, organization: VisibleOrganization, domain: str, *, token: str | None = None
 ) -> str:
-    """Name a domain, and return its object with the record that proves it. A domain keeps its record.
-
-    `token` is that of an imported one.
-    """
+    """Name a domain, and return its object. A domain keeps its record; an import has the record's `token`."""
     organization = access.admit(asked, organization, OWNER)
     domain = checked_domain(asked, domain, "domain")
     here = {"organization_id": organization.id, "domain": domain}
@@ -53,19 +48,16 @@ def prove(asked: Asked, organization: VisibleOrganization, domain: str) -> str:
     row = found(queries.select_domain(asked.db, **here), "domain_not_found")
     if not organizations.is_proof_of_domain(text_records.of_domain(here["domain"]) or (), row.token):
         raise ApiError("domain_not_proved")
-    try:
-        with access.begin(asked) as act:
-            facts, _ = access.lock(asked, act, organization)
-            present = found(queries.select_domain(act, **here), "domain_not_found")
-            if present.token != row.token:
-                raise ApiError("domain_not_proved")
-            if queries.select_domain_of_others(act, **here).is_taken:
-                raise ApiError("conflict", what="domain")
-            queries.check_domain(act, **here, is_held=True, is_missing=False)
-            if present.proved_at is None:
-                record(act, "domain_proved", facts, domain=here["domain"])
-    except UniqueViolation:
-        raise ApiError("conflict", what="domain") from None
+    with access.refusing_taken(ApiError("conflict", what="domain")), access.begin(asked) as act:
+        facts, _ = access.lock(asked, act, organization)
+        present = found(queries.select_domain(act, **here), "domain_not_found")
+        if present.token != row.token:
+            raise ApiError("domain_not_proved")
+        if queries.select_domain_of_others(act, **here).is_taken:
+            raise ApiError("conflict", what="domain")
+        queries.check_domain(act, **here, is_held=True, is_missing=False)
+        if present.proved_at is None:
+            record(act, "domain_proved", facts, domain=here["domain"])
     return _object(asked, organization.id, here["domain"])
 
 

@@ -5,8 +5,6 @@ import re
 import secrets
 import uuid
 
-from psycopg2.errors import UniqueViolation
-
 from auth.core.json_bodies import JsonObject
 from auth.extensions.organizations import access, members
 from auth.extensions.organizations.access import VisibleOrganization
@@ -27,10 +25,7 @@ _LONGEST_FOUND = 40
 
 
 def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
-    """Create an organization, and return its object. The caller owns it; an operator may name an owner.
-
-    `id` is that of an imported one.
-    """
+    """Create an organization of the caller, or of an owner whom an operator names. An import has its `id`."""
     access.demand_operator(asked, body, "owner", "app_metadata")
     id, slug = id or str(uuid.uuid4()), body.get("slug") or _slug_of(body["name"])
     if _is_reserved(slug):
@@ -38,25 +33,22 @@ def create(asked: Asked, body: JsonObject, *, id: str | None = None) -> str:
     owner_id = body.get("owner") if access.is_operator(asked) else asked.caller.user_id
     if not access.is_operator(asked) and asked.settings.organizations != "users":
         raise ApiError("founder.insufficient_permissions")
-    try:
-        with access.begin(asked) as act:
-            owner = caller = access.lock_caller(asked, act, owner_id)
-            if caller:
-                founded = queries.count_founded(act, user_id=caller.id).total
-                if refusal := organizations.refusal_of_founder(caller, founded):
-                    raise ApiError(refusal)
-            elif owner_id:
-                owner = members.addable(members.target(asked, act, owner_id))
-            columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
-            metadata = json.dumps(body.get("app_metadata", {}))
-            queries.insert_organization(act, id=id, **columns, app_metadata=metadata)
-            organization = found(facts_of(act, id), "organization_not_found")
-            record(act, "organization_created", organization, event="organization.created")
-            if owner:
-                added_by = "founder" if caller else "administrator"
-                members.write_membership(act, organization, owner, OWNER, added_by)
-    except UniqueViolation:
-        raise ApiError("slug_exists") from None
+    with access.refusing_taken(ApiError("slug_exists")), access.begin(asked) as act:
+        owner = caller = access.lock_caller(asked, act, owner_id)
+        if caller:
+            founded = queries.count_founded(act, user_id=caller.id).total
+            if refusal := organizations.refusal_of_founder(caller, founded):
+                raise ApiError(refusal)
+        elif owner_id:
+            owner = members.addable(members.target(asked, act, owner_id))
+        columns = {"slug": slug, "name": body["name"], "founded_by": caller and caller.id}
+        metadata = json.dumps(body.get("app_metadata", {}))
+        queries.insert_organization(act, id=id, **columns, app_metadata=metadata)
+        organization = found(facts_of(act, id), "organization_not_found")
+        record(act, "organization_created", organization, event="organization.created")
+        if owner:
+            added_by = "founder" if caller else "administrator"
+            members.write_membership(act, organization, owner, OWNER, added_by)
     return access.find_row(asked, id).organization_object
 
 
@@ -73,31 +65,28 @@ def change(asked: Asked, organization: VisibleOrganization, body: JsonObject) ->
         raise ApiError("slug_exists")
     wanted = [access.CHANGE] if required else []
     proof = access.give_proof(asked, organization, body, *wanted)
-    try:
-        with access.begin(asked) as act:
-            if own_provider:
-                # One that is on stays on until the requirement is committed.
-                act.lock_providers_of(organization.id)
-            facts, _ = access.lock(asked, act, organization, *wanted, proof=proof)
-            if own_provider:
-                _check_own_sign_in(asked, act, facts, organization.aal)
-            columns = {"slug": slug, "name": body.get("name"), "level": level}
-            columns |= {"needs_own_provider": own_provider}
-            is_changed = queries.update_organization(
-                act, id=facts.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
-            )
-            demands = {"requires": level} if level not in (None, facts.level) else {}
-            if own_provider not in (None, facts.needs_own_provider):
-                demands["requires_own_provider"] = own_provider
-            if is_changed:
-                record(act, "organization_changed", facts, event="organization.updated", **demands)
-            if "requires" in demands:
-                tell_owners(asked, act, facts, "organization_requirement", requires=level)
-            if "requires_own_provider" in demands:
-                notice = "required" if own_provider else "lifted"
-                tell_owners(asked, act, facts, "organization_sign_in", change=notice)
-    except UniqueViolation:
-        raise ApiError("slug_exists") from None
+    with access.refusing_taken(ApiError("slug_exists")), access.begin(asked) as act:
+        if own_provider:
+            # One that is on stays on until the requirement is committed.
+            act.lock_providers_of(organization.id)
+        facts, _ = access.lock(asked, act, organization, *wanted, proof=proof)
+        if own_provider:
+            _check_own_sign_in(asked, act, facts, organization.aal)
+        columns = {"slug": slug, "name": body.get("name"), "level": level}
+        columns |= {"needs_own_provider": own_provider}
+        is_changed = queries.update_organization(
+            act, id=facts.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
+        )
+        demands = {"requires": level} if level not in (None, facts.level) else {}
+        if own_provider not in (None, facts.needs_own_provider):
+            demands["requires_own_provider"] = own_provider
+        if is_changed:
+            record(act, "organization_changed", facts, event="organization.updated", **demands)
+        if "requires" in demands:
+            tell_owners(asked, act, facts, "organization_requirement", requires=level)
+        if "requires_own_provider" in demands:
+            notice = "required" if own_provider else "lifted"
+            tell_owners(asked, act, facts, "organization_sign_in", change=notice)
     return access.find_row(asked, organization.id).organization_object
 
 
