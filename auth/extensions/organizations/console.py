@@ -130,10 +130,7 @@ def _member(organization_id: str, user_id: str) -> Subject:
 
 def _invitation(organization_id: str, invitation_id: str) -> Subject:
     subject, id = _found(organization_id), known_id(invitation_id, "invitation_not_found")
-    invitation = found(
-        invitations.open_invitation(current_asked(), subject.row.id, id), "invitation_not_found"
-    )
-    return replace(subject, row=invitation)
+    return replace(subject, row=invitations.open_invitation(current_asked(), subject.row.id, id))
 
 
 def _create(asked: Asked, _subject: Subject, body: dict[str, Any]) -> Response:

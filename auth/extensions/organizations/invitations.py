@@ -19,10 +19,7 @@ from sql import acts, queries
 
 
 def invite(asked: Asked, organization: VisibleOrganization, email: str, role: str, body: JsonObject) -> str:
-    """Invite an address, whether or not a user has it. Return the invitation's object.
-
-    The same address again gets the new role, and another seven days.
-    """
+    """Invite an address, with or without a user. The same one again gets the new role, and seven days."""
     organization, settings = access.admit(asked, organization, OWNER, ADMIN), asked.settings
     if organization.role and not organizations.may_manage(organization.role, None, role):
         raise ApiError("organization.insufficient_permissions")
@@ -57,14 +54,14 @@ def invite(asked: Asked, organization: VisibleOrganization, email: str, role: st
     return invitation.invitation_object
 
 
-def open_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation | None":
+def open_invitation(asked: Asked, id: str, invitation_id: str) -> "queries.SelectInvitation":
     """Return an open invitation of an organization."""
     row = queries.select_invitation(asked.db, id=invitation_id, user_id=None)
-    return row if row and row.organization_id == id and row.expires_at > row.now else None
+    is_open = row and row.organization_id == id and row.expires_at > row.now
+    return found(row if is_open else None, "invitation_not_found")
 
 
 def withdraw(asked: Asked, organization: VisibleOrganization, invitation_id: str) -> None:
-    """Withdraw an invitation."""
     organization = access.admit(asked, organization, OWNER, ADMIN)
     with access.begin(asked) as act:
         facts, caller = access.lock(asked, act, organization)

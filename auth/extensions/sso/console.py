@@ -24,12 +24,10 @@ from sql import queries
 
 blueprint = Blueprint("providers", __name__)
 
-_TEXTS = ("name", "issuer", "client_id", "client_secret")
-_LISTS = ("domains", "scopes")
 _PATH = "console/providers"
 _ChangeForm = Input.of(
-    **{name: fields.TypedText(load_default="") for name in _TEXTS},
-    **{name: fields.TypedItems(load_default=list) for name in _LISTS},
+    **{name: fields.TypedText(load_default="") for name in ("name", "issuer", "client_id", "client_secret")},
+    **{name: fields.TypedItems(load_default=list) for name in ("domains", "scopes")},
 )
 _NewForm = _ChangeForm.of(identifier=fields.TypedText(load_default=""))
 _AdoptForm = Input.of(email=fields.TypedEmail(required=True))
@@ -65,9 +63,7 @@ def _found(provider_id: str) -> Subject:
     row = providers.found_provider(current_asked(), id)
     users = queries.count_users_of_provider(latchkey.db, id=id).total
     provider = SimpleNamespace(**providers.described(current_asked(), row), users=counted(users, "user"))
-    provider.organization = None
-    if row.organization_id:
-        provider.organization = queries.select_organization(latchkey.db, id=row.organization_id, slug=None)
+    provider.organization = providers.organization_of(latchkey.db, row.organization_id)
     # An operator also disables one that its owners have turned off, so that they cannot turn it on again.
     provider.can_be_disabled = row.enabled or (row.organization_id is not None and not row.is_blocked)
     return Subject(row.name, f"{_PATH}/{row.id}", provider)

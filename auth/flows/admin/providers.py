@@ -24,7 +24,7 @@ from auth.web import audit
 from auth.web.asked import Asked
 from auth.web.errors import ApiError, found
 from auth.web.fields import is_uuid
-from sql import Database, acts, queries
+from sql import Database, Runner, acts, queries
 from sql.acts import Act
 
 # The start of a list of providers.
@@ -138,7 +138,7 @@ def insert(asked: Asked, act: Act, draft: Draft) -> None:
     columns |= {"organization_id": draft.organization_id, "session_id": asked.user and asked.user.session_id}
     queries.insert_identity_provider(act, id=id, identifier=draft.identifier, **columns)
     queries.add_domains_of_provider(act, id=id, domains=domains)
-    organization = _organization(act, draft.organization_id)
+    organization = organization_of(act, draft.organization_id)
     _record(act, "provider_added", id, draft.identifier, domains, organization)
     if not draft.is_imported:
         _tell_owners(asked, act, organization, "added")
@@ -178,7 +178,7 @@ def fetch_again(asked: Asked, change: PlannedChange) -> None:
 
 
 def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFacts":
-    """Return the facts about a change's locked provider. Refuse if it has changed, or may not move."""
+    """Return the facts about a locked provider. Refuse if it has changed since it was read, or can't move."""
     facts = facts_of(act, change.row.id)
     # Its organization may have given a domain up since we read the row.
     if (facts.version, facts.domains) != (change.row.version, change.row.domains):
@@ -193,8 +193,9 @@ def facts_before(act: Act, change: PlannedChange) -> "queries.SelectProviderFact
 def update(
     asked: Asked, act: Act, change: PlannedChange, before: "queries.SelectProviderFacts", *, by_owner: bool
 ) -> None:
-    """Write a change with the facts `before`. An owner cannot turn on what an operator disables."""
+    """Write a change of a provider with the facts `before`."""
     row, provider = change.row, change.provider
+    # An owner cannot turn on what an operator disables.
     is_blocked = before.is_blocked
     if before.organization_id and "enabled" in change.body and not by_owner:
         is_blocked = not provider.enabled
@@ -228,15 +229,16 @@ def _record_update(
     # Beside `enabled`, a body may have a proof.
     is_changed = change.body.keys() & {*WantedProvider._fields, "client_secret"} - {"enabled"}
     entries = ["provider_changed"] if is_changed else []
-    organization = _organization(act, row.organization_id)
+    organization = organization_of(act, row.organization_id)
     for entry in [*entries, turned] if turned else entries:
         _record(act, entry, row.id, row.identifier, provider.domains, organization)
-    # With the same document and client, these decide whom the provider signs in.
-    before = (row.acceptable_client_ids, set(row.domains))
-    admits_others = before != (provider.acceptable_client_ids, set(provider.domains))
     if turned:
         _tell_owners(asked, act, organization, _NOTICES[turned])
-    elif was_enabled and (change.has_secret or admits_others):
+        return
+    # Another document or client needs the secret, so `has_secret` covers both.
+    before = (row.acceptable_client_ids, set(row.domains))
+    admits_others = change.has_secret or before != (provider.acceptable_client_ids, set(provider.domains))
+    if was_enabled and admits_others:
         _tell_owners(asked, act, organization, "changed")
 
 
@@ -254,10 +256,8 @@ def end_users_of_disabled(asked: Asked) -> None:
 
 
 def delete(asked: Asked, name: str) -> None:
-    """Disable a provider, and remove it with everything of its users.
-
-    The change admits the caller. The removal cannot: it may have ended the session of the caller.
-    """
+    """Disable a provider, and remove it with everything of its users."""
+    # This admits the caller. The removal cannot: the change may have ended the caller's session.
     change(asked, name, {"enabled": False})
     remove(asked, found_provider(asked, name))
 
@@ -275,12 +275,12 @@ def remove(asked: Asked, row: "queries.SelectIdentityProvider", *, by_owner: boo
             # Another administrator has enabled it again, or the operator has disabled it for its owners.
             raise ApiError("stale.validation_failed")
         queries.delete_identity_provider(act, id=row.id)
-        organization = _organization(act, row.organization_id)
+        organization = organization_of(act, row.organization_id)
         _record(act, "provider_deleted", row.id, row.identifier, row.domains, organization)
 
 
-def adopt(asked: Asked, name: str, email: str) -> str:
-    """Let a provider sign in a user of its domains, who gets a notice and keeps all other ways to sign in."""
+def adopt(asked: Asked, name: str, email: str) -> None:
+    """Let a provider sign in a user with a proved address of its domains, who keeps all other ways."""
     row = found_provider(asked, name)
     with targets.on_holders(asked, [email], before=lambda act: act.share_provider(row.id)) as (act, ids):
         facts = facts_of(act, row.id)
@@ -298,7 +298,6 @@ def adopt(asked: Asked, name: str, email: str) -> str:
             notify(asked, act, person, "identity_linked", provider=f"{PREFIX}{row.id}")
         details = {"provider_id": row.id, "provider": row.identifier}
         audit.record(act, person.id, person.email, ["user_adopted"], [], **details)
-    return person.id
 
 
 @contextmanager
@@ -311,9 +310,9 @@ def refusing_conflicts() -> Iterator[None]:
         raise ApiError("conflict", what="domain" if is_domain else "identifier") from None
 
 
-def _organization(act: Act, id: str | None) -> "queries.SelectOrganization | None":
+def organization_of(runner: Runner, id: str | None) -> "queries.SelectOrganization | None":
     """Return the organization of a provider, if it has one."""
-    return queries.select_organization(act, id=id, slug=None) if id else None
+    return queries.select_organization(runner, id=id, slug=None) if id else None
 
 
 def _tell_owners(
