@@ -156,7 +156,7 @@ def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: s
 
 
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
-    """End memberships that a provider added, but keep the last owner's. Return whether there are more."""
+    """End some memberships that a provider added, but no last owner's. Return whether there are more."""
     members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
     for member in members:
         user_id, id = member.user_id, member.organization_id
@@ -171,7 +171,7 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
 
 
 def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
-    """Add a locked user to the organization of the provider (rule 46), unless a member, or in fifty."""
+    """Add a locked user to the organization of a provider, unless already in it, or in fifty (rule 46)."""
     organization = facts_of(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
     if organization is None or organization.role or organizations.is_in_fifty(number):
@@ -226,7 +226,7 @@ def tell_owners(
 
 
 def refuse_key(asked: Asked, act: Act, id: str) -> None:
-    """Refuse an administrative key that would delete the provider of an ending organization (rule 6)."""
+    """Refuse an administrative key that ends an organization whose provider would be deleted (rule 6)."""
     if asked.is_key and queries.list_providers_of_organization(act, organization_id=id):
         raise ApiError("insufficient_permissions", "providers: must be deleted first")
 

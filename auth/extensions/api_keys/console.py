@@ -32,7 +32,7 @@ def _key(user_id: str, api_key_id: str) -> Subject:
     return replace(user, row=SimpleNamespace(user_id=user.row.id, **found(key, "api_key_not_found")))
 
 
-KEY_ACTIONS = {
+_ACTIONS = {
     "remove": Action(
         title="Remove the API key",
         effects=lambda subject: [
@@ -45,4 +45,4 @@ KEY_ACTIONS = {
         is_destructive=True,
     )
 }
-serve(blueprint, "/console/users/<user_id>/api-keys/<api_key_id>", KEY_ACTIONS, _key)
+serve(blueprint, "/console/users/<user_id>/api-keys/<api_key_id>", _ACTIONS, _key)

@@ -63,10 +63,7 @@ def address(path: str) -> str:
 
 @functools.cache
 def library() -> dict[str, Path]:
-    """Return the files that are served, by their addresses: the README, the guides, and what they link to.
-
-    No other file can be requested.
-    """
+    """Return all files that can be requested, by address: README, guides, and what they link to."""
     found: dict[str, Path] = {}
     waiting = [Path("README.md"), *(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md"))]
     while waiting:

@@ -28,10 +28,7 @@ MOST_BYTES = 23 * 1024
 
 
 def ask(hook: Hook, context: HookContext, claims: Mapping[str, object], method: str) -> dict[str, Any]:
-    """Return the claims of a token as the hook wants them. `method` is how the user authenticated.
-
-    Refuse if the hook refuses or fails. Call it outside any transaction.
-    """
+    """Return a token's claims as the hook wants them, or refuse. `method` is how the user authenticated."""
     user_id, event = str(claims["sub"]), event_of(context, hook, claims, method)
     with turns.asking(context, hook, user_id):
         if hook.function:

@@ -99,9 +99,8 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
     row = found_user(parts, subject)
     token_row = found(queries.select_token(parts.db, user_id=row.id, session_id=None), "user_not_found")
     user = json.loads(token_row.user_object)
-    email, phone = row.email, row.phone
     if setting == "before_user_created":
-        candidate = Candidate(user["id"], email, phone, user["user_metadata"])
+        candidate = Candidate(user["id"], row.email, row.phone, user["user_metadata"])
         return before_user_created.event_of(asked, hook, candidate)
     if setting == "custom_access_token":
         now = int(time.time())
@@ -115,7 +114,7 @@ def _event(asked: Asked, hook: Hook, setting: str, subject: str) -> dict[str, An
             memberships=token_row.memberships,
         )
         return access_token.event_of(asked, hook, compose(parts, token), "password")
-    address = email if setting == "send_email" else phone
+    address = row.email if setting == "send_email" else row.phone
     if address is None:
         raise Unusable(f"{subject} has no address for {hook.name}. Choose another user.")
     title = f"Test message from {parts.settings.site_url}"

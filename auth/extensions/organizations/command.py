@@ -48,7 +48,6 @@ _DEMANDS: dict[str, dict[str, Any]] = {
     "own-sign-in": {"own_provider": True},
     "any-sign-in": {"own_provider": False},
 }
-_demand = click.argument("demand", type=click.Choice(list(_DEMANDS)))
 
 
 @command.command("create")
@@ -172,15 +171,13 @@ def invite(name: str, email: str, role: str) -> None:
         role, address = check(Role, {"role": role})["role"], canonical_typed_email(email)
         organization = access.find(asked, name)
         invitation = json.loads(invitations.invite(asked, organization, address, role, {}))
-        show(
-            invitation,
-            f"{invitation['email']} is invited as {role} until {invitation['expires_at'][:10]}.",
-        )
+        until = invitation["expires_at"][:10]
+        show(invitation, f"{invitation['email']} is invited as {role} until {until}.")
 
 
 @command.command("require")
 @_organization
-@_demand
+@click.argument("demand", type=click.Choice(list(_DEMANDS)))
 @json_option
 def require(name: str, demand: str) -> None:
     """Require something of the sessions of members: aal2 is a second factor, aal1 none; own-sign-in is a

@@ -33,9 +33,7 @@ def set_role(
     *,
     tells: bool = True,
 ) -> JsonObject:
-    """Change the role of a member; an operator also adds one. Return the member. Unless `tells` is False, the
-    other owners get a notice of a new owner.
-    """
+    """Change the role of a member, or add one for an operator. `tells` the other owners of a new owner."""
     organization = access.admit(asked, organization)
     wanted = [access.CHANGE] if organizations.manages(role) else []
     proof = access.give_proof(asked, organization, body, *wanted)

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from auth.extensions.organizations import access, invitations, lifecycle, members
 from auth.extensions.organizations.access import VisibleOrganization
+from auth.extensions.organizations.routes import Role
 from auth.html import forms
 from auth.html.browser_sessions import signed_in
 from auth.html.form_schemas import Decision
@@ -41,8 +42,7 @@ _HIDDEN = {
 _NewForm = Input.of(name=fields.OrganizationName(required=True), slug=fields.TypedText(load_default=""))
 _Slug = Input.of(slug=fields.Slug(required=True))
 _NameForm = Input.of(name=fields.OrganizationName(required=True))
-_RoleForm = Input.of(role=fields.MemberRole(required=True))
-_InvitationForm = _RoleForm.of(email=fields.TypedEmail(required=True))
+_InvitationForm = Role.of(email=fields.TypedEmail(required=True))
 _RequirementForm = Input.of(aal=fields.Choice("aal1", "aal2", required=True))
 _PageQuery = Input.of(page=fields.PageNumber())
 
@@ -89,9 +89,7 @@ def shown_memberships() -> dict[str, Any]:
 
 
 def role_title(role: str, *, begins: bool = False) -> Markup:
-    """Return the name of a role, for the beginning of a line or a sentence: our text for the roles that we
-    know, else the application's word.
-    """
+    """Return our text for a role that we know, with a capital if it `begins` a line; else the word itself."""
     if role not in (OWNER, ADMIN, MEMBER):
         return application(role)
     title = text("organizations", role)
@@ -271,7 +269,7 @@ def show_member(slug: str, user_id: str, problem: Problem | None = None) -> Resp
 @blueprint.post("/account/organizations/<slug>/members/<user_id>")
 @changing("change_member", shown=show_member, level=Level.PROOF)
 def submit_role(slug: str, user_id: str) -> Response:
-    asked, role, id = current_asked(), read_form(_RoleForm)["role"], known_id(user_id, "not_found")
+    asked, role, id = current_asked(), read_form(Role)["role"], known_id(user_id, "not_found")
     members.set_role(asked, access.find(asked, slug), id, role, {})
     return redirect_to_own(f"{PATH}/{slug}", "member_changed")
 

@@ -3,7 +3,6 @@
 import json
 
 from flask import Blueprint, Response
-from flask.typing import ResponseReturnValue
 from marshmallow.validate import Length
 
 from auth.core.text.names import PREFIX
@@ -30,10 +29,10 @@ blueprint = Blueprint("organization_sign_in_pages", __name__)
 
 _DomainForm = Input.of(domain=fields.TypedText(load_default=""))
 _ChangeForm = Input.of(
-    **{
-        name: fields.TypedText(load_default="")
-        for name in ("name", "client_id", "client_secret", "member_role")
-    },
+    name=fields.TypedText(load_default=""),
+    client_id=fields.TypedText(load_default=""),
+    client_secret=fields.TypedText(load_default=""),
+    member_role=fields.TypedText(load_default=""),
     # A provider signs in users of its domains alone.
     domains=fields.TypedItems(required=True, validate=Length(min=1)),
 )
@@ -44,7 +43,7 @@ _ACTS = ("try", "on", "off", "delete")
 
 @blueprint.get("/account/organizations/<slug>/sign-in")
 @showing(Level.AAL2)
-def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
+def show_sign_in(slug: str, problem: Problem | None = None, **_domain: str) -> Response:
     asked = current_asked()
     organization = access.find_admitted(asked, slug, OWNER)
     rows = queries.list_domains(latchkey.db, organization_id=organization.id)
@@ -60,10 +59,6 @@ def show_sign_in(slug: str, problem: Problem | None = None) -> Response:
     )
 
 
-def _sign_in_again(slug: str, domain: str, problem: Problem | None = None) -> ResponseReturnValue:
-    return show_sign_in(slug=slug, problem=problem)
-
-
 @blueprint.post("/account/organizations/<slug>/sign-in/domains")
 @changing("change_sign_in", shown=show_sign_in, level=Level.AAL2)
 def submit_domain(slug: str) -> Response:
@@ -73,7 +68,7 @@ def submit_domain(slug: str) -> Response:
 
 
 @blueprint.post("/account/organizations/<slug>/sign-in/domains/<domain>")
-@changing("change_sign_in", shown=_sign_in_again, level=Level.AAL2)
+@changing("change_sign_in", shown=show_sign_in, level=Level.AAL2)
 @hiding
 def submit_check_of_domain(slug: str, domain: str) -> Response:
     asked = current_asked()

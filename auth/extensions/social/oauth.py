@@ -112,9 +112,8 @@ def callback(name: str | None = None) -> Response:
         # Without its cookie the flow is not spent, and only the error goes to its target.
         unspent = flow or queries.select_oauth_flow(latchkey.db, state_hash=state_hash)
         return providers.redirect_with_refusal(FlowEnd.of(unspent), ApiError("bad_oauth_state"))
-    asked, ending = current_asked(), FlowEnd.of(flow)
-    member = oauth.member_of(flow)
-    ending = replace(ending, is_signed_in=member is not None)
+    asked, member = current_asked(), oauth.member_of(flow)
+    ending = replace(FlowEnd.of(flow), is_signed_in=member is not None)
     try:
         identity = oauth.identify(asked, flow, name, query)
         if flow.user_id and not member:
@@ -122,8 +121,7 @@ def callback(name: str | None = None) -> Response:
             identities.link(asked, flow, identity)
             return redirect_done(ending, "identity_linked", "Identity linked")
         hook = None if latchkey.redirects.is_own_page(ending.url) else asked.parts.token_hook
-        challenge = flow.code_challenge
-        outcome = sign_in(asked, identity, hook, code_challenge=challenge, member=member)
+        outcome = sign_in(asked, identity, hook, code_challenge=flow.code_challenge, member=member)
         return redirect_signed_in(ending.url, outcome, way=flow.provider)
     except ApiError as error:
         if error.error_code == "service_unavailable":

@@ -1,7 +1,6 @@
 """The API of GoTrue: /admin/custom-providers, and POST /sso."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from flask import Blueprint, Response, jsonify
 from marshmallow import ValidationError, validates_schema
@@ -21,8 +20,6 @@ from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("sso", __name__)
-
-_Named: TypeAlias = "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
 
 _TYPES = ("oidc", "oauth2")
 
@@ -51,7 +48,7 @@ class _SsoBody(schemas.Challenged):
 def sso() -> Response:
     """Return the URL of the page that begins a sign-in with the provider of a domain."""
     body = read_body(_SsoBody)
-    row: _Named
+    row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
     if "provider_id" in body and "domain" in body:
         raise ApiError("both.validation_failed")
     if "provider_id" in body:
@@ -64,10 +61,9 @@ def sso() -> Response:
         raise ApiError("none.validation_failed")
     if not lookup.is_enabled(latchkey, row):
         raise ApiError("sso_provider_disabled")
-    redirect_to = checked_redirect(current_asked(), body)
     query = {
         "provider": row.identifier,
-        "redirect_to": redirect_to,
+        "redirect_to": checked_redirect(current_asked(), body),
         "code_challenge": body.get("code_challenge"),
     }
     # Only a page can set the cookie that binds the sign-in to the browser.

@@ -27,7 +27,6 @@ from sql import queries
 _id = click.argument("webhook_id")
 # Seconds within which the delivery process answers.
 _PATIENCE = 20
-DESCRIPTION = "latchkey webhooks listen"
 # The most waiting events to count.
 _COUNTED = 1000
 _MOST_BYTES = 64 * 1024
@@ -150,7 +149,7 @@ def listen(forward: str | None) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, stops)
         threading.Thread(target=receiver.serve_forever, args=(0.1,), daemon=True).start()
         url = f"http://127.0.0.1:{receiver.server_port}/"
-        body = {"url": url, "description": DESCRIPTION, "events": list(webhook_urls.EVENTS)}
+        body = {"url": url, "description": "latchkey webhooks listen", "events": list(webhook_urls.EVENTS)}
         id = json.loads(webhooks.create(asked, body, secret)[0])["id"]
         try:
             click.echo(f"Listening. Press Ctrl-C to stop. Events are signed with {secret}", err=prints_json())
