@@ -1,6 +1,7 @@
 """The API of GoTrue: /admin/custom-providers, and POST /sso."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from flask import Blueprint, Response, jsonify
 from marshmallow import ValidationError, validates_schema
@@ -20,6 +21,8 @@ from auth.web.limits import limited
 from sql import queries
 
 blueprint = Blueprint("sso", __name__)
+
+_Named: TypeAlias = "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
 
 _TYPES = ("oidc", "oauth2")
 
@@ -48,7 +51,7 @@ class _SsoBody(schemas.Challenged):
 def sso() -> Response:
     """Return the URL of the page that begins a sign-in with the provider of a domain."""
     body = read_body(_SsoBody)
-    row: "queries.SelectIdentityProvider | queries.SelectProviderOfDomain"
+    row: _Named
     if "provider_id" in body and "domain" in body:
         raise ApiError("both.validation_failed")
     if "provider_id" in body:
