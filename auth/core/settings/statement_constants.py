@@ -5,19 +5,6 @@ from typing import Any
 from auth.core import constants
 from auth.core.settings import Settings
 
-PROMISED = {
-    "give_up": constants.GIVE_UP,
-    "challenge_tries": constants.TRIES,
-    "enrolment_lifetime": constants.ENROLMENT_LIFETIME,
-    "most_challenges": constants.MOST_CHALLENGES,
-    "most_unverified_factors": constants.MOST_UNVERIFIED_FACTORS,
-    "heartbeat_limit": constants.HEARTBEAT_LIMIT,
-    "backup_limit": constants.BACKUP_LIMIT,
-    "late_limit": constants.LATE,
-    "kept": constants.ENDED_KEPT,
-    "networks_kept": constants.NETWORKS_KEPT,
-}
-
 
 def statement_constants(config: Settings) -> dict[str, Any]:
     return {
@@ -25,7 +12,16 @@ def statement_constants(config: Settings) -> dict[str, Any]:
         "document_hosts": list(config.oauth_client_documents),
         "refresh_token_lifetime": config.refresh_token_lifetime,
         "session_timebox": config.session_timebox,
-        **PROMISED,
+        "give_up": constants.GIVE_UP,
+        "challenge_tries": constants.TRIES,
+        "enrolment_lifetime": constants.ENROLMENT_LIFETIME,
+        "most_challenges": constants.MOST_CHALLENGES,
+        "most_unverified_factors": constants.MOST_UNVERIFIED_FACTORS,
+        "heartbeat_limit": constants.HEARTBEAT_LIMIT,
+        "backup_limit": constants.BACKUP_LIMIT,
+        "late_limit": constants.LATE,
+        "kept": constants.ENDED_KEPT,
+        "networks_kept": constants.NETWORKS_KEPT,
         "audit_retention": config.audit_retention,
         "unconfirmed_retention": config.unconfirmed_retention,
         "notices_total": config.rate_limit_notices_sms_total.amount if config.rate_limits_enabled else None,

@@ -17,6 +17,7 @@ from requests.adapters import HTTPAdapter, Retry
 
 from auth.core.net.sockets import free_port
 from auth.core.settings import running, state
+from auth.ops import CHECKOUT, GUNICORN
 from auth.ops.backups import archive, restores
 from auth.ops.backups.archive import BackupError, Manifest
 from auth.ops.connections import Unprepared, autocommitting, execute
@@ -24,8 +25,7 @@ from auth.ops.processes import embedded_postgres
 from sql import queries, roles, schema
 from sql.pool import Connection
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
-_SERVICE = [sys.executable, "-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
+_SERVICE = [sys.executable, *GUNICORN, "wsgi:app"]
 _REMEDY = "Keep the older backups, and report this to the maintainers."
 _START_LIMIT = 60  # seconds
 _TIMEOUT = 20
@@ -98,7 +98,7 @@ def _environment(directory: Path, url: str, manifest: Manifest) -> Mapping[str, 
     port = str(free_port())
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
-        "PYTHONPATH": str(_CHECKOUT),
+        "PYTHONPATH": str(CHECKOUT),
         "HOME": str(directory),
         "PORT": port,
         "DATABASE_URL": url,

@@ -1,10 +1,9 @@
 import os
 import sys
-from pathlib import Path
 
 import click
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
+from auth.ops import GUNICORN
 
 
 @click.command("serve", short_help="Run the service in the foreground.")
@@ -17,5 +16,4 @@ def command() -> None:
     \b
     Example: PORT=8001 latchkey serve
     """
-    arguments = ["-m", "gunicorn", "-c", str(_CHECKOUT / "gunicorn.conf.py"), "wsgi:app"]
-    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, *GUNICORN, "wsgi:app"])  # noqa: S606

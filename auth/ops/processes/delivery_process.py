@@ -7,16 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from gunicorn.config import Config
 from gunicorn.workers.workertmp import WorkerTmp
 
 from auth.core.settings import served
 from auth.core.settings.state import HEARTBEAT, METRICS_SLOT
+from auth.ops import CHECKOUT
 from auth.ops.processes.embedded_postgres import signal_when_parent_dies
 
-_TREE = str(Path(__file__).resolve().parents[3])
 _COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
 # All in seconds. The process waits five for messages in flight when it stops.
 _STOP_LIMIT = 6.0
@@ -102,7 +101,9 @@ class DeliveryProcess:
         at_work = {slot for slot, process in self._processes.items() if process.poll() is None}
         slot = next(slot for slot in itertools.count() if slot not in at_work)
         # With PYTHONSAFEPATH, Python does not look into the current directory.
-        path = dict.fromkeys([_TREE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+        path = dict.fromkeys(
+            [str(CHECKOUT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        )
         if self._heartbeat:
             self._heartbeat.close()
         # A new file: the previous process may still finish its messages.

@@ -18,10 +18,10 @@ from auth.core import settings
 from auth.core.net.sockets import free_port
 from auth.core.settings import name_of, running
 from auth.core.settings.values.hooks import NAMES
+from auth.ops import GUNICORN
 from auth.ops.processes.embedded_postgres import signal_when_parent_dies
 from auth.ops.testkit import Refused
 
-_TREE = Path(__file__).resolve().parents[3]
 _SETTINGS = {
     "AUTH_BCRYPT_COST": "4",
     "AUTH_LOG_LEVEL": "warning",
@@ -62,9 +62,8 @@ class Process:
                 hooks[name_of(f"hook_{field}")] = f"{captures}/{hook}"
                 hooks[name_of(f"hook_{field}_secrets")] = secret
         self._environment = _INHERITED | _SETTINGS | variables | hooks | own | {"PORT": str(self._port)}
-        command = ["-m", "gunicorn", "-c", str(_TREE / "gunicorn.conf.py"), "auth.ops.testkit.wsgi:app"]
         self._process = subprocess.Popen(  # noqa: S603
-            [sys.executable, *command],
+            [sys.executable, *GUNICORN, "auth.ops.testkit.wsgi:app"],
             cwd=state_dir,
             env=self._environment,
             stdin=subprocess.DEVNULL,

@@ -194,13 +194,7 @@ def show_client(client_id: str) -> None:
 @command.command("update")
 @_client_id
 @click.option("--name", "client_name", metavar="NAME", help="Rename it.")
-@click.option(
-    "--redirect-uri",
-    "redirect_uris",
-    multiple=True,
-    metavar="URI",
-    help="Replace all its redirect URIs. Can be repeated.",
-)
+@_several("--redirect-uri", "redirect_uris", "URI", "Replace all its redirect URIs.")
 @_member_options
 @json_option
 def update(client_id: str, **members: object) -> None:

@@ -11,16 +11,7 @@ from flask import Blueprint, Response
 
 from auth.core.text.moments import until
 from auth.extensions.openid import clients
-from auth.extensions.openid.pages import console_grants
-from auth.extensions.openid.pages.console_clients import (
-    COUNTED,
-    GRANT_TYPES,
-    MACHINE,
-    METHODS,
-    amount,
-    find,
-    making,
-)
+from auth.extensions.openid.pages import console_clients, console_grants
 from auth.flows import organizations
 from auth.html.admin.access import administrator
 from auth.html.admin.actions import Action, Subject, notice_of, serve
@@ -46,8 +37,10 @@ _FLAGS = ("require_pkce", "skip_consent", "introspects_sessions")
 _ClientForm = Input.of(
     **{name: fields.TypedText(load_default="") for name in (*_TEXTS, "token_lifetime")},
     **{name: fields.TypedItems(load_default=list) for name in _LISTS},
-    **{name: fields.Choice("yes") for name in (*_FLAGS, *GRANT_TYPES)},
-    token_endpoint_auth_method=fields.Choice(*METHODS, MACHINE, required=True),
+    **{name: fields.Choice("yes") for name in (*_FLAGS, *console_clients.GRANT_TYPES)},
+    token_endpoint_auth_method=fields.Choice(
+        *console_clients.METHODS, console_clients.MACHINE, required=True
+    ),
 )
 
 
@@ -56,11 +49,11 @@ _ClientForm = Input.of(
 def show_clients() -> Response:
     """Show the applications, newest first."""
     rows = queries.search_clients(
-        latchkey.db, counted=COUNTED, searched=_SEARCHED, **place_of(read_query(ListQuery))
+        latchkey.db, counted=console_clients.COUNTED, searched=_SEARCHED, **place_of(read_query(ListQuery))
     )
     return console_page(
         "applications.html",
-        amount=amount,
+        amount=console_clients.amount,
         unused=console_grants.unused,
         notice=notice_of(_ACTIONS),
         **page_of(rows, "created_at"),
@@ -71,7 +64,7 @@ def show_clients() -> Response:
 @administrator
 def show_client(client_id: str) -> Response:
     """Show an application with its grants, newest first."""
-    subject, query = find(client_id), read_query(ListQuery)
+    subject, query = console_clients.find(client_id), read_query(ListQuery)
     rows = queries.search_client_grants(latchkey.db, client_id=subject.row.client_id, **place_of(query))
     secret_actions = ["new-secret"] if subject.row.client_type == "confidential" else []
     if subject.row.previous_secret_expires_at:
@@ -80,8 +73,8 @@ def show_client(client_id: str) -> Response:
         "application.html",
         client=subject.row,
         unused=console_grants.unused,
-        methods=METHODS,
-        grant_types=GRANT_TYPES,
+        methods=console_clients.METHODS,
+        grant_types=console_clients.GRANT_TYPES,
         lifetime=latchkey.settings.access_token_lifetime,
         acts=_ACTIONS,
         possible=["change", *secret_actions, "unblock" if subject.row.is_blocked else "block", "delete"],
@@ -96,11 +89,11 @@ def _checked(shape: Shape, form: Mapping[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {
         **{name: form[name] for name in (*_TEXTS, *_LISTS)},
         **{name: name in form for name in _FLAGS},
-        "grant_types": [name for name in GRANT_TYPES if name in form],
+        "grant_types": [name for name in console_clients.GRANT_TYPES if name in form],
         # The schema refuses other texts.
         "token_lifetime": int(lifetime) if lifetime.isascii() and lifetime.isdigit() else lifetime or None,
     }
-    if method == MACHINE:
+    if method == console_clients.MACHINE:
         body["grant_types"] = ["client_credentials"]
     elif method:
         body["token_endpoint_auth_method"] = method
@@ -217,8 +210,8 @@ _ACTIONS = {
         is_destructive=True,
     ),
 }
-serve(blueprint, "/console/applications", _MAKING, making)
-serve(blueprint, "/console/applications/<client_id>", _ACTIONS, find)
+serve(blueprint, "/console/applications", _MAKING, console_clients.making)
+serve(blueprint, "/console/applications/<client_id>", _ACTIONS, console_clients.find)
 serve(
     blueprint,
     "/console/users/<user_id>/applications/<client_id>",
