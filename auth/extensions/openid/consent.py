@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import psycopg2
 
@@ -26,7 +26,6 @@ from auth.web.asked import Asked
 from auth.web.errors import ApiError
 from sql import Runner, acts, queries
 
-_ConsentRequest: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 # The obstacles that a user removes by agreeing.
 AGREED: tuple[Obstacle, ...] = ("account_selection_required", "consent_required")
 # The `error` and `error_description` of a denied request, by the missing step.
@@ -83,9 +82,9 @@ def find_in_browser(
     return authorization
 
 
-def for_page(asked: Asked, authorization_id: str) -> Authorization:
-    """Return a pending request of this browser, for a page."""
-    return find_in_browser(asked, asked.db, authorization_id, caller(asked, asked.db))
+def find_own(asked: Asked, on: Runner, authorization_id: str, browser: str | None = None) -> Authorization:
+    """Return a pending request of this browser, which may be signed in."""
+    return find_in_browser(asked, on, authorization_id, caller(asked, on), browser)
 
 
 def _user_id_of(asked: Asked) -> str | None:
@@ -101,7 +100,7 @@ def behind(asked: Asked, next_page: str) -> Waiting | None:
     authorization_id = next_page.partition("oauth/consent?authorization_id=")[2]
     if authorization_id:
         with suppress(ApiError, psycopg2.Error):
-            authorization = for_page(asked, authorization_id)
+            authorization = find_own(asked, asked.db, authorization_id)
             request, policy = authorization.request, asked.parts.policy
             return Waiting(
                 name=display_name(authorization),
@@ -139,7 +138,7 @@ def obstacle(asked: Asked, authorization: Authorization, organization: str | Non
     """
     row, client, _ = authorization
     return consent.obstacle(
-        _request_of(row, offer_of(authorization, organization)),
+        _request_of(row, memberships.offer_of(*authorization, organization)),
         asking_of(client),
         _grant_of(row),
         _user_id_of(asked),
@@ -152,13 +151,8 @@ def obstacle(asked: Asked, authorization: Authorization, organization: str | Non
 def disclosed(authorization: Authorization, obstacle: Obstacle | None) -> Obstacle | None:
     """Return what the application learns about an obstacle."""
     row, client, _ = authorization
-    request = _request_of(row, offer_of(authorization))
+    request = _request_of(row, memberships.offer_of(*authorization))
     return consent.disclosed(obstacle, request, asking_of(client), _grant_of(row))
-
-
-def offer_of(authorization: Authorization, chosen: str | None = None) -> consent.Offer | None:
-    row, client, person = authorization
-    return memberships.offer_of(row, client, person, chosen)
 
 
 def asking_of(row: "queries.SelectClient") -> consent.Asking:
@@ -175,7 +169,7 @@ def asking_of(row: "queries.SelectClient") -> consent.Asking:
     )
 
 
-def _grant_of(row: "_ConsentRequest") -> consent.Grant | None:
+def _grant_of(row: memberships.Request) -> consent.Grant | None:
     if row.grant_scopes is None or row.granted_at is None:
         return None
     return consent.Grant(
@@ -203,7 +197,7 @@ def _caller_of(authorization: Authorization) -> "tuple[PersonFacts | None, Authe
 
 
 def add_grant(
-    asked: Asked, act: acts.Act, person: PersonFacts, row: "_ConsentRequest", client: "queries.SelectClient"
+    asked: Asked, act: acts.Act, person: PersonFacts, row: memberships.Request, client: "queries.SelectClient"
 ) -> None:
     """Let a client have what its request asks for."""
     grant = _grant_of(row)
@@ -220,7 +214,7 @@ def approve(
 ) -> str:
     """Approve a request for the caller, and return the secret for the code."""
     row, client, _ = authorization
-    offer = offer_of(authorization, organization)
+    offer = memberships.offer_of(*authorization, organization)
     if not consent.covers(_grant_of(row), _request_of(row), asking_of(client)):
         add_grant(asked, act, person, row, client)
     approval = one_time.new_token()

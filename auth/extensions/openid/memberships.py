@@ -6,7 +6,6 @@ name, and `organizations` for the roles in all.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from auth.core.json_bodies import JsonObject
@@ -18,15 +17,8 @@ from sql import queries
 
 ONE, ALL = "organization", "organizations"
 _NAMED = re.compile(f"{ONE}:[a-z0-9-]{{1,63}}")
-_Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
+Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession | queries.SelectClientCaller"
-
-
-@dataclass(frozen=True)
-class _Requested:
-    """The organization that an application asks for, by its short name. None lets the user choose."""
-
-    slug: str | None
 
 
 def scopes(settings: Settings) -> tuple[str, ...]:
@@ -49,28 +41,28 @@ def kinds(granted: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(scope.partition(":")[0] for scope in granted))
 
 
-def _requested(granted: Collection[str]) -> _Requested | None:
-    """Return the organization that scopes ask for, if any. A named one goes before a choice."""
+def _requested(granted: Collection[str]) -> str | None:
+    """Return the short name of the organization that scopes ask for, "" to let the user choose, or None."""
     slugs = [scope.partition(":")[2] for scope in granted if scope.partition(":")[0] == ONE]
-    return _Requested(max(slugs) or None) if slugs else None
+    return max(slugs, default=None)  # a named one goes before a choice
 
 
 def offered(
-    row: _Request, client: "queries.SelectClient", person: "queries.SelectPerson | None"
+    row: Request, client: "queries.SelectClient", person: "queries.SelectPerson | None"
 ) -> list[JsonObject]:
     """Return the memberships that a request may be for, as the user's session sees them."""
-    requested = _requested(row.scopes)
-    if requested is None:
+    slug = _requested(row.scopes)
+    if slug is None:
         return []
     return [
         _as_seen(each, person)
         for each in organizations.listed(row.memberships)
-        if requested.slug in (None, each["slug"]) and client.organization_id in (None, each["id"])
+        if slug in ("", each["slug"]) and client.organization_id in (None, each["id"])
     ]
 
 
 def offer_of(
-    row: _Request,
+    row: Request,
     client: "queries.SelectClient",
     person: "queries.SelectPerson | None",
     chosen: str | None = None,
@@ -93,7 +85,7 @@ def claims_of(row: _Session, granted: Collection[str]) -> dict[str, Any]:
         if "role" in each
     }
     claims: dict[str, Any] = {}
-    if _requested(granted) and row.for_organization_id in counting:
+    if _requested(granted) is not None and row.for_organization_id in counting:
         claims[ONE] = counting[row.for_organization_id]
     if ALL in granted and counting:
         claims[ALL] = {id: each["role"] for id, each in counting.items()}

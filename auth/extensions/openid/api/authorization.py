@@ -316,8 +316,7 @@ def _without_page(client: "queries.SelectClient", oauth_request: AuthorizationRe
         if url:
             return redirect(url, 302)
         with consent.locked(asked, authorization_id) as act:
-            person = consent.caller(asked, act)
-            authorization = consent.find_in_browser(asked, act, authorization_id, person, browser)
+            authorization = consent.find_own(asked, act, authorization_id, browser)
             obstacle = consent.disclosed(authorization, obstacle)
             consent.deny(asked, act, authorization)
         # The session belongs to another account than the id_token_hint.

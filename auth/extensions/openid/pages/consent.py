@@ -43,7 +43,7 @@ def _page(problem: Problem | None = None) -> Response:
     if session and session.lacks_level:
         return redirect_to_own(f"second-step?{way_back}")
     try:
-        authorization = consent.for_page(asked, authorization_id)
+        authorization = consent.find_own(asked, asked.db, authorization_id)
     except ApiError:
         website = consent.website_of(asked, authorization_id) if session else None
         if session is None or website is None:
@@ -99,8 +99,7 @@ def submit_consent() -> Response:
     asked = current_asked()
     if decision["action"] == "deny":
         with consent.locked(asked, authorization_id) as act:
-            person = consent.caller(asked, act)
-            authorization = consent.find_in_browser(asked, act, authorization_id, person)
+            authorization = consent.find_own(asked, act, authorization_id)
             return redirect(consent.deny(asked, act, authorization))
     if session and not session.lacks_level:
         url, _missing = consent.approve_in_browser(

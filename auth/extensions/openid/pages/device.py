@@ -24,7 +24,6 @@ blueprint = Blueprint("devices", __name__)
 
 # The paths of the pages, to which a sign-in returns.
 PATHS = r"device(?:\?user_code=[A-Za-z0-9-]{1,32})?|device/consent\?request=[0-9a-f-]{36}"
-_EXAMPLE = "WDJB-MJHT"
 _DONE = ("device_approved", "device_denied")
 
 
@@ -42,7 +41,7 @@ def _code_page(problem: Problem | None = None) -> Response:
     if (done := forms.signed("done")) in _DONE:
         return page("device_decided.html", here="/device", done=done)
     text = request.values.get("user_code", "") if problem else code
-    return page("device.html", here=f"/{here}", problem=problem, typed=text, example=_EXAMPLE)
+    return page("device.html", here=f"/{here}", problem=problem, typed=text, example="WDJB-MJHT")
 
 
 @blueprint.post("/device")
