@@ -185,7 +185,13 @@ class Provider:
     def _session(self) -> _ProviderSession:
         settings, method = self._settings, self._preset.auth_method
         client_id = settings.client_ids[0]
-        secret = self._signed_secret() if settings.private_key else settings.client_secret
+        secret = settings.client_secret
+        if settings.private_key:
+            # Apple's client secret is a token that we sign.
+            now, key = int(time.time()), jwk.import_key(settings.private_key, "EC")
+            claims = {"iss": settings.team_id, "sub": client_id, "aud": self._preset.issuer}
+            times = {"iat": now, "exp": now + _APPLE_SECRET_LIFETIME}
+            secret = jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims | times, key)
         if secret and method == "client_secret_basic":
             # RFC 6749, section 2.3.1. Authlib does not encode them.
             client_id, secret = quote_plus(client_id), quote_plus(secret)
@@ -195,14 +201,6 @@ class Provider:
             token_endpoint_auth_method=method if secret else "none",
             redirect_uri=self.redirect_uri,
         )
-
-    def _signed_secret(self) -> str:
-        """Return the client secret of Apple, a token that we sign."""
-        settings = self._settings
-        now, key = int(time.time()), jwk.import_key(settings.private_key, "EC")
-        claims = {"iss": settings.team_id, "sub": settings.client_ids[0], "aud": self._preset.issuer}
-        times = {"iat": now, "exp": now + _APPLE_SECRET_LIFETIME}
-        return jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims | times, key)
 
     def _claims(self, session: _ProviderSession, id_token: str, nonce: str) -> dict[str, Any]:
         claims = self._id_tokens.verify(id_token, [nonce])

@@ -306,20 +306,13 @@ def _load(asked: Asked, shape: Shape, body: Mapping[str, object]) -> dict[str, A
     if uri := values.get("backchannel_logout_uri"):
         _check_uri("backchannel_logout_uri", uri, partial(uris.check_backchannel, asked.settings))
     if "organization_id" in values:
-        values["organization_id"] = _organization(asked, values["organization_id"])
+        name, row = values["organization_id"], None
+        if name and organizations.is_on(asked.settings):
+            row = queries.select_organization(asked.db, **organizations.named(name))
+        if name and row is None:
+            raise _refusal("organization_id: there is no such organization", "organization_id")
+        values["organization_id"] = row and row.id
     return values
-
-
-def _organization(asked: Asked, name: str | None) -> str | None:
-    """Return the id of an organization by its id or short name, None without one."""
-    if not name:
-        return None
-    row = None
-    if organizations.is_on(asked.settings):
-        row = queries.select_organization(asked.db, **organizations.named(name))
-    if row is None:
-        raise _refusal("organization_id: there is no such organization", "organization_id")
-    return row.id
 
 
 def load_registration(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:

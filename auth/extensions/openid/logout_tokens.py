@@ -2,7 +2,6 @@
 
 import functools
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -34,7 +33,17 @@ class LogoutSender(Sender):
 
     def send(self, recipient: str, message: RenderedMessage) -> str:
         """Post a new token to an application, and return its reply. Raises `psycopg2.Error` too."""
-        token = self._token(json.loads(message.text))
+        self._key_ring.refresh()
+        tokens = ClientTokens(self.settings, self._key_ring.access_tokens, OpenIdKeys(self.db, self.sealer))
+        session = json.loads(message.text)
+        claims = {
+            "sub": session["user_id"],
+            "aud": session["client_id"],
+            "sid": sid_of(session["session_id"]),
+        }
+        # Applications refuse old tokens and repeated ones.
+        now = queries.select_time(self.db).seconds
+        token = tokens.logout_token(claims, issued_at=now, algorithm=session["algorithm"])
         allows = webhook_urls.allowed_addresses(recipient, self.settings.webhook_private_networks)
         body = urlencode({"logout_token": token}).encode()
         try:
@@ -49,19 +58,6 @@ class LogoutSender(Sender):
         if response.status == 400:
             raise RefusedByServer(reply)
         raise TryLater(reply, seconds=response.seconds)
-
-    def _token(self, session: Mapping[str, str]) -> str:
-        """Return a new token. Applications refuse old ones and repeated ones."""
-        self._key_ring.refresh()
-        rsa_keys = OpenIdKeys(self.db, self.sealer)
-        tokens = ClientTokens(self.settings, self._key_ring.access_tokens, rsa_keys)
-        claims = {
-            "sub": session["user_id"],
-            "aud": session["client_id"],
-            "sid": sid_of(session["session_id"]),
-        }
-        now = queries.select_time(self.db).seconds
-        return tokens.logout_token(claims, issued_at=now, algorithm=session["algorithm"])
 
     @functools.cached_property
     def _key_ring(self) -> KeyRing:

@@ -10,7 +10,6 @@ from auth.rules.tokens import is_expired
 from auth.web import fields
 from auth.web.input import check
 from auth.web.schemas import Input
-from sql import queries
 
 _LONGEST = 3650
 _NewKey = Input.of(name=fields.Name(required=True))
@@ -71,20 +70,16 @@ def show_all() -> None:
     """Print the administrative keys."""
     with as_operator() as asked:
         for key in admin_keys.listed(asked):
-            _show(key)
-
-
-def _show(key: "queries.ListAdminKeys") -> None:
-    state = "expired" if is_expired(key) else "in use"
-    until = key.expires_at.date().isoformat() if key.expires_at else None
-    ends = f", until {until}" if until else ""
-    last_use = f"last used {key.last_used_on}" if key.last_used_on else "never used"
-    # The members of keys of any kind, then those of administrative keys.
-    members: dict[str, object] = {"kind": "admin", "id": key.id, "state": state, "active_from": None}
-    members |= {"needed_by": [], "place": "database", "name": key.name, "scopes": key.scopes}
-    members |= {"expires_at": until, "last_used_on": key.last_used_on}
-    line = f"{'admin':<13}{key.name}  {state}{ends}, {' '.join(key.scopes)}, {last_use} (database)"
-    show(members, printable(line))
+            state = "expired" if is_expired(key) else "in use"
+            until = key.expires_at.date().isoformat() if key.expires_at else None
+            ends = f", until {until}" if until else ""
+            last_use = f"last used {key.last_used_on}" if key.last_used_on else "never used"
+            # The members of keys of any kind, then those of administrative keys.
+            members: dict[str, object] = {"kind": "admin", "id": key.id, "state": state, "active_from": None}
+            members |= {"needed_by": [], "place": "database", "name": key.name, "scopes": key.scopes}
+            members |= {"expires_at": until, "last_used_on": key.last_used_on}
+            line = f"{'admin':<13}{key.name}  {state}{ends}, {' '.join(key.scopes)}, {last_use} (database)"
+            show(members, printable(line))
 
 
 COMMANDS = (create, end)

@@ -11,7 +11,6 @@ from auth.core.passwords import hashing
 from auth.core.passwords.policy import WeakPassword, check_strength
 from auth.core.text.labels import label
 from auth.flows.admin import administrators
-from auth.flows.admin.administrators import NamedWay
 from auth.web.context import Latchkey
 
 
@@ -34,8 +33,11 @@ def command(email: str) -> None:
     email = addresses.canonical_typed_email(email)
     with as_operator() as asked:
         if anew := administrators.foreseen(asked, email):
-            for line in (f"{email} signs in with:", *map(_line_of, anew.ways)):
-                click.echo(line, err=True)
+            click.echo(f"{email} signs in with:", err=True)
+            for way in anew.ways:
+                kind, age = label("factors", way["type"]), way["added_at"] or "before 0.7.1"
+                text = f"  {kind} {way['label'] or ''}".rstrip()
+                click.echo(printable(f"{text}, added {age}"), err=True)
             if anew.removed:
                 ends = ", ".join(anew.removed)
                 click.echo(printable(f"Removed, because an administrative key has set it: {ends}"), err=True)
@@ -53,11 +55,6 @@ def command(email: str) -> None:
     if code:
         lines.append(f"Use this code within an hour to set up the first authenticator app or passkey: {code}")
     show(user | {"console": console, "code": code}, *lines)
-
-
-def _line_of(way: NamedWay) -> str:
-    kind, age = label("factors", way["type"]), way["added_at"] or "before 0.7.1"
-    return printable(f"  {kind} {way['label'] or ''}".rstrip() + f", added {age}")
 
 
 def _password(latchkey: Latchkey, email: str) -> str:
