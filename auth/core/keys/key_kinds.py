@@ -210,7 +210,6 @@ KINDS: Mapping[str, KeyKind] = {
         _OpenIdKeys(OPENID),
     )
 }
-# The kinds whose keys are in a setting, by its field.
 BY_FIELD: Mapping[str, KeyKind] = {kind.field: kind for kind in KINDS.values() if kind.field}
 
 
@@ -220,7 +219,6 @@ def _timed(kind: str, keys: Sequence[tuple[str, str | None, float]]) -> list[Kno
 
 
 def _longest_client_token(db: Database, settings: Settings) -> int:
-    """Return the longest lifetime of a token of an application, or 0."""
     row = queries.select_longest_client_token(
         db,
         access_token_lifetime=settings.access_token_lifetime,

@@ -81,8 +81,7 @@ def locate(address: str) -> tuple[str | None, str, bool]:
 
 
 def site_of(network: str | None) -> str | None:
-    """Return the range that an internet provider gives one customer: of a network of `locate`, the /48 for
-    IPv6."""
+    """Return what an internet provider gives one customer: of a network of `locate`, the /48 for IPv6."""
     if network is None or ":" not in network:
         return network
     return str(ipaddress.IPv6Network(network).supernet(new_prefix=48))

@@ -10,10 +10,7 @@ _DEADLINE = 3.0  # seconds
 
 
 def of_domain(domain: str) -> list[str] | None:
-    """Return the TXT records of `_latchkey.DOMAIN`, or None if DNS gives no answer in time.
-
-    Call it outside any transaction.
-    """
+    """Return the TXT records of `_latchkey.DOMAIN`, None without an answer. Call it outside transactions."""
     if domain.count(".") >= MOST_LABELS:
         return []
     sockets.let_go.get()()

@@ -61,10 +61,7 @@ def allowed_addresses(url: str, private_networks: bool) -> Callable[[str], bool]
 
 
 def allowed_for_operator(url: str, private_networks: bool) -> Callable[[str], bool]:
-    """Return such a check for a URL of the settings.
-
-    If its host is this machine, no other address is allowed.
-    """
+    """Return such a check for a URL of the settings. If its host is this machine, it allows no other."""
     if is_loopback(urlsplit(url).hostname or ""):
         return is_loopback
     return allowed_addresses(url, private_networks)

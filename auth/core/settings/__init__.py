@@ -272,10 +272,7 @@ def names() -> list[str]:
 
 
 def load(dotenv: str | Path = ".env", *, missing_secrets: Missing = "refuse") -> Settings:
-    """Read and check all settings, and the secrets of the state directory. Writes nothing.
-
-    Raises `SettingsError`.
-    """
+    """Read and check all settings and the kept secrets, and write nothing. Raises `SettingsError`."""
     if lines := mistakes.malformed_lines(Path(dotenv)):
         raise SettingsError("\n".join(lines))
     env = Env(eager=False)

@@ -50,10 +50,7 @@ def make(files: Mapping[str, Path]) -> None:
 
 
 def read(files: Mapping[str, Path], jwt_secret: str | None) -> tuple[Values, list[str]]:
-    """Return the secrets by field, and the problems of their files.
-
-    Without a `jwt_secret`, a key must be able to sign.
-    """
+    """Return secrets by field, and problems of files. Without `jwt_secret`, a key must be able to sign."""
     jwk_set = validators.jwk_set if jwt_secret else validators.signing_jwk_set
     secrets: Values = {}
     problems = []

@@ -8,10 +8,7 @@ _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
 
 def is_wide(logo: str) -> bool:
-    """Whether a logo is wider than twice its height, and so contains the name.
-
-    True if the size is unknown.
-    """
+    """Whether a logo is over twice as wide as high, and so contains the name; True if its size is unknown."""
     try:
         width, height = _size(Path(logo).read_bytes())
     except (OSError, struct.error, ValueError, IndexError):

@@ -1,7 +1,4 @@
-"""The differences between providers, as data.
-
-A path such as `data.0.email` selects from a provider's JSON.
-"""
+"""The differences between providers, as data. A path such as `data.0.email` selects from their JSON."""
 
 from dataclasses import dataclass
 

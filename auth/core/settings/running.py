@@ -90,10 +90,7 @@ def is_serving(state_dir: Path) -> bool:
 
 
 def environment(state_dir: Path) -> dict[str, str]:
-    """Return the variables of the running service: those of its file, and the others but secrets.
-
-    Raises `OtherUserError`.
-    """
+    """Return the service's variables: those of its file, and others but secrets. Raises `OtherUserError`."""
     record = _record(state_dir)
     if record is None:
         return {}
@@ -111,10 +108,7 @@ def environment(state_dir: Path) -> dict[str, str]:
 
 
 def withheld(state_dir: Path, own: Container[str]) -> list[str]:
-    """Return a line for each secret of the running service that a command, which has its `own`, lacks.
-
-    Raises `OtherUserError`.
-    """
+    """Return a line for each secret of the service that is not a command's `own`. Raises `OtherUserError`."""
     record = _record(state_dir)
     hidden = record["withheld"] if record else ()
     remedy = "The running service has this secret in its environment. Give it to the command too: export"

@@ -33,10 +33,7 @@ def check(parts: Latchkey, resource: str) -> None:
 
 
 def of_token(parts: Latchkey, resource: str | None) -> str:
-    """Return the claim `aud` of an access token.
-
-    Raises `OAuthError`, even for a resource that became invalid.
-    """
+    """Return the `aud` of an access token. Raises `OAuthError`, even for a resource that became invalid."""
     if resource is None:
         return of_userinfo(parts.settings)
     try:

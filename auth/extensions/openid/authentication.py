@@ -105,7 +105,6 @@ def _refusal(credentials: SentCredentials, problem: str) -> OAuthError:
 
 
 def _basic(authorization: str) -> tuple[str, str] | None:
-    """Return the percent-decoded id and secret of HTTP Basic; None without it."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

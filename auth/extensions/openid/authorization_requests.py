@@ -151,10 +151,7 @@ def check(
 
 
 def write(asked: Asked, request: AuthorizationRequest, browser: str | None) -> str:
-    """Write a request of a browser, by its cookie's value, and return its id.
-
-    Without the browser, the request is for `take`.
-    """
+    """Write a request, for the browser with a cookie's value or else for `take`, and return its id."""
     authorization_id = one_time.new_token()
     is_written = queries.insert_oauth_request(
         asked.db,

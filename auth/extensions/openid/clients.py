@@ -135,7 +135,6 @@ def register(asked: Asked, body: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _new(asked: Asked, values: Mapping[str, object]) -> tuple[ClientColumns, str | None]:
-    """Return a new client, and its secret if it has one."""
     client_type, registered = values.get("client_type"), values.get("token_endpoint_auth_method")
     method = registered or (PUBLIC if client_type == "public" else "client_secret_basic")
     if client_type and (method == PUBLIC) != (client_type == "public"):

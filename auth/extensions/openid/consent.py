@@ -133,9 +133,7 @@ def website_of(asked: Asked, authorization_id: str) -> tuple[str, str | None] | 
 
 
 def obstacle(asked: Asked, authorization: Authorization, organization: str | None = None) -> Obstacle | None:
-    """Return the obstacle to approving the caller's request without asking. The caller has chosen an
-    organization, if any.
-    """
+    """Return the obstacle to approving the caller's request, for a chosen organization, without asking."""
     row, client, _ = authorization
     return consent.obstacle(
         _request_of(row, memberships.offer_of(*authorization, organization)),

@@ -30,10 +30,7 @@ class DeviceRequest(NamedTuple):
 
 
 def enter(asked: Asked, code: str) -> str:
-    """Bind the request that waits for a code to the caller's session, and return the request's id.
-
-    Counts and refuses a wrong code.
-    """
+    """Bind the request that waits for a code to this session. Return its id, or count and refuse the code."""
     macs = asked.parts.user_codes.macs("", code.upper())
     if not macs:
         raise ApiError("device.otp_expired")

@@ -61,10 +61,7 @@ def check_web(uri: str) -> None:
 
 
 def check_backchannel(settings: Settings, uri: str) -> None:
-    """Check the URI for notifications of ended sessions, and the addresses of its host.
-
-    Raises `InvalidUri`.
-    """
+    """Check the URI for notifications of ended sessions, and its host's addresses. Raises `InvalidUri`."""
     try:
         webhook_urls.check_url(uri, settings.webhook_private_networks)
     except webhook_urls.InvalidWebhookUrl as error:

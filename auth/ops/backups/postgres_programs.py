@@ -23,10 +23,7 @@ _WITH_TLS = ("require", "verify-ca", "verify-full")
 def running(
     command: Sequence[str], url: str, least: int, stdout: int, stdin: int | None = None
 ) -> Iterator[Any]:
-    """Run a program of at least this major version, and yield its pipe. Kill it after an exception.
-
-    Raises `BackupError`.
-    """
+    """Run a program of version `least` or newer. Yield its pipe. Exceptions kill it. Raises `BackupError`."""
     name, *options = command
     conninfo, environment = _connection(url)
     options += ["--no-password", f"--dbname={conninfo}"]

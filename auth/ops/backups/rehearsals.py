@@ -124,7 +124,6 @@ def _is_healthy(base_url: str, http: requests.Session) -> bool:
 
 
 def _sign_in(base_url: str, service_role_key: str, http: requests.Session) -> None:
-    """Create a user, sign in by password, and use and refresh the session."""
     email, password = f"{secrets.token_hex(16)}@example.com", f"Aa1-{secrets.token_urlsafe(24)}"
     body = {"email": email, "password": password}
 

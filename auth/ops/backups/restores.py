@@ -67,10 +67,7 @@ class Restored:
 
 
 def restore(url: str, plaintext: Iterable[bytes], restored: RestoredSecrets, options: Options) -> Restored:
-    """Restore a verified backup.
-
-    Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`.
-    """
+    """Restore a verified backup. Raises `BackupError`, `UnusableFile`, `OSError` and `psycopg2.Error`."""
     manifest, pieces = archive.parse(plaintext)
     with _locked_target(url) as (target, connection):
         before = _access(connection)
@@ -139,10 +136,7 @@ def fill(url: str, manifest: Manifest, pieces: Iterator[bytes], options: Options
 
 @contextmanager
 def _locked_target(url: str) -> Iterator[tuple["queries.SelectRestoreTarget", Connection]]:
-    """Yield the row of a database that may be replaced, locked against other restores, and its connection.
-
-    Raises `BackupError`.
-    """
+    """Yield a database to replace, locked against other restores, and a connection. Raises `BackupError`."""
     with autocommitting(url) as connection:
         if not queries.try_lock_restore(Unprepared(connection)).is_ours:
             raise BackupError("Another restore into this database is running. Wait until it has ended.")
@@ -175,8 +169,7 @@ def _load(url: str, schema_name: str, pieces: Iterator[bytes]) -> None:
 
 
 def _fitted(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Remove the setting that older versions of Postgres refuse, and the commands that a restricted psql
-    refuses."""
+    """Remove the setting that an older Postgres refuses, and the commands that a restricted psql refuses."""
     text = b""
     for piece in pieces:
         text += piece

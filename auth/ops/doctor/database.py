@@ -170,7 +170,6 @@ def _connections(context: Context) -> Failure | None:
 
 @check("clock", "The clocks agree")
 def _clock(context: Context) -> Failure | None:
-    """Compare with the clocks of Postgres and of a website, if they are on other machines."""
     clocks = {"the database's": partial(_time_of_postgres, context)}
     sites = map(urlsplit, (context.settings.site_url, context.settings.base_url))
     if site := next((site for site in sites if not is_here(site.hostname or "")), None):

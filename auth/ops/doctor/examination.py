@@ -60,8 +60,7 @@ def examine(
     *,
     started: float | None = None,
 ) -> list[Result]:
-    """Return the results in the order of `CHECKS`, at most `SECONDS` after `started`, a time of
-    `time.monotonic`."""
+    """Return the results in the order of `CHECKS`, at most `SECONDS` after `started`, by `time.monotonic`."""
     now = time.monotonic()
     gives_up_at = max((started or now) + SECONDS - _MARGIN, now + _LEAST_SECONDS)
     try:

@@ -218,10 +218,7 @@ def fetch(context: Context, url: str, headers: dict[str, str] | None = None) -> 
 
 
 def _fetch_object(context: Context, url: str) -> tuple[int, dict[str, object]]:
-    """Return the status and the object of a response, empty if it has none.
-
-    Raises `requests.RequestException`.
-    """
+    """Return a response's status and its object, empty without one. Raises `requests.RequestException`."""
     response = fetch(context, url)
     try:
         body = response.json()

@@ -89,10 +89,7 @@ class EmbeddedPostgres:
         self._socket_dir = self._data
 
     def start(self) -> str:
-        """Start the server and return the URL for its superuser.
-
-        Raises `EmbeddedPostgresError`, `InUseError` and `OSError`.
-        """
+        """Return the URL of the superuser. Raises `EmbeddedPostgresError`, `InUseError` and `OSError`."""
         self._owner = os.getpid()
         programs = find_programs()
         self.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -133,8 +130,7 @@ class EmbeddedPostgres:
         self.close_in_child()
 
     def close_in_child(self) -> None:
-        """Release the lock in a forked child, so that the state directory is free once the parent has
-        died."""
+        """Release the lock in a forked child, so that the directory is free once the parent has died."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -59,7 +59,6 @@ def refuse(exception: BaseException, ip: str, head: bytes = b"") -> bytes:
 
 
 def _page(name: str, head: bytes) -> str:
-    """Return a page with a text about errors, in the language of a browser."""
     accepted, languages_known = _LANGUAGES.search(head), built_in("pages")
     language = languages.choose(languages_known, None, accepted[1].decode("latin-1") if accepted else "")
     texts = languages_known[language]

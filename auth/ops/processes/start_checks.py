@@ -40,8 +40,7 @@ def check_files(settings: Settings) -> None:
 
 
 def notices(settings: Settings) -> Iterator[str]:
-    """Yield a line for each unencrypted or unverified connection, each channel without a sender, and each
-    setting for tests at a public URL."""
+    """Yield a line for each open connection, channel without sender, and test setting at a public URL."""
     yield from settings.open_connections
     yield from channels.notices(settings)
     if settings.is_local:

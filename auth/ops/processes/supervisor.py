@@ -141,10 +141,7 @@ def child_exit(server: Master, worker: StartedWorker) -> None:
 
 
 def on_exit(server: Master) -> None:
-    """Stop the embedded Postgres after the last worker.
-
-    Fail if it died, so that a supervisor restarts the service.
-    """
+    """Stop the embedded Postgres last. Fail if it died, so that a supervisor restarts the service."""
     server.delivery.stop()
     if server.embedded_postgres:
         died = server.embedded_postgres.has_died()

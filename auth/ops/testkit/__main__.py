@@ -95,7 +95,6 @@ class Server:
         return 200, getattr(self._services[number], rest)(**arguments)
 
     def _start(self, settings: dict[str, str] | None = None) -> dict[str, Any]:
-        """Start a service, and return the data for its client."""
         started: Future[Service] = Future()
         number = str(next(self._numbers))
 

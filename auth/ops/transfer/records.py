@@ -103,10 +103,7 @@ def _exported(row: "queries.ExportUsers", parts: Latchkey) -> str:
 
 
 def row(record: Mapping[str, object], parts: Latchkey, choices: Choices) -> Loaded:
-    """Return the JSON of a user to insert, with factors and API keys, for a record.
-
-    Raises `InvalidRecord` and `UnusableHash`.
-    """
+    """Return the JSON of a record's user, factors and API keys. Raises `InvalidRecord` and `UnusableHash`."""
     try:
         user: Loaded = _RECORD.load(record)
     except ValidationError as error:

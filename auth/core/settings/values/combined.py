@@ -18,10 +18,7 @@ _NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
 def complete(values: Values, *, has_timebox: bool) -> None:
-    """Set defaults that depend on other settings.
-
-    `has_timebox` if the environment has AUTH_SESSION_TIMEBOX.
-    """
+    """Set defaults that depend on settings. `has_timebox` if the environment has AUTH_SESSION_TIMEBOX."""
     values["base_url"] = (values["base_url"] or f"http://localhost:{values['port']}").rstrip("/")
     for field in ("site_url", "jwt_issuer"):
         values[field] = values[field] or values["base_url"]

@@ -56,5 +56,4 @@ def notices(databases: Mapping[str, str], smtp_url: str | None) -> Iterator[str]
 
 
 def _option(url: str, name: str) -> str:
-    """Return the value of a libpq option: from the URL, else from the environment."""
     return parse_dsn(url).get(name) or os.environ.get(f"PG{name.upper()}", "")

@@ -112,7 +112,6 @@ def _make(asked: Asked, _subject: Subject, body: Mapping[str, object]) -> Respon
 
 
 def _once(client: Mapping[str, str]) -> Response:
-    """Show the secret of a client, once."""
     id, name = client["client_id"], client_name(client["client_name"])
     entries = {"Client ID": id, "Secret": client["client_secret"], "Issuer": latchkey.settings.jwt_issuer}
     use, path = "Enter all three in the application.", f"console/applications/{id}"

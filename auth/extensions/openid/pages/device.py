@@ -33,7 +33,6 @@ def show_code() -> Response:
 
 
 def _code_page(problem: Problem | None = None) -> Response:
-    """Ask for the code, or redirect to the missing step."""
     code = _code_of_device()
     here = _path_of(code)
     if to_step := _step_before(here, browser_sessions.resume(Level.AAL2)):
@@ -128,7 +127,6 @@ def _path_of_request(id: str) -> str:
 
 
 def _step_before(here: str, session: browser_sessions.BrowserSession | None) -> Response | None:
-    """Redirect to the step that this browser lacks: the sign-in, the second step or the proof."""
     way_back = urlencode({"next": here})
     if session is None:
         return redirect_to_own(f"sign-in?{way_back}")
