@@ -12,7 +12,6 @@ _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
 # An Android application's origin contains the hash of its signing key.
 _ANDROID = re.compile(r"android:apk-key-hash:[A-Za-z0-9_-]{43}")
 
-
 # The team and the bundle of an application on iOS and macOS.
 _APPLE_APP = r"[A-Z0-9]{10}\.[A-Za-z0-9.-]{1,155}"
 # The package of an application on Android, and the SHA-256 of the certificate that signs it.

@@ -13,8 +13,6 @@ from auth.core.settings.values import Values, hooks, urls, validators
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 # All but the log-in ask by default.
 CAPTCHA_ROUTES = ("signup", "recover", "resend", "magiclink", "otp", "token")
-_OF_ORGANIZATIONS = ("organization", "organizations")
-_NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
 def complete(values: Values, *, has_timebox: bool) -> None:
@@ -47,7 +45,7 @@ def is_local(values: Values) -> bool:
 
 def contradictions(values: Values) -> Iterator[str]:
     """Yield a line for each setting that is valid alone, but not with the others."""
-    for field in _NEEDED_BY_TWILIO:
+    for field in ("twilio_account_sid", "twilio_auth_token", "twilio_from"):
         if values["sms_provider"] == "twilio" and not values[field]:
             yield f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
     for name in (f"hook_{name}" for name in hooks.NAMES):
@@ -74,7 +72,7 @@ def contradictions(values: Values) -> Iterator[str]:
             "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
         )
     for field in ("token_claims", "id_claims"):
-        names = sorted(name for name in values[field] if name.lower() in _OF_ORGANIZATIONS)
+        names = sorted(name for name in values[field] if name.lower() in ("organization", "organizations"))
         if names and values["organizations"] != "off":
             yield f"AUTH_{field.upper()}: AUTH_ORGANIZATIONS has the claim {names[0]}. Use another name."
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:

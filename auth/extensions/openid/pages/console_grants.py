@@ -15,14 +15,13 @@ from auth.web.errors import ApiError, found
 from auth.web.input import known_id
 from sql import queries
 
-_MOST_OF_USER = 25
 # How long ended sessions, whose last use is shown, are kept.
 _KEPT = timedelta(days=30)
 
 
 def grants_of(user_id: str) -> SimpleNamespace:
     """Return the grants of a user, newest first, for the user's page."""
-    grants = queries.list_grants_of_user(latchkey.db, user_id=user_id, most=_MOST_OF_USER)
+    grants = queries.list_grants_of_user(latchkey.db, user_id=user_id, most=25)
     return SimpleNamespace(grants=grants, unused=unused)
 
 
