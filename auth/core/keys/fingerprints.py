@@ -57,10 +57,7 @@ def common(of_database: Fingerprints, settings: Settings) -> Settings:
 
 
 def common_or_new(of_database: Fingerprints, settings: Settings) -> Settings:
-    """Admit the same, or make the missing keys of a database without fingerprints. Raises `OSError` too.
-
-    The caller has locked the state directory.
-    """
+    """Be `common`, or `any_or_new` for a database without fingerprints. The caller locks the directory."""
     return common(of_database, settings) if of_database else any_or_new(of_database, settings)
 
 

@@ -57,7 +57,13 @@ def add(db: Database, settings: Settings, kind: str, text: str) -> tuple[KnownKe
 def remove(db: Database, settings: Settings, id: str, *, force: bool) -> tuple[KnownKey, str]:
     """Remove a key. Raises `StillNeeded` unless `force`, and the errors of `rotate`."""
     with _latest(settings) as settings:
-        key = _find(db, settings, id)
+        matches = [key for key in list_keys(db, settings) if key.id.startswith(id)]
+        if len(matches) != 1:
+            number = "several keys" if matches else "no key"
+            raise CannotRotate(f"{id} matches {number}. Find its whole ID by: latchkey keys list")
+        key = matches[0]
+        if key.id == SHARED_SECRET:
+            raise CannotRotate(f"{key.id} is in the environment. Unset it there, and restart all nodes.")
         kind = KINDS[key.kind]
         others = [other for other in kind.keys(db, settings) if other.id != key.id]
         if key.is_used or not others:
@@ -89,17 +95,6 @@ def secret_used_since(settings: Settings) -> float:
     """Return when the secret key in use was first used, or 0."""
     times = [derived_keys.split_time(secret)[1] for secret in settings.secret_key]
     return times[derived_keys.in_use(times)]
-
-
-def _find(db: Database, settings: Settings, id: str) -> KnownKey:
-    keys = [key for key in list_keys(db, settings) if key.id.startswith(id)]
-    if len(keys) != 1:
-        raise CannotRotate(
-            f"{id} matches {'several keys' if keys else 'no key'}. Find its whole ID by: latchkey keys list"
-        )
-    if keys[0].id == SHARED_SECRET:
-        raise CannotRotate(f"{SHARED_SECRET} is in the environment. Unset it there, and restart all nodes.")
-    return keys[0]
 
 
 @contextmanager

@@ -65,8 +65,7 @@ class AllowList:
         self._own_pages = [parse_pattern(f"{base_url}/{page}") for page in pages]
         self._patterns = [parse_pattern(pattern) for pattern in (f"{origin(site_url)}/**", *patterns)]
         self._patterns += self._own_pages
-        # Browsers keep the fragment, which holds the tokens, when these redirect to providers and
-        # applications.
+        # Browsers keep the fragment, with the tokens, when these redirect to providers and applications.
         paths = ("authorize", "oauth/**", "auth/v1/authorize", "auth/v1/oauth/**") if base_url else ()
         self._own_redirects = [parse_pattern(f"{base_url}/{path}") for path in paths]
 

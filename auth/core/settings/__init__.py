@@ -51,8 +51,7 @@ class Settings:
     site_url: str = kinds.url(validators.public_url)
     site_login_url: str = kinds.url(validators.site_login_url)
     redirect_allow_list: tuple[str, ...] = kinds.list_of((), validators.redirect_pattern)
-    # All values are accepted. A value may end in @ and the time of its first use; otherwise the first value
-    # is used.
+    # All are accepted. Each may end in @ and the time of its first use; otherwise the first one is used.
     secret_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.timed_secret, may_be_empty=False))
     service_role_key: tuple[str, ...] = kinds.secret(kinds.list_of((), validators.secret, may_be_empty=False))
     service_role_jwt: bool = kinds.flag(False)

@@ -12,14 +12,11 @@ _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+)(:[0-9]{1,5})?")
 # An Android application's origin contains the hash of its signing key.
 _ANDROID = re.compile(r"android:apk-key-hash:[A-Za-z0-9_-]{43}")
 
-# The team and the bundle of an application on iOS and macOS.
-_APPLE_APP = r"[A-Z0-9]{10}\.[A-Za-z0-9.-]{1,155}"
-# The package of an application on Android, and the SHA-256 of the certificate that signs it.
-_ANDROID_APP = r"[A-Za-z]\w*(\.[A-Za-z]\w*)+/[0-9A-F]{2}(:[0-9A-F]{2}){31}"
-
-apple_app = matching(_APPLE_APP, "must be a team and a bundle, such as ABCDE12345.com.example.app")
+apple_app = matching(
+    r"[A-Z0-9]{10}\.[A-Za-z0-9.-]{1,155}", "must be a team and a bundle, such as ABCDE12345.com.example.app"
+)
 android_app = matching(
-    _ANDROID_APP,
+    r"[A-Za-z]\w*(\.[A-Za-z]\w*)+/[0-9A-F]{2}(:[0-9A-F]{2}){31}",
     "must be a package, / and the SHA-256 of a certificate, such as com.example.app/14:6D:E9:…",
 )
 rp_id = matching(_DOMAIN, "must be a lower-case domain such as example.com, without a scheme or port")

@@ -204,11 +204,7 @@ def add_grant(
 
 
 def approve(
-    asked: Asked,
-    act: acts.Act,
-    person: PersonFacts,
-    authorization: Authorization,
-    organization: str | None = None,
+    asked: Asked, act: acts.Act, person: PersonFacts, authorization: Authorization, organization: str | None
 ) -> str:
     """Approve a request for the caller, and return the secret for the code."""
     row, client, _ = authorization

@@ -51,7 +51,27 @@ def fetch(asked: Asked, url: str, id: str) -> None:
         described = _read(asked, url, id, _fetch(url))
     except _UnusableDocument as error:
         raise refusal(url, f"its document: {error}") from None
-    _keep(asked, url, described)
+    with acts.begin(asked.db) as act:
+        act.lock_client(id)
+        row = queries.select_client(act, id=id)
+        before = ClientColumns.of(row._asdict()) if row else None
+        client = described
+        if before:
+            # What an administrator has set stays.
+            client = before._replace(
+                name=described.name,
+                redirect_uris=described.redirect_uris,
+                grant_types=described.grant_types,
+            )
+        if client != before:
+            queries.write_client(act, **client._asdict())
+            # A consent must not cover changes after the page was shown.
+            queries.delete_requests_to_other_uris(act, client_id=id, redirect_uris=[])
+            change = "client_changed" if before else "client_created"
+            audit.record(act, None, None, [change], [], client_id=id, client=client.name, url=url)
+        queries.keep_client_document(act, id=id, metadata_url=url, lifetime=constants.DAY)
+        if before is None:
+            queries.delete_surplus_clients(act)
 
 
 def _fetch(url: str) -> bytes:
@@ -104,28 +124,3 @@ def _read(asked: Asked, url: str, id: str, body: bytes) -> ClientColumns:
         return client
     except ApiError as error:
         raise _UnusableDocument(error.details or error.msg) from None
-
-
-def _keep(asked: Asked, url: str, described: ClientColumns) -> None:
-    """Write the client of a document. What an administrator has set for it stays."""
-    id = described.id
-    with acts.begin(asked.db) as act:
-        act.lock_client(id)
-        row = queries.select_client(act, id=id)
-        before = ClientColumns.of(row._asdict()) if row else None
-        client = described
-        if before:
-            client = before._replace(
-                name=described.name,
-                redirect_uris=described.redirect_uris,
-                grant_types=described.grant_types,
-            )
-        if client != before:
-            queries.write_client(act, **client._asdict())
-            # A consent must not cover changes after the page was shown.
-            queries.delete_requests_to_other_uris(act, client_id=id, redirect_uris=[])
-            change = "client_changed" if before else "client_created"
-            audit.record(act, None, None, [change], [], client_id=id, client=client.name, url=url)
-        queries.keep_client_document(act, id=id, metadata_url=url, lifetime=constants.DAY)
-        if before is None:
-            queries.delete_surplus_clients(act)

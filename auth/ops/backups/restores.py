@@ -17,14 +17,9 @@ from psycopg2.extensions import make_dsn
 from auth.core.keys import resealing
 from auth.core.settings import Settings
 from auth.flows import ends
-from auth.ops.backups import archive, postgres_programs, writing
+from auth.ops.backups import archive, postgres_programs, restored_secrets, writing
 from auth.ops.backups.archive import BackupError, Manifest
-from auth.ops.backups.restored_secrets import (
-    NOTHING_TO_UNDO,
-    RestoredSecrets,
-    environment_file,
-    former_secrets,
-)
+from auth.ops.backups.restored_secrets import RestoredSecrets
 from auth.ops.connections import Unprepared, autocommitting, connect, execute
 from sql import queries, schema
 from sql.pool import Connection
@@ -204,12 +199,12 @@ def undo(url: str, settings: Settings) -> None:
     with _locked_target(url) as (target, connection):
         former, undone = _former(target.name), _draft(target.name)
         if not queries.select_database(Unprepared(connection), name=former).exists:
-            raise BackupError(NOTHING_TO_UNDO)
+            raise BackupError(restored_secrets.NOTHING_TO_UNDO)
     with _beside(url, target.name) as connection:
         _swap(connection, target.name, undone, former, secrets_of_before.admitted(connection))
         # Up to here, a failed undo can be repeated.
-        former_secrets(settings).unlink()
-        environment_file(settings).unlink(missing_ok=True)
+        restored_secrets.former_secrets(settings).unlink()
+        restored_secrets.environment_file(settings).unlink(missing_ok=True)
         execute(connection, _DROP, undone)
 
 
@@ -218,13 +213,13 @@ def forget_former(url: str, settings: Settings) -> None:
 
     If Postgres does not drop the database, both stay until the next backup.
     """
-    if not former_secrets(settings).exists():
+    if not restored_secrets.former_secrets(settings).exists():
         return
     with closing(connect(url)) as connection:
         name = connection.info.dbname
     with suppress(psycopg2.Error), _beside(url, name) as connection:
         execute(connection, "DROP DATABASE IF EXISTS {}", _former(name))
-        former_secrets(settings).unlink()
+        restored_secrets.former_secrets(settings).unlink()
 
 
 def _swap(

@@ -41,7 +41,12 @@ def list_command() -> None:
     for key in keys:
         needs = rotation.needs_of(db, settings, key)
         status = "in use" if key.is_used else "waiting" if key.waits else "accepted"
-        place = _place(settings, key)
+        place = "database"
+        if key.id == SHARED_SECRET:
+            place = key.id
+        elif key.kind != OPENID:
+            field = KINDS[key.kind].field
+            place = str(settings.key_files.get(field) or name_of(field))
         members = {"kind": key.kind, "id": key.id, "state": status, "active_from": _time(key)}
         since = f", active from {_time(key)}" if key.active_from else ""
         needed = f", needed by {', '.join(needs)}" if needs else ""
@@ -161,15 +166,6 @@ def accept(make_missing: bool) -> None:
         with single(url) as db:
             fingerprints.keep(db, settings, fingerprints.any_or_new)
     click.echo("The keys are accepted. Start the service.")
-
-
-def _place(settings: Settings, key: KnownKey) -> str:
-    if key.kind == OPENID:
-        return "database"
-    if key.id == SHARED_SECRET:
-        return key.id
-    field = KINDS[key.kind].field
-    return str(settings.key_files.get(field) or name_of(field))
 
 
 @contextmanager

@@ -159,8 +159,7 @@ def postgres_url(value: str) -> None:
                 f"has the parameter {unknown[1]}, which libpq does not know. Remove it"
             ) from None
         parts = {"host": "@"}
-    # If the password contains an @, a slash or a question mark, its end is parsed as the host or the
-    # database.
+    # If the password contains @, / or ?, its end is parsed as the host or the database.
     misread = "@" in parts.get("host", "") + parts.get("dbname", "")
     if misread or not re.fullmatch(r"[0-9,]*", parts.get("port", "")):
         raise ValueError(

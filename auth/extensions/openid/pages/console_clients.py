@@ -37,7 +37,7 @@ _KINDS = {
 # Further variables of the forms' templates.
 _CHOICES = {
     "titles": GRANT_TYPES,
-    "algorithms": {name: name for name in ("RS256", "ES256")},
+    "algorithms": {name: name for name in clients.ALGORITHMS},
 }
 
 

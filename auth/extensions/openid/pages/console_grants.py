@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+from auth.core import constants
 from auth.core.text.labels import counted, quoted
 from auth.flows.account import grants
 from auth.flows.admin import targets
@@ -15,8 +16,7 @@ from auth.web.errors import ApiError, found
 from auth.web.input import known_id
 from sql import queries
 
-# How long ended sessions, whose last use is shown, are kept.
-_KEPT = timedelta(days=30)
+_KEPT = timedelta(seconds=constants.ENDED_KEPT)
 
 
 def grants_of(user_id: str) -> SimpleNamespace:

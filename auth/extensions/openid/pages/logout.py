@@ -63,8 +63,7 @@ def show_logout() -> Response:
     logout = _read(query)
     # Whether the ID token is one of the user who is signed in.
     is_own = bool(session and logout.claims and logout.claims["sub"] == session.user_id)
-    # A stranger can register a client, which must not redirect visitors who never used it from our page to
-    # its own.
+    # A stranger can register a client, which must not lead visitors who never used it to its own page.
     url = None if logout.client and logout.client.is_dynamic and not is_own else logout.url
     if is_own:
         return signing_out.end(url, done=signing_out.STUCK if logout.is_unregistered else "")
