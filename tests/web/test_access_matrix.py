@@ -65,9 +65,7 @@ PUBLIC = [
 # Access tokens of users; the service role key, and access tokens of administrators; the key alone.
 USER, SERVICE = open_to("access_token"), open_to("operator")
 # The service role key, and access tokens of all users, who need a role there.
-MEMBERS = [
-    route for route in open_to("access_token_or_operator") if route.path.startswith("/organizations")
-]
+MEMBERS = [route for route in open_to("access_token_or_operator") if route.path.startswith("/organizations")]
 ADMIN = [route for route in open_to("admin") if route not in MEMBERS]
 
 each_guarded = cases("route", USER + MEMBERS + ADMIN + SERVICE)
