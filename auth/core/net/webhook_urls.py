@@ -15,6 +15,8 @@ EVENTS = (
     "membership.created", "membership.updated", "membership.deleted",
 )  # fmt: skip
 VOIDED_AT_ONCE = 2_000  # waiting deliveries, when a webhook is deleted
+_SECRET_BYTES = 32
+_LOOKUP_SECONDS = 5.0
 # Printable ASCII without the backslash, which URL parsers disagree about.
 _URL = re.compile(r"[!-\[\]-~]+")
 
@@ -35,7 +37,7 @@ def check_url(url: str, private_networks: bool) -> None:
     if "@" in parts.netloc or "%" in parts.netloc or parts.fragment:
         raise InvalidWebhookUrl("must not have a user, zone or fragment")
     try:
-        with Deadline(5.0, lookups=CUSTOMERS) as deadline:
+        with Deadline(_LOOKUP_SECONDS, lookups=CUSTOMERS) as deadline:
             addresses = deadline.resolve(host, port or (443 if parts.scheme == "https" else 80))
     except (OSError, UnicodeError):
         addresses = []
@@ -71,4 +73,4 @@ def body(event: str, variables: Mapping[str, object]) -> dict[str, object]:
 
 
 def new_secret() -> str:
-    return "whsec_" + base64.b64encode(os.urandom(32)).decode()
+    return "whsec_" + base64.b64encode(os.urandom(_SECRET_BYTES)).decode()

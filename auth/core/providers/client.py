@@ -28,6 +28,7 @@ from auth.core.providers.id_tokens import IdTokens, is_date
 from auth.core.settings.presets import GENERIC, PRESETS, Preset
 from auth.core.settings.providers import ProviderSettings
 
+_APPLE_SECRET_LIFETIME = 300
 _LONGEST_NAME = 200
 _LONGEST_URL = 1000
 _LONGEST_HANDLE = 100
@@ -189,7 +190,7 @@ class Provider:
             # Apple's client secret is a token that we sign.
             now, key = int(time.time()), jwk.import_key(settings.private_key, "EC")
             claims = {"iss": settings.team_id, "sub": client_id, "aud": self._preset.issuer}
-            times = {"iat": now, "exp": now + 300}
+            times = {"iat": now, "exp": now + _APPLE_SECRET_LIFETIME}
             secret = jwt.encode({"alg": "ES256", "kid": settings.key_id}, claims | times, key)
         if secret and method == "client_secret_basic":
             # RFC 6749, section 2.3.1. Authlib does not encode them.

@@ -29,6 +29,7 @@ _MALFORMED = (JoseError, ValueError, TypeError, KeyError, RecursionError)
 _CACHED_FOR = 3600
 _FAILED_FOR = 5
 _ROTATION_PAUSE = 30
+_LEEWAY = 60
 _TENANT = "{tenantid}"
 # The members of a public key (RFC 7517, RFC 7518). The import of a private one would look for its primes.
 _PUBLIC_MEMBERS = ("kty", "use", "key_ops", "alg", "kid", "crv", "x", "y", "n", "e")
@@ -105,7 +106,9 @@ class IdTokens:
         needed: ClaimsOption = {"essential": True}
         issuers: ClaimsOption = {"essential": True, "values": [issuer, *self._other_issuers]}
         clients: ClaimsOption = {"essential": True, "values": [*self._client_ids]}
-        rules = JWTClaimsRegistry(leeway=60, iss=issuers, aud=clients, exp=needed, iat=needed, sub=needed)
+        rules = JWTClaimsRegistry(
+            leeway=_LEEWAY, iss=issuers, aud=clients, exp=needed, iat=needed, sub=needed
+        )
         try:
             rules.validate(claims)
         except JoseError as error:

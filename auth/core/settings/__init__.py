@@ -24,6 +24,8 @@ from auth.core.settings.providers import PROVIDER_PREFIX, ProviderSettings, read
 from auth.core.settings.values import combined, encryption, hooks, kinds, mistakes, urls, validators
 from auth.core.tokens import claim_rules
 
+_WITHOUT_PREFIX = {"database_url", "port"}
+
 
 def cores() -> int:
     # A container may be given fewer cores than the machine has.
@@ -261,7 +263,7 @@ class SettingsError(Exception):
 
 
 def name_of(field: str) -> str:
-    return field.upper() if field in ("database_url", "port") else f"AUTH_{field.upper()}"
+    return field.upper() if field in _WITHOUT_PREFIX else f"AUTH_{field.upper()}"
 
 
 def names() -> list[str]:

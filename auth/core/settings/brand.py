@@ -20,6 +20,7 @@ LOGO_TYPES = {
     ".jpeg": "image/jpeg",
     ".webp": "image/webp",
 }
+_LARGEST_LOGO = 256 * 1024
 # The host is used in the Content-Security-Policy, the name in the headers of emails.
 _HOST = re.compile(r"[a-z0-9.-]+(:\d+)?", re.IGNORECASE)
 _LINE = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
@@ -34,8 +35,10 @@ def palette(color: str) -> dict[str, str]:
 
 check_color = matching("#[0-9a-fA-F]{6}", "must be a colour such as #2f5bd7")
 
+
 check_name = matching(_LINE + "{0,60}", "must be at most 60 characters, without line breaks")
 check_company = matching(_LINE + "{0,200}", "must be at most 200 characters, without line breaks")
+
 
 _PAGE = "must be an https URL such as https://example.com/terms, in ASCII and without quotes"
 _SUPPORT = "must be an https URL, or mailto: and one address, such as mailto:help@example.com"
@@ -76,7 +79,7 @@ def read_logo(setting: str, logo: str) -> bytes | None:
         raise ValueError(
             f"{setting}: {logo} cannot be read: {error.strerror}. Correct the path, or let this user read it."
         ) from None
-    if len(content) > 256 * 1024:
+    if len(content) > _LARGEST_LOGO:
         raise ValueError(f"{setting}: {logo} is larger than 256 KiB. Use a smaller file.")
     return content
 

@@ -16,6 +16,8 @@ from auth.ops.backups.archive import BackupError
 from auth.ops.processes import embedded_postgres
 from auth.ops.processes.embedded_postgres import EmbeddedPostgresError
 
+_WITH_TLS = ("require", "verify-ca", "verify-full")
+
 
 @contextmanager
 def running(
@@ -46,7 +48,7 @@ def running(
 def _newest(name: str, least: int, sslmode: str | None) -> str:
     candidates = [shutil.which(name), *sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))]
     # The programs of the embedded Postgres are built without TLS.
-    if sslmode not in ("require", "verify-ca", "verify-full"):
+    if sslmode not in _WITH_TLS:
         with suppress(EmbeddedPostgresError):
             candidates.insert(0, shutil.which(embedded_postgres.find_programs() / name))
     paths: dict[int, str] = {}

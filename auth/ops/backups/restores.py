@@ -35,7 +35,9 @@ _LONGEST_END = 1024
 _LONGEST_NAME = 63
 _DROP = "DROP DATABASE IF EXISTS {} WITH (FORCE)"
 # While the table has another name, the service refuses the database, and links of the backup do not work.
-_LOCK_SCHEMA = b'\nALTER TABLE :"schema".schema_version RENAME TO schema_version_of_restore;\n'
+_LOCK_SCHEMA = b"""
+ALTER TABLE :"schema".schema_version RENAME TO schema_version_of_restore;
+"""
 _UNLOCK_SCHEMA = "ALTER TABLE schema_version_of_restore RENAME TO schema_version"
 
 

@@ -23,6 +23,7 @@ from auth.ops.connections import Unprepared, connect, single
 from sql import queries
 from sql.pool import Connection
 
+Reader = Callable[[Iterator[bytes]], object]
 _PIECE = 64 * 1024
 # Settings that are restored as files of the state directory, or specific to one machine.
 _NOT_KEPT = {"DATABASE_URL", "AUTH_DATABASE_OWNER_URL", "AUTH_STATE_DIR", "AUTH_BIND", "PORT"}
@@ -34,7 +35,7 @@ def write(
     settings: Settings,
     url: str,
     path: Path,
-    rehearse: Callable[[Iterator[bytes]], object] | None,
+    rehearse: Reader | None,
     progress_of: Callable[[int], AbstractContextManager[Progress]],
 ) -> tuple[Path, Manifest]:
     """Back up the database and the secrets to a file with the date in its name, and return its path.

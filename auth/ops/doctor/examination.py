@@ -35,6 +35,7 @@ _CONNECTIONS = 8
 # If one of these fails, the statements of other checks also fail.
 _FIRST = ("database", "schema", "locks")
 _OF_DATABASE = {check.name for check in (*database.CHECKS, *secrets.CHECKS, *delivery.CHECKS)} - {"database"}
+_DNS_SECONDS = 2.0
 _TIMEOUTS = (TimeoutError, NotInTime, LockNotAvailable, QueryCanceled)
 _CheckOutcome = Failure | Exception | None  # the result or exception of a check
 
@@ -139,5 +140,5 @@ def _resolver(gives_up_at: float) -> dns.resolver.Resolver:
         resolver = dns.resolver.Resolver()
     except dns.resolver.NoResolverConfiguration:
         resolver = dns.resolver.Resolver(configure=False)
-    resolver.lifetime = max(0.1, min(2.0, gives_up_at - time.monotonic()))
+    resolver.lifetime = max(0.1, min(_DNS_SECONDS, gives_up_at - time.monotonic()))
     return resolver

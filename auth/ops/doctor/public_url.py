@@ -18,6 +18,7 @@ from auth.core.tokens import one_time
 from sql import queries
 
 _LEAST_DAYS = 14  # until a certificate expires
+_PROBE_LIFETIME = 30
 # Remedies by the response of GET /health. The first match counts.
 _HEALTH_REMEDIES = {
     "hash": "See docs/monitoring.md, and run: systemctl restart latchkey",
@@ -94,7 +95,7 @@ def _proxies(context: Context) -> Failure | None:
     """Send a request with a forged address through the public URL, and read how it arrived."""
     settings, nonce = context.settings, one_time.new_token()
     token_hash = one_time.hash_token(nonce)
-    queries.create_probe(context.db, token_hash=token_hash, lifetime=30)
+    queries.create_probe(context.db, token_hash=token_hash, lifetime=_PROBE_LIFETIME)
     try:
         forged = {probes.HEADER: nonce, "X-Forwarded-For": probes.FORGED_ADDRESS}
         fetch(context, f"{settings.base_url}/health", forged)

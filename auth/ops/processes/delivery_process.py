@@ -16,6 +16,7 @@ from auth.core.settings.state import HEARTBEAT, METRICS_SLOT
 from auth.ops import CHECKOUT
 from auth.ops.processes.embedded_postgres import signal_when_parent_dies
 
+_COMMAND = [sys.executable, "-W", "ignore", "-m", "auth.delivery"]
 # All in seconds. The process waits five for messages in flight when it stops.
 _STOP_LIMIT = 6.0
 _FIRST_PAUSE = 1.0
@@ -113,7 +114,7 @@ class DeliveryProcess:
             HEARTBEAT: str(self._heartbeat.fileno()),
         }
         self._processes[slot] = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-W", "ignore", "-m", "auth.delivery", *self._arguments],
+            [*_COMMAND, *self._arguments],
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             pass_fds=[self._heartbeat.fileno()],

@@ -26,6 +26,7 @@ from auth.ops.processes.postgres_account import choose_account, open_parents
 _LONGEST_SOCKET_PATH = 103  # macOS; Linux has four more
 _START_LIMIT = 300  # seconds: replaying the log after a crash may take a while
 _STOP_LIMIT = 30
+_LOG_LIMIT = 1024 * 1024
 _OPTIONS = {
     "listen_addresses": "",
     "port": state.POSTGRES_PORT,
@@ -139,7 +140,7 @@ class EmbeddedPostgres:
 
     def bound_log(self) -> None:
         """Keep `postgres.log` and its predecessor at about 1 MiB each."""
-        if self._log.exists() and self._log.stat().st_size > 1024 * 1024:
+        if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
             shutil.copy(self._log, self._log.with_suffix(".log.1"))
             os.truncate(self._log, 0)  # Postgres keeps the file open, and appends
 

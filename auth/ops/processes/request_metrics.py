@@ -13,6 +13,7 @@ from auth.web import g
 from auth.web.context import Latchkey
 
 _SAMPLE_INTERVAL = 1.0  # seconds
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
@@ -28,7 +29,7 @@ class RequestMetrics:
             "latchkey_request_seconds",
             "Seconds from a request's headers to its response's.",
             ["method", "route"],
-            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+            buckets=_BUCKETS,
         )
         self._sign_ins = Counter("latchkey_sign_ins", "Attempts to sign in.", ["method", "outcome"])
         self._refreshes = Counter("latchkey_refreshes", "Refreshes of sessions.", ["outcome"])

@@ -33,6 +33,7 @@ _SETTINGS = {
 _NAMES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONSAFEPATH")
 _INHERITED = {name: os.environ[name] for name in _NAMES if name in os.environ}
 _PATIENCE = 60  # seconds until the service has started
+_CAPTURED = "capture"
 # Settings are read from the environment of this process.
 _environment_lock = threading.Lock()
 
@@ -57,7 +58,7 @@ class Process:
                 raise Refused(f"{name} is not a setting of the service")
         hooks = {}
         for field, hook in NAMES.items():
-            if variables.get(name_of(f"hook_{field}")) == "capture":
+            if variables.get(name_of(f"hook_{field}")) == _CAPTURED:
                 hooks[name_of(f"hook_{field}")] = f"{captures}/{hook}"
                 hooks[name_of(f"hook_{field}_secrets")] = secret
         self._environment = _INHERITED | _SETTINGS | variables | hooks | own | {"PORT": str(self._port)}

@@ -19,6 +19,7 @@ from sql import Database, acts, queries
 _BATCH = 500
 _MOST_METADATA = 8192
 _EXISTS = "a user with this id, email, phone, identity or credential already exists"
+_TWICE = "has the same id, email, phone, identity or credential as {}"
 _TAKEN = {"identities_provider_subject_key", "factors_credential_id_key"}
 # Exceptions of a mapping for an entry of an unexpected shape.
 _SHAPES = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
@@ -94,7 +95,7 @@ class Import:
         _check_storage(row)
         for key in records.keys(row):
             if (place := self._places.setdefault(key, entry.place)) != entry.place:
-                raise InvalidRecord(f"has the same id, email, phone, identity or credential as {place}")
+                raise InvalidRecord(_TWICE.format(place))
         return row
 
     def _owners_of_keys(self, rows: list[Loaded]) -> dict[str, str]:

@@ -23,6 +23,7 @@ _PROVIDER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,63}}|{names.PREFIX}[0-9a-f-]{{36
 # marshmallow's messages, reworded to follow the name of a field.
 _MESSAGES = {"Unknown field.": "is not a known field", "Missing data for required field.": "is required"}
 
+
 _Messages = Mapping[str, "_Messages"] | list[str]  # as marshmallow nests them
 
 

@@ -13,6 +13,8 @@ from auth.core.settings.values import Values, hooks, urls, validators
 PASSWORD_CLASSES = ("lowercase", "uppercase", "numbers", "symbols")
 # All but the log-in ask by default.
 CAPTCHA_ROUTES = ("signup", "recover", "resend", "magiclink", "otp", "token")
+_OF_ORGANIZATIONS = ("organization", "organizations")
+_NEEDED_BY_TWILIO = ("twilio_account_sid", "twilio_auth_token", "twilio_from")
 
 
 def complete(values: Values, *, has_timebox: bool) -> None:
@@ -45,7 +47,7 @@ def is_local(values: Values) -> bool:
 
 def contradictions(values: Values) -> Iterator[str]:
     """Yield a line for each setting that is valid alone, but not with the others."""
-    for field in ("twilio_account_sid", "twilio_auth_token", "twilio_from"):
+    for field in _NEEDED_BY_TWILIO:
         if values["sms_provider"] == "twilio" and not values[field]:
             yield f"AUTH_{field.upper()}: Must be set when AUTH_SMS_PROVIDER is twilio."
     for name in (f"hook_{name}" for name in hooks.NAMES):
@@ -72,7 +74,7 @@ def contradictions(values: Values) -> Iterator[str]:
             "AUTH_SITE_LOGIN_URL: Must be at the origin of AUTH_SITE_URL, or match AUTH_REDIRECT_ALLOW_LIST."
         )
     for field in ("token_claims", "id_claims"):
-        names = sorted(name for name in values[field] if name.lower() in ("organization", "organizations"))
+        names = sorted(name for name in values[field] if name.lower() in _OF_ORGANIZATIONS)
         if names and values["organizations"] != "off":
             yield f"AUTH_{field.upper()}: AUTH_ORGANIZATIONS has the claim {names[0]}. Use another name."
     if values["mfa_required"] != "none" and not values["mfa_enabled"]:

@@ -11,6 +11,8 @@ from auth.core.net.sockets import root_certificates
 from auth.core.settings.values import urls
 
 _VERIFY_FULL = "verify-full"
+_VERIFYING = ("verify-ca", _VERIFY_FULL)
+_ROOTS_OF_LIBPQ = "~/.postgresql/root.crt"
 
 
 def remote_hosts(url: str) -> list[str]:
@@ -24,7 +26,7 @@ def encrypted(url: str) -> str:
     mode, options = _option(url, "sslmode"), {}
     if not mode and remote_hosts(url):
         mode = options["sslmode"] = _VERIFY_FULL
-    has_roots = _option(url, "sslrootcert") or os.path.exists(os.path.expanduser("~/.postgresql/root.crt"))
+    has_roots = _option(url, "sslrootcert") or os.path.exists(os.path.expanduser(_ROOTS_OF_LIBPQ))
     if mode == _VERIFY_FULL and not has_roots:
         # libpq before 16 lacks `system`, with which psycopg2's wheel searches the paths of its build machine.
         options["sslrootcert"] = root_certificates()
@@ -40,7 +42,7 @@ def notices(databases: Mapping[str, str], smtp_url: str | None) -> Iterator[str]
     """
     for name, url in databases.items():
         mode, hosts = _option(url, "sslmode"), remote_hosts(url) if url else []
-        if hosts and mode not in ("verify-ca", _VERIFY_FULL):
+        if hosts and mode not in _VERIFYING:
             yield (
                 f"{name} has sslmode={mode}: the network from here to {hosts[0]} can read and change what"
                 f" passes. Use sslmode={_VERIFY_FULL}, unless that network is yours alone."

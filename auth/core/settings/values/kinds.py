@@ -25,6 +25,7 @@ def _hidden(value: object) -> str:
     return "hidden" if value else ""
 
 
+_NONE = ("0", "none")
 _SHOWN_OF_DATABASES = ("host", "hostaddr", "port", "dbname", "sslmode", "target_session_attrs")
 # Metadata of a field whose value the console hides.
 SECRET = {"shows": _hidden, "is_secret": True}
@@ -127,7 +128,7 @@ def number_or_none(default: int, least: int, most: int, unit: str) -> int | None
     """Declare a number that `none`, or 0, turns off."""
 
     def parse(text: str) -> int | None:
-        if text in ("0", "none"):
+        if text in _NONE:
             return None
         if not (text.isdecimal() and least <= int(text) <= most):
             raise ValueError(f"must be a whole number{unit} from {least} to {most}, or none")

@@ -18,8 +18,12 @@ _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _client_id = click.argument("client_id")
 
 
-def _several(flag: str, member: str, metavar: str, text: str) -> _Option:
-    return click.option(flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.")
+def _several(
+    flag: str, member: str, metavar: str | None, text: str, type: click.ParamType | None = None
+) -> _Option:
+    return click.option(
+        flag, member, multiple=True, metavar=metavar, help=f"{text} Can be repeated.", type=type
+    )
 
 
 def _whether(flags: str, member: str, text: str) -> _Option:
@@ -54,11 +58,11 @@ _options: list[_Option] = [
         help="Tell it at URL that a user's session has ended.",
     ),
     _several("--resource", "resources", "URI", "Let it ask for tokens with the audience URI."),
-    click.option(
+    _several(
         "--grant",
         "grant_types",
-        multiple=True,
-        help="Let it use this grant, instead of the first two. Can be repeated.",
+        None,
+        "Let it use this grant, instead of the first two.",
         type=click.Choice(clients.GRANT_TYPES),
     ),
     _several("--scope", "scopes", "SCOPE", "Let it have SCOPE, of a user or by client_credentials."),
