@@ -45,7 +45,10 @@ def refusal_of_kind(email: str | None, phone: str | None, policy: Admission) -> 
 def refusal_of_channel(
     email: str | None, phone: str | None, policy: Admission, *, is_possible_phone: bool
 ) -> Refusal | None:
-    """Refuse a disabled kind of address, and a number without SMS, with which a password still signs in."""
+    """Refuse a disabled kind of address, and a number that SMS cannot reach.
+
+    A user with such a number can still sign in with a password.
+    """
     refusal = refusal_of_kind(email, phone, policy)
     if refusal is not None or not phone:
         return refusal

@@ -1,4 +1,6 @@
-"""Consents: what a request lacks (OpenID Connect Core 1.0, section 3.1.2.6), and what its code gives."""
+"""Consents: what an application's authorization request lacks (OpenID Connect Core 1.0, section 3.1.2.6), and
+what its code gives.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,10 @@ class Asking(Client):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The organizations of a request: whether the membership of each counts. The user has `chosen` one."""
+    """The organizations that a request may be for: by id, whether the membership counts in the session.
+
+    `chosen` is the user's choice.
+    """
 
     memberships: Mapping[str, bool]
     chosen: str | None = None
@@ -125,7 +130,9 @@ def is_allowed(request: Request, client: Asking, grant: Grant | None) -> bool:
 def disclosed(
     obstacle: Obstacle | None, request: Request, client: Asking, grant: Grant | None
 ) -> Obstacle | None:
-    """What a client learns. Without consent, nothing about memberships, nor whether it admits the user."""
+    """The obstacle that a client learns. Without the user's consent, it learns nothing about memberships, nor
+    whether it admits the user.
+    """
     depends_on_user = request.offer or client.organizations or client.allowed_roles
     return "consent_required" if depends_on_user and not is_allowed(request, client, grant) else obstacle
 
@@ -155,7 +162,10 @@ def is_fresh_for(
 
 
 def covers(grant: Grant | None, request: Request, client: Asking) -> bool:
-    """Whether a grant covers a request; for a client that no administrator created, resource by resource."""
+    """Whether a user has allowed what a request asks for.
+
+    Resources of a client that no administrator created are allowed one by one.
+    """
     if grant is None or not set(request.scopes) <= set(grant.scopes) or _is_outdated(grant, client):
         return False
     if request.resource is None or not client.is_dynamic:

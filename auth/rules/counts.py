@@ -66,7 +66,9 @@ Allowance = tuple[int, int]
 
 
 def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> bool:
-    """Rule 29: the last ten where the user passed every step, or one with a mailed link of the last day."""
+    """Rule 29: the last ten where the user passed every step, or one where a mailed link was used in the last
+    day.
+    """
     passed = [
         (each.passed_at, each.network)
         for each in networks
@@ -77,7 +79,10 @@ def is_known_network(networks: Sequence[Network], here: str, now: datetime) -> b
 
 
 def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) -> bool:
-    """Whether a mailed link gives a network tries: to three a day, as a thief can use links from anywhere."""
+    """Whether a network where a mailed link was used gets tries of its own: three a day do.
+
+    A thief of the mailbox can use links from anywhere.
+    """
     others = [
         each
         for each in networks
@@ -87,7 +92,10 @@ def records_mail_proof(networks: Sequence[Network], here: str, now: datetime) ->
 
 
 def is_new_sign_in(person: Person, *, is_known: bool) -> bool:
-    """Rule 27: the user has not passed every step in this network or browser. A first one is not new."""
+    """Rule 27: neither the network nor the browser is one where the user passed every step (`is_known`).
+
+    A first sign-in is not new.
+    """
     return person.last_sign_in_at is not None and not is_known
 
 

@@ -25,7 +25,9 @@ def is_early(polled_at: datetime | None, interval: timedelta, now: datetime) -> 
 def state_of_poll(
     decision: str | None, *, is_early: bool, has_session: bool, expires_at: datetime, now: datetime
 ) -> PollState:
-    """What a device learns. A second use of its code (`has_session`) is approved too: it ends the session."""
+    """What a device learns. `has_session` if its code was used: a second use is approved too, so that it ends
+    the session.
+    """
     if has_session:
         return "approved"
     if decision == "denied":

@@ -84,7 +84,10 @@ def refusal_of_unlinking(*, has_left: bool, is_own_session: bool) -> Refusal | N
 
 
 def problem_without_secret(before: ClientOfIssuer, after: ClientOfIssuer) -> str | None:
-    """Why a change takes the client secret: the stored one goes to the token endpoint of the issuer."""
+    """Return why a change takes the client secret in the same act, or None.
+
+    The stored secret goes to the token endpoint in the issuer's document, as that of the client.
+    """
     for name in ("issuer", "discovery_url", "client_id"):
         if getattr(before, name) != getattr(after, name):
             return f"client_secret: is required with another {name}"
@@ -116,7 +119,9 @@ def turned(provider: IdentityProvider, *, is_enabled: bool, is_blocked: bool) ->
 def disabled_at(
     turned: Turned, *, is_enabled: bool, ended_before: datetime, now: datetime
 ) -> datetime | None:
-    """When a provider was disabled: what users have from before ends. Another change ends nothing more."""
+    """When a provider was disabled: everything of its users from before that ends. Another change of a
+    disabled provider ends nothing more.
+    """
     if is_enabled:
         return None
     return now if turned else ended_before

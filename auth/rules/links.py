@@ -89,7 +89,10 @@ def comes_back(holder: Person | None, address: str) -> bool:
 
 
 def asks_for_factor(verified_at: datetime | None, now: datetime) -> bool:
-    """Rule 25: the link of a notice asks for a factor older than seven days, if the user has one."""
+    """Rule 25: the link of a notice asks for a factor that is older than seven days.
+
+    `verified_at` is that of the oldest, None for a user without a factor.
+    """
     return verified_at is not None and verified_at <= now - RECENT_AGE
 
 

@@ -1,4 +1,6 @@
-"""Who is told (rule 23), when a notice is due (rule 24), and what stops a stranger's message (rule 31)."""
+"""Who is told (rule 23), when a notice is due (rule 24), and what stops a message that a stranger asks for
+(rule 31).
+"""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -10,7 +12,10 @@ Channel = Literal["mail", "sms"]
 
 
 def address_of_notices(person: Person, *, offers_phone: bool) -> str | None:
-    """Where notices go: to the email, else the phone if the service sends SMS, proved before the act."""
+    """The address that notices go to: the email, else the phone, that was proved before the act.
+
+    Facts are from before it. `offers_phone` if the service sends SMS.
+    """
     if person.email_proved:
         return person.email
     return person.phone if person.phone_proved and offers_phone else None
@@ -43,7 +48,10 @@ def message_of_first_address(
 
 
 def due_at(previous: datetime | None, *, is_mail: bool, now: datetime) -> datetime:
-    """When a notice leaves: the first at once, the next some time later, with the changes made meanwhile."""
+    """When a notice leaves: the first of a kind at once, the next ones some time after the `previous`.
+
+    Further changes are added to it meanwhile.
+    """
     if previous is None:
         return now
     return max(now, previous + (_PAUSE_OF_MAIL if is_mail else _PAUSE_OF_SMS))

@@ -73,7 +73,9 @@ class Invitation(Protocol):
 
 
 def refusal_of_session(membership: Membership, aal: Aal, providers: Collection[str] = ()) -> Refusal | None:
-    """Refuse a session without the level, or the provider that opened it, which the organization requires."""
+    """Refuse a session without the level, or that none of the providers opened, which the organization
+    requires.
+    """
     if aal < membership.level:
         return "insufficient_aal"
     if membership.providers is not None and set(membership.providers).isdisjoint(providers):
@@ -147,7 +149,10 @@ def is_open_to(person: Person, invitation: Invitation) -> bool:
 def refusal_of_acceptance(
     person: Person, invitation: Invitation | None, memberships: int, *, is_member: bool
 ) -> Refusal | None:
-    """Refuse an invitation that is not open to the user as if there were none, and a membership too many."""
+    """Refuse an invitation that is not open to the user, as if there were none.
+
+    `memberships` is the number of the user's.
+    """
     if invitation is None or not is_open_to(person, invitation):
         return "invitation_not_found"
     return "too_many_memberships" if not is_member and is_in_fifty(memberships) else None
@@ -180,7 +185,9 @@ def may_be_added(person: Person) -> bool:
 
 
 def what_deletion_does(role: Role, members: int, other_owners: int) -> Literal["refuse", "end", "leave"]:
-    """Rule 48: the last owner stays while there are other members. Without any, the organization ends."""
+    """Rule 48: the last owner may not be deleted while there are other members. Without any, the organization
+    ends.
+    """
     if is_last_owner(role, other_owners):
         return "refuse" if members > 1 else "end"
     return "leave"

@@ -100,7 +100,10 @@ def refusal_of_change(
     proof: Proof | None,
     policy: Policy,
 ) -> Refusal | None:
-    """Refuse a session below the level of the change, then one without the proof that it takes."""
+    """Refuse a session that is below the level of the change, then one without the proof that it takes.
+
+    `aal` is the access token's, and `proof` what the request itself brought.
+    """
     if not may_do(change, user, session, aal, policy):
         return "insufficient_aal"
     if not takes_proof(change) or proof in ("begun", "factor"):
@@ -153,7 +156,9 @@ def level_of_change(change: Change, user: UserOfToken) -> Level:
 
 
 def takes_proof(change: Change) -> bool:
-    """Every change but of metadata or grants, and the removal of an API key or a never verified factor."""
+    """Every change does, except that of metadata or grants, and the removal of an API key or of a factor that
+    was never verified.
+    """
     if change.kind in ("metadata", "grant") or _removes_unverified_factor(change):
         return False
     return not (change.verb == "remove" and change.kind == "api_key")
@@ -199,7 +204,10 @@ def is_fresh(proved: datetime | None, policy: Policy, now: datetime) -> bool:
 
 
 def time_of_addition(moment: datetime, created_at: datetime) -> datetime | None:
-    """When a way to sign in was added; None with the user, whose email a provider adds 1 µs later."""
+    """When a way to sign in was added: at this moment, or None for what the user was created with.
+
+    A provider's sign-up writes the email a microsecond later.
+    """
     return moment if moment > created_at + timedelta(microseconds=1) else None
 
 

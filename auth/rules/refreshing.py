@@ -147,7 +147,10 @@ def refreshed(
 def counted(
     refreshes: int, until: datetime, window: RefreshWindow | None, now: datetime
 ) -> tuple[int, datetime]:
-    """Refreshes after another one, and when they begin anew. `window` is None if it is counted already."""
+    """The number of refreshes of a session or API key after another one, and when they begin anew.
+
+    `window` is None for a refresh that is counted already.
+    """
     if until > now:
         return refreshes + (window is not None), until
     return 1, now + (window.age if window else timedelta())
@@ -156,7 +159,10 @@ def counted(
 def act_of_refresh(
     tokens: TokenState, sent: int, *, rotates: bool, is_same_client: bool, now: datetime
 ) -> Literal["refresh_answer_lost", "refresh_token_repeated"] | None:
-    """What the audit log says of a refresh. `is_same_client` if address and user agent are unchanged."""
+    """What the audit log says of a refresh, from the session as the refresh left it.
+
+    `is_same_client` is whether the session began at the same address, with the same user agent.
+    """
     if tokens.refreshed_at == now:
         return "refresh_answer_lost" if tokens.counter > sent + rotates else None
     return None if is_same_client else "refresh_token_repeated"

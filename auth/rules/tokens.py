@@ -111,7 +111,10 @@ def is_expired(key: AdminKey) -> bool:
 
 
 def refusal_of_admin_key(key: AdminKey | None, scope: str | None) -> Refusal | None:
-    """Refuse a key that is unknown, ended or expired, or lacks the scope; without a scope, every key."""
+    """Refuse an administrative key that is unknown, ended or expired, or lacks the scope of an operation.
+
+    An operation without a scope admits no such key.
+    """
     if key is None or is_expired(key):
         return "admin_key.bad_jwt"
     return None if scope in key.scopes else "admin_key.insufficient_scope"

@@ -159,7 +159,9 @@ def is_unused_sign_up(person: Person) -> bool:
 
 
 def is_replaced(person: Person) -> bool:
-    """Whether a user who gives way is deleted once the address is proved, or given by an administrator."""
+    """Whether a user who gives way is deleted once another one proves the address, or an administrator
+    creates its user.
+    """
     return gives_way(person) and person.role != "admin"
 
 
