@@ -26,7 +26,10 @@ _Query = schemas.Input.of(recipient=fields.Text(), key=fields.Text())
 @guard.developer
 @refuses_by_page
 def list_dev_inbox() -> Response:
-    """List the messages as a page for a browser, which keeps the query's key as a cookie, else as JSON."""
+    """List the messages, newest first, as a page for a browser, else as JSON.
+
+    A browser stores the key of the query as a cookie, and opens the page without it.
+    """
     query = read_query(_Query)
     if "key" in query and asks_for_page():
         response = redirect_to_own("dev/inbox")

@@ -156,7 +156,10 @@ def _end_membership(act: Act, user_id: str, organization_id: str, provider_id: s
 
 
 def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
-    """End some memberships that a provider added, but no last owner's. Return whether there are more."""
+    """End some memberships that a provider added, and return whether there are more.
+
+    The last owner's stays, as one that no provider added.
+    """
     members = queries.list_members_of_provider(asked.db, provider_id=provider_id, most=_BATCH)
     for member in members:
         user_id, id = member.user_id, member.organization_id
@@ -171,7 +174,10 @@ def end_memberships_of_provider(asked: Asked, provider_id: str) -> bool:
 
 
 def join_by_provider(act: Act, user: PersonFacts, organization_id: str, provider_id: str, role: str) -> None:
-    """Add a locked user to the organization of a provider, unless already in it, or in fifty (rule 46)."""
+    """Add a locked user to the organization whose provider signs the user in (rule 46).
+
+    A member keeps the role, and a user in fifty stays out.
+    """
     organization = facts_of(act, organization_id, user.id)
     number = queries.count_memberships(act, user_id=user.id).total
     if organization is None or organization.role or organizations.is_in_fifty(number):
@@ -232,7 +238,9 @@ def refuse_key(asked: Asked, act: Act, id: str) -> None:
 
 
 def refuse_owner_by_key(asked: Asked, act: Act, id: str, role: str) -> None:
-    """Refuse a key that gives an owner: one could connect or change a proved domain's provider (rule 6)."""
+    """Refuse an administrative key that gives a locked organization an owner, who could connect or change the
+    provider of its proved domain (rule 6).
+    """
     if role != OWNER or not asked.is_key:
         return
     domains = queries.list_proved_domains(act, organization_id=id).domains

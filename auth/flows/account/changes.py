@@ -51,7 +51,9 @@ class _Costs:
 def change_user(
     asked: Asked, body: JsonObject, link: outgoing.TokenColumns = outgoing.NO_COLUMNS
 ) -> "queries.ChangeUser":
-    """Apply a `UserChange` body to the caller, and return the user object. `link` is for a new address."""
+    """Apply a `UserChange` body to the caller, and return the user object as the caller's session sees it.
+    `link` has columns of the link or code for a new address.
+    """
     if not (body.keys() & {*ADDRESS_KINDS, "password"} or body.get("remove")):
         return _change_metadata(asked, body.get("data"))
     costs = _Costs()
@@ -182,7 +184,9 @@ def _read(asked: Asked, body: JsonObject) -> _Wish:
 
 
 def _prove(asked: Asked, wish: _Wish, body: JsonObject, costs: _Costs) -> tuple[str | None, bool]:
-    """Check a body's proof, if needed. Return its new password's hash, and whether it is the current one."""
+    """Check a body's proof, if one is needed. Return the hash of its new password, and whether that is the
+    current one.
+    """
     before, password = wish.before, body.get("password")
     key = None if costs.proof else proof_needed(asked, *wish.changes, caller=wish.before)
     if password is None:

@@ -50,7 +50,9 @@ def refusal_of_customer(
 
 
 class Removed(NamedTuple):
-    """What an act removes. `takes_way` if a way to sign in is among it, which a second factor is not."""
+    """What an act removes: identities, by their providers, and factors. `takes_way` if a way to sign in is
+    among them, which a second factor is not.
+    """
 
     providers: list[str]
     factor_ids: list[str]
@@ -111,7 +113,10 @@ def take_away(
 
 
 def withdraw_changes(act: Act, user: PersonFacts, kinds: Sequence[str]) -> None:
-    """Withdraw pending changes, with links and codes. No proof is needed: this adds no way to sign in."""
+    """Withdraw pending changes of kinds whose present address is set again, and void their links and codes.
+
+    This needs no proof, because it adds no way to sign in.
+    """
     pending = {kind: address for kind in kinds if (address := getattr(user, f"new_{kind}"))}
     if pending:
         queries.withdraw_changes(act, user_id=user.id, purposes=[f"{kind}_change" for kind in pending])
@@ -143,7 +148,9 @@ def may_remove_recent(asked: Asked, caller: PersonFacts) -> bool:
 
 
 def check_remaining(asked: Asked, act: Act, user_id: str, *others: str) -> None:
-    """Refuse if a locked user could no longer sign in. `password` counts even for an unproved address."""
+    """Refuse if a locked user could no longer sign in. Of the `others`, `password` counts even for an
+    unproved address.
+    """
     if not remains(asked, act, user_id, *others):
         raise ApiError("single_identity_not_deletable")
 

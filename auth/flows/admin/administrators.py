@@ -45,7 +45,10 @@ class Anew(NamedTuple):
 
 
 def begin_anew(asked: Asked, act: Act, user_id: str) -> Anew:
-    """At every promotion, end what is from before (rule 20): a thief or a program may have begun it."""
+    """End what a new administrator has from before (rule 20).
+
+    A thief or a program may have begun it, with less to gain then. Every door of promotion comes here.
+    """
     ways = queries.list_all_ways_to_sign_in(act, user_id=user_id)
     queries.remove_before_promotion(act, user_id=user_id)
     if any(way.is_by_key for way in ways if way.type == "password"):
@@ -60,7 +63,10 @@ def begin_anew(asked: Asked, act: Act, user_id: str) -> Anew:
 
 
 def foreseen(asked: Asked, email: str) -> Anew | None:
-    """Return what `begin_anew` would; None for a new user or an administrator. Refuse a key's address."""
+    """Return what `begin_anew` would, for the user of an address. Refuse an address of an administrative key.
+
+    None for a new user, or for an administrator.
+    """
     user = queries.select_user_of_address(asked.db, address=email)
     if user is None or not user.email_proved or user.role == "admin":
         return None

@@ -71,7 +71,9 @@ def hash_of(asked: Asked, body: JsonObject, user_id: str | None = None) -> str |
 
 
 def update_user(asked: Asked, user_id: str, body: JsonObject, password_hash: str | None = None) -> str:
-    """Apply an `AnyUserChange` body. Return the user object, of a new administrator with more members."""
+    """Apply an `AnyUserChange` body, and return the user object as JSON, that of a new administrator with
+    `recent_changes` and `ways_to_sign_in`.
+    """
     targets.check_role(asked, body, user_id)
     addresses = [body[kind] for kind in ADDRESS_KINDS if body.get(kind)]
     with targets.on_holders(asked, addresses, user_id) as (act, holders):

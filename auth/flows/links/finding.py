@@ -81,7 +81,8 @@ def good_link(asked: Asked, token: str, purposes: Collection[str]) -> "queries.S
 
 @contextmanager
 def locked(asked: Asked, lookup: Lookup) -> "Iterator[tuple[Act, queries.SelectLink | None]]":
-    """Lock the users of a link or code. Yield the act, and the row if the link or code is good."""
+    """Begin an act with the user of a link or code locked, and the holder of its address. Yield it, and the
+    row if the link or code is good."""
     with acts.on_found(asked.db, lookup.users) as (act, _):
         link = act.read(queries.select_link, token_hash=lookup.token_hash, id=lookup.id)
         yield act, link if link and lookup.is_good(link) else None

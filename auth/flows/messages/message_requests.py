@@ -25,7 +25,9 @@ from sql.acts import Act
 
 
 def request_message(asked: Asked, purpose: str, body: JsonObject) -> str:
-    """Send a message, perhaps of kind `none`, and return its id. Every address runs the same statements."""
+    """Send a message and return its id. Every address runs the same statements and writes a message, perhaps
+    of kind `none`.
+    """
     email, phone = body.get("email"), body.get("phone")
     admission.check_channel(asked, email, phone)
     address, target = email or body["phone"], requested_target(asked, purpose, body)

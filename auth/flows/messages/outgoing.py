@@ -141,7 +141,10 @@ class Message:
 
 
 def notify(asked: Asked, tx: Transaction, user: PersonFacts, kind: str, **others: object) -> None:
-    """Notify the proved address of a change, with the link *This wasn't me*. `user` is from before it."""
+    """Notify a user of a change, with the link *This wasn't me*. The row is from before the change.
+
+    The notice goes to the proved address. `others` are variables of the template.
+    """
     if target := _target_of_notice(asked, tx, user, kind, others):
         message = Message(asked, target, carries=["link"], lifetime=constants.UNDO_LIFETIME, is_notice=True)
         message.write_token(tx, user.id, "undo")
@@ -265,7 +268,10 @@ def error_of(asked: Asked, address: str, row: Counted, *, is_invitation: bool = 
 
 
 def seconds_to_wait(asked: Asked, address: str) -> float:
-    """Return when this network may ask again. Other limits would reveal a user, or requests of others."""
+    """Return when this network may request the next message to an address.
+
+    Other limits would reveal requests of other people, and whether a user has this phone.
+    """
     windows = _windows_here(asked, address) if asked.settings.rate_limits_enabled else []
     return queries.select_wait(asked.db, windows=json.dumps(windows)).seconds
 

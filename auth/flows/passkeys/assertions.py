@@ -206,7 +206,10 @@ def prove(
     added_before: datetime | None = None,
     owner: dict[str, str | None] | None = None,
 ) -> tuple[str, IssuedSession]:
-    """Record a passkey as a proof, and raise the session. The challenge is `owner`'s, by default nobody's."""
+    """Record a passkey of the caller as a proof, and raise the session. Return the time and the session.
+
+    `owner` is whom the challenge was written for: a session, or by default nobody.
+    """
     asked.live_caller()
     passkey, assertion = _verify_passkey(asked, body, **owner or {})
     if passkey.user_id != asked.caller.user_id:

@@ -49,7 +49,9 @@ class Issue:
     answer: dict[str, Any] | None = None
 
     def confirm(self, tx: Transaction) -> None:
-        """Refuse if what decides has changed since the hook was asked. The user or session is locked."""
+        """Refuse if the inputs of the decision have changed since the hook was asked. Call it with the user
+        locked, or the session if it is refreshed.
+        """
         present = _deciding(tx, self.user_id, self.decided_by)
         if self.decides is None or not still_decides(self.decides, present):
             raise unavailable()
@@ -92,7 +94,9 @@ def answered(issue: Issue | None, composed: JsonObject) -> JsonObject:
 
 
 def _deciding(on: Runner, user_id: str | None, session_id: str | None) -> Deciding | None:
-    """Return what decides about a token. Read it before the claims, and again with the user locked."""
+    """Return what decides about a token of a session. A ban that is over decides nothing. Read it before
+    the token's claims, and again once the user is locked.
+    """
     row = queries.select_deciding(on, user_id=user_id, session_id=session_id)
     if row is None:
         return None
@@ -159,7 +163,9 @@ def _about_user(
     provider: str | None = None,
     reason: str | None = None,
 ) -> Issue:
-    """Ask about a user's next token. `method` may raise the session; `reason` is by default the last one."""
+    """Ask the hook about the next token of a user, whose session `method` may raise. The hook is told a
+    `reason`, by default the last method.
+    """
     ids = {"user_id": issue.user_id, "session_id": issue.decided_by}
     decides = _deciding(asked.db, **ids)
     row = queries.select_token(asked.db, **ids) if decides else None

@@ -76,7 +76,9 @@ def _refused(asked: Asked, row: "queries.LockSession", refusal: Refusal) -> ApiE
 
 
 def renew(asked: Asked, act: Act, issue: Issue | None) -> IssuedSession:
-    """Give the caller's session its next tokens, with the user locked. Earlier ones stay, uncounted."""
+    """Give the caller's session, whose user is locked, its next tokens. Its earlier ones stay valid, and
+    nothing is counted.
+    """
     own, interval = asked.caller.session_id, asked.parts.policy.reuse_interval
     row = found(act.lock(queries.lock_session, session_id=own, **asked.device), "session_not_found")
     new = refreshed(row, row.counter, rotates=True, reuse_interval=interval, window=None)

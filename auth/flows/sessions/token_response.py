@@ -206,7 +206,9 @@ def raise_session(
     factor_id: str | None,
     issue: Issue | None = None,
 ) -> IssuedSession:
-    """Raise a locked user's session to `aal2`; void its refresh tokens, cookie and unused codes (rule 3)."""
+    """Raise a session of a locked user to `aal2`, and void what carries it (rule 3): its refresh tokens,
+    cookie and unused codes.
+    """
     columns = {"session_id": session_id, "method": method, "factor_id": factor_id}
     row = queries.raise_session(act, **columns, network=asked.client["network"])
     return IssuedSession(

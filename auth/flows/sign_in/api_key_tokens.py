@@ -43,7 +43,9 @@ def exchange(asked: Asked, key: str) -> JsonObject:
 
 
 def _use(asked: Asked, id: str, key: str) -> "queries.SelectApiKeyToUse":
-    """Count a wrong secret, and each use: a program could otherwise call the token hook without limit."""
+    """Return the row of a live key. Count a wrong secret, and each use: a program could otherwise call the
+    token hook without limit.
+    """
     macs, network = asked.parts.api_keys.macs(key), asked.client["network"]
     failures = asked.settings.rate_limit_login_failures
     # The limit is one network's: a stranger who has seen the id must not lock the key.

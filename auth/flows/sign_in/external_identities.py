@@ -43,7 +43,9 @@ class IdToken(TypedDict):
 
 @dataclass(frozen=True)
 class _IdentityOwner:
-    """`is_first` if this is the first proof of the address; `is_by_key` if a key has linked the identity."""
+    """The user of an identity. `is_first` if this sign-in is the first proof of the address; `is_by_key` if
+    an administrative key has linked it.
+    """
 
     person: PersonFacts
     is_first: bool = False
@@ -200,7 +202,10 @@ def _user_of(
     new_user_id: str | None,
     member: MemberSession | None = None,
 ) -> "_IdentityOwner | ApiError":
-    """Return the user of an identity, linked or created if new, who joins its organization; or a refusal."""
+    """Return the user of an identity, which is linked or created if it is new, or the refusal.
+
+    The user of an organization's provider joins it.
+    """
     person = act.read(queries.select_person, user_id=owner, session_id=member and member.session_id)
     if identity.customer is None:
         return _found_or_created(asked, act, identity, person, new_user_id, None)

@@ -25,7 +25,10 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class _Credentials:
-    """What a password is compared with and counts in. An address without a user has credentials, too."""
+    """The hash that a password is compared with, and the limits that a wrong one counts in.
+
+    An address without a user has credentials, too.
+    """
 
     kind: AddressKind
     address: str

@@ -78,7 +78,9 @@ def has_proof(asked: Asked, caller: PersonFacts) -> bool:
 def proof_needed(
     asked: Asked, *wanted: WantedChange, level: Level | None = None, caller: "ProofFacts | None" = None
 ) -> str | None:
-    """Return the error's key if a proof must come first; raise other refusals. `caller` was just read."""
+    """Return the key of the error if the caller must give a proof first. Raises other refusals. `caller` has
+    the facts that the request has just read, if any.
+    """
     caller = caller or found(callers.select(asked.db, asked.caller), "caller.user_not_found")
     refusal = _refusal(asked, asked.db, caller, wanted, level or asked.level, None)
     if refusal and refusal not in _WANTED:
@@ -95,13 +97,18 @@ def require(asked: Asked, *wanted: WantedChange, caller: "ProofFacts | None" = N
 def give_proof(
     asked: Asked, body: JsonObject, *wanted: WantedChange, caller: "ProofFacts | None" = None
 ) -> Proof | None:
-    """Check a body's password or code, and return the kind of proof: None, unchecked, if none is needed."""
+    """Check the current password or code of a body, and return the kind of proof. None, without a check, if
+    the changes need none.
+    """
     key = proof_needed(asked, *wanted, caller=caller)
     return check_credential(asked, body, key) if key else None
 
 
 def record_reauthentication(asked: Asked, body: JsonObject) -> tuple[str, str | None]:
-    """Check a body's password or code, and record it. Return the time, and the new cookie of a browser."""
+    """Check a body's password or code, and record it in the session.
+
+    Return the time in ISO 8601, and the new cookie of a browser.
+    """
     proof = check_credential(asked, body)
     with acts.on(asked.db, asked.caller.user_id) as act:
         caller = admit_caller(asked, act)

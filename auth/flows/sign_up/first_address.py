@@ -67,7 +67,10 @@ def set_addresses(asked: Asked, act: Act, caller: PersonFacts, email: str | None
 
 
 def finish(asked: Asked, act: Act, user_id: str, session_id: str | None) -> None:
-    """End all other sessions. Notify the owner, who may have confirmed the address for a stranger."""
+    """End all sessions except the requesting one, and notify the owner of the address.
+
+    The owner may have confirmed the address for a stranger, who keeps that session.
+    """
     queries.void_challenges(act, user_id=user_id)
     ends.end_and_void(act, user_id, session_id, "address_proved")
     notify(asked, act, person_of(act, user_id), "address_added")

@@ -35,7 +35,10 @@ class _Columns(TypedDict):
 
 
 def sign_up(asked: Asked, body: JsonObject) -> "IssuedSession | queries.InsertSignUp":
-    """Create a `Signup` body's user. Return the row, or with autoconfirm a session. Raises `WeakPassword`."""
+    """Create the user of a `Signup` body, and return its row, or its session with autoconfirm.
+
+    Raises `WeakPassword`.
+    """
     email, phone, settings = body.get("email"), body.get("phone"), asked.settings
     if settings.disable_signup:
         raise ApiError("signup_disabled")
