@@ -13,6 +13,7 @@ from auth.core.text import names
 from auth.core.tokens import client_ids, one_time
 from auth.extensions.openid import memberships, uris
 from auth.extensions.openid.authorization_requests import COOKIE, answer
+from auth.extensions.openid.memberships import RequestRow
 from auth.flows import facts, organizations
 from auth.flows.account import grants
 from auth.flows.facts import PersonFacts
@@ -167,7 +168,7 @@ def asking_of(row: "queries.SelectClient") -> consent.Asking:
     )
 
 
-def _grant_of(row: memberships.Request) -> consent.Grant | None:
+def _grant_of(row: RequestRow) -> consent.Grant | None:
     if row.grant_scopes is None or row.granted_at is None:
         return None
     return consent.Grant(
@@ -195,7 +196,7 @@ def _caller_of(authorization: Authorization) -> "tuple[PersonFacts | None, Authe
 
 
 def add_grant(
-    asked: Asked, act: acts.Act, person: PersonFacts, row: memberships.Request, client: "queries.SelectClient"
+    asked: Asked, act: acts.Act, person: PersonFacts, row: RequestRow, client: "queries.SelectClient"
 ) -> None:
     """Let a client have what its request asks for."""
     grant = _grant_of(row)

@@ -17,7 +17,7 @@ from sql import queries
 
 ONE, ALL = "organization", "organizations"
 _NAMED = re.compile(f"{ONE}:[a-z0-9-]{{1,63}}")
-Request: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
+RequestRow: TypeAlias = "queries.SelectOauthRequest | queries.SelectDeviceRequest"
 _Session: TypeAlias = "queries.OpenClientSession | queries.LockClientSession | queries.SelectClientCaller"
 
 
@@ -48,7 +48,7 @@ def _requested(granted: Collection[str]) -> str | None:
 
 
 def offered(
-    row: Request, client: "queries.SelectClient", person: "queries.SelectPerson | None"
+    row: RequestRow, client: "queries.SelectClient", person: "queries.SelectPerson | None"
 ) -> list[JsonObject]:
     """Return the memberships that a request may be for, as the user's session sees them."""
     slug = _requested(row.scopes)
@@ -62,7 +62,7 @@ def offered(
 
 
 def offer_of(
-    row: Request,
+    row: RequestRow,
     client: "queries.SelectClient",
     person: "queries.SelectPerson | None",
     chosen: str | None = None,

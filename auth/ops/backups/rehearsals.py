@@ -34,10 +34,7 @@ _AGAIN = Retry(20, connect=0, read=0, status_forcelist=[503], allowed_methods=No
 
 
 def rehearse(plaintext: Iterable[bytes]) -> Manifest:
-    """Restore a backup, use it, and return its manifest.
-
-    Raises `EmbeddedPostgresError`, and the errors of `restores.fill`.
-    """
+    """Restore and use a backup. Return its manifest. Raises what `fill` does, and `EmbeddedPostgresError`."""
     with tempfile.TemporaryDirectory(prefix="latchkey-") as name, requests.Session() as http:
         http.trust_env = False  # no proxy for this machine
         http.mount("http://", HTTPAdapter(max_retries=_AGAIN))
