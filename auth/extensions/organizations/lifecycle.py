@@ -72,8 +72,7 @@ def change(asked: Asked, organization: VisibleOrganization, body: JsonObject) ->
         facts, _ = access.lock(asked, act, organization, *wanted, proof=proof)
         if own_provider:
             _check_own_sign_in(asked, act, facts, organization.aal)
-        columns = {"slug": slug, "name": body.get("name"), "level": level}
-        columns |= {"needs_own_provider": own_provider}
+        columns = {"slug": slug, "name": body.get("name"), "level": level, "needs_own_provider": own_provider}
         is_changed = queries.update_organization(
             act, id=facts.id, **columns, app_metadata=None if metadata is None else json.dumps(metadata)
         )

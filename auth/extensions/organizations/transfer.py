@@ -105,9 +105,8 @@ def _read(number: int, line: str) -> _Read:
             _checked(_Member, {key: each.get(key) for key in ("user_id", "email", "role") if each.get(key)})
             for each in read.get("members", [])
         ]
-        organization = {key: read[key] for key in ("id", "slug", "name", "app_metadata") if key in read}
         return _Read(
-            _checked(_Line, organization),
+            _checked(_Line, read),
             {"aal": "aal1", "own_provider": False} | read.get("requires", {}),
             joined,
             [check(_Domain, each) for each in read.get("domains", [])],
