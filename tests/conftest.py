@@ -18,7 +18,7 @@ import structlog
 from flask import Flask
 
 # ruff: noqa: E402
-# To import and to collect takes 5 s, and looking for garbage among that another second.
+# Importing and collecting take 5 s, and garbage collection meanwhile would take another second.
 gc.disable()
 # Modules with fixtures and hooks for all tests.
 pytest_plugins = [
@@ -119,16 +119,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     url = os.environ.get("TEST_DATABASE_URL")
     if url is None or "PYTEST_XDIST_WORKER" in os.environ:
         return
-    guard = psycopg2.connect(url)
-    session.config.add_cleanup(guard.close)
-    guard.autocommit = True
-    name = guard.info.dbname
+    connection = psycopg2.connect(url)
+    session.config.add_cleanup(connection.close)
+    connection.autocommit = True
+    name = connection.info.dbname
     if "test" not in name:
         pytest.exit(
             f"the tests delete everything in the database of TEST_DATABASE_URL, so its name must contain test: {name} does not",
             2,
         )
-    with guard.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(hashtext('latchkey tests'))")
         if cursor.fetchone() != (True,):
             pytest.exit("another test run uses the database of TEST_DATABASE_URL", 2)
@@ -173,11 +173,11 @@ def _patient_pool() -> Iterator[None]:
 
 @pytest.fixture
 def lock_timeout(monkeypatch) -> Callable[[str], None]:
-    """Set how long connections that are opened from now on wait for a lock that the test holds until they give up."""
+    """Set the lock timeout of the connections that are opened from now on."""
 
-    def set_timeout(time: str) -> None:
-        changed = re.sub(r"(?<=lock_timeout = )'\w+'", f"'{time}'", pool._TIMEOUTS)
-        monkeypatch.setattr(pool, "_TIMEOUTS", changed)
+    def set_timeout(duration: str) -> None:
+        timeouts = re.sub(r"(?<=lock_timeout = )'\w+'", f"'{duration}'", pool._TIMEOUTS)
+        monkeypatch.setattr(pool, "_TIMEOUTS", timeouts)
 
     return set_timeout
 
@@ -262,7 +262,7 @@ def oldest_release_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def requests_url(database_url: str) -> str:
-    """The database for the role of requests: in that of `TEST_DATABASE_URL`, they run as the owner."""
+    """The database as the role of requests, or, with `TEST_DATABASE_URL`, as its owner."""
     return database_url if "TEST_DATABASE_URL" in os.environ else of_requests(database_url)
 
 
@@ -307,8 +307,8 @@ def _unchanged_apps(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _health_of_this_test(monkeypatch) -> None:
-    """Forget that a disk was full, which the service remembers until a request of GET /health. Let each of these ask
-    the database: the service keeps an answer for a second."""
+    """Forget that a disk was full, which the service remembers until a request of GET /health. Let each such
+    request ask the database: the service keeps an answer for a second."""
     monkeypatch.setattr(health, "_disk_was_full", [0])
     monkeypatch.setattr(health, "_INTERVAL", 0.0)
 
@@ -320,21 +320,21 @@ def make_app(apps: Apps, database) -> Iterator[Callable]:
     It may have served earlier tests, and will serve later ones: `fresh=True` makes a new one, with empty caches and
     connections of its own, which a test may change.
     """
-    taken, new = [], []
+    lent, fresh_apps = [], []
     log = structlog.get_config()
 
     def make(fresh: bool = False, **changes: str) -> Flask:
         if fresh:
-            new.append(app := apps.make(changes))
+            fresh_apps.append(app := apps.make(changes))
         else:
-            taken.append((changes, app := apps.take(changes)))
+            lent.append((changes, app := apps.take(changes)))
         return app
 
     yield make
     structlog.configure(**log)
-    for changes, app in taken:
+    for changes, app in lent:
         apps.give_back(changes, app)
-    for app in new:
+    for app in fresh_apps:
         app.extensions[EXTENSION].db.close()
 
 

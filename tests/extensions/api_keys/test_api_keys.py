@@ -54,30 +54,30 @@ def is_live(client, key, token):
 
 class TestKeys:
     def test_key_is_shown_once_listed_and_removed(self, session, client, database, outbox, alice):
-        wanted = {"name": "CI", "expires_in": 86_400, "scopes": ["reports.read", "a:b"]}
-        response = session.post(ROUTE, json=wanted)
-        made = response.json
-        key = made.pop("key")
+        body = {"name": "CI", "expires_in": 86_400, "scopes": ["reports.read", "a:b"]}
+        response = session.post(ROUTE, json=body)
+        entry = response.json
+        key = entry.pop("key")
         assert (response.status_code, re.fullmatch(A_KEY, key) is not None) == (201, True)
-        assert made == LISTED | {"scopes": wanted["scopes"], "expires_at": A_TIMESTAMP}
-        assert key.startswith(made["prefix"])
-        assert session.get(ROUTE).json == [made]
+        assert entry == LISTED | {"scopes": body["scopes"], "expires_at": A_TIMESTAMP}
+        assert key.startswith(entry["prefix"])
+        assert session.get(ROUTE).json == [entry]
         (row,) = database.all("SELECT key_mac FROM api_keys")
         assert key[-33:].encode() not in bytes(row.key_mac)
-        response = session.delete(f"{ROUTE}/{made['id']}")
+        response = session.delete(f"{ROUTE}/{entry['id']}")
         assert (response.status_code, response.data, session.get(ROUTE).json) == (204, b"", [])
-        assert_error(session.delete(f"{ROUTE}/{made['id']}"), 404, "api_key_not_found")
-        kinds = [(sent.kind, sent.to, bool(sent.token)) for sent in outbox.sent()]
+        assert_error(session.delete(f"{ROUTE}/{entry['id']}"), 404, "api_key_not_found")
+        kinds = [(message.kind, message.to, bool(message.token)) for message in outbox.sent()]
         assert kinds == [("api_key_added", alice.email, True), ("api_key_removed", alice.email, True)]
-        acts = database.all("SELECT details FROM audit_log WHERE starts_with(action, 'api') ORDER BY at")
-        details = {"api_key": "CI", "api_key_id": made["id"]}
-        assert [row.details for row in acts] == [details | {"scopes": "reports.read a:b"}, details]
+        rows = database.all("SELECT details FROM audit_log WHERE starts_with(action, 'api') ORDER BY at")
+        details = {"api_key": "CI", "api_key_id": entry["id"]}
+        assert [row.details for row in rows] == [details | {"scopes": "reports.read a:b"}, details]
         assert not any(key[-33:] in str(row) for row in database.all("SELECT * FROM audit_log"))
 
     def test_keys_of_others_are_neither_listed_nor_removed(self, session, client, bob, database):
-        theirs, _ = make_key(bob.open_session(client))
+        key_id, _ = make_key(bob.open_session(client))
         assert session.get(ROUTE).json == []
-        for id in (theirs, theirs.upper(), "x", "%00"):
+        for id in (key_id, key_id.upper(), "x", "%00"):
             assert_error(session.delete(f"{ROUTE}/{id}"), 404, "api_key_not_found")
         assert database.count("api_keys") == 1
 
@@ -104,10 +104,10 @@ class TestTokens:
             "scope": "b a",
         }
         claims = claims_of(response.json["access_token"])
-        of_session = {name: value for name, value in session.claims.items() if name != "session_id"}
-        own = {"api_key_id": id, "scope": "b a", "iat": ANYTHING, "exp": response.json["expires_at"]}
+        session_claims = {name: value for name, value in session.claims.items() if name != "session_id"}
+        key_claims = {"api_key_id": id, "scope": "b a", "iat": ANYTHING, "exp": response.json["expires_at"]}
         amr = [{"method": "api_key", "timestamp": claims["iat"]}]
-        assert claims == of_session | own | {"jti": A_UUID, "amr": amr}
+        assert claims == session_claims | key_claims | {"jti": A_UUID, "amr": amr}
         assert claims["exp"] - claims["iat"] == 600
         assert_ok(client.get("/user", **bearer(response.json["access_token"])), session.get("/user").json)
         assert database.count("sessions") == 1
@@ -140,7 +140,7 @@ class TestTokens:
         other = "a" if key[40] != "a" else "b"
         for mistyped in (key[:-1], f"{key}x", key[:40] + other + key[41:], "", "lk_"):
             assert_error(use(client, mistyped), 400, "validation_failed", details=A_SENTENCE)
-        assert_error(use(client, _another(key)), 401, "invalid_credentials")
+        assert_error(use(client, _with_another_secret(key)), 401, "invalid_credentials")
 
     def test_administrative_key_is_refused_with_the_prefix_of_the_right_one(self, client):
         _, key = api_keys.new_key(api_keys.ADMINISTRATIVE)
@@ -153,21 +153,23 @@ class TestTokens:
         _, expired = make_key(session, expires_in=60)
         database.run("UPDATE api_keys SET expires_at = now()")
         _, good = make_key(session)
-        answers = {use(client, key).data for key in (removed, expired, _another(good), _unknown())}
+        answers = {
+            use(client, key).data for key in (removed, expired, _with_another_secret(good), _unknown_key())
+        }
         assert len(answers) == 1
 
     def test_guesses_are_counted_by_key_and_network(self, session, client, database, alice):
         _, key = make_key(session)
-        wrong = _another(key)
+        wrong = _with_another_secret(key)
         statuses = at_once(50, lambda _: use(client, wrong, **at(ELSEWHERE)).status_code)
         assert sorted(statuses) == [401] * 10 + [429] * 40
-        # The right key is not looked at there, but works elsewhere: who knows the id must not lock it.
+        # The right key is refused there too, but works elsewhere: a stranger who knows the id must not lock it.
         response = use(client, key, **at(ELSEWHERE))
         assert_error(response, 429, "over_request_rate_limit")
         assert 0 < int(response.headers["Retry-After"]) <= 900
         assert use(client, key, **at(HOME)).status_code == 200
-        refused = "action = 'sign_in_refused' AND reason = 'invalid_credentials' AND user_id = %(id)s"
-        assert database.value(f"SELECT sum(count) FROM audit_log WHERE {refused}", id=alice.id) == 10
+        is_guess = "action = 'sign_in_refused' AND reason = 'invalid_credentials' AND user_id = %(id)s"
+        assert database.value(f"SELECT sum(count) FROM audit_log WHERE {is_guess}", id=alice.id) == 10
 
     def test_right_key_uses_up_no_tries(self, session, client):
         _, key = make_key(session)
@@ -176,7 +178,7 @@ class TestTokens:
     def test_requests_of_a_network_are_limited(self, make_app, alice):
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_API_KEYS": "3 per minute"}
         client = make_app(AUTH_API_KEYS="true", **limits).test_client()
-        keys = [_unknown() for _ in range(4)]
+        keys = [_unknown_key() for _ in range(4)]
         assert [use(client, key).status_code for key in keys] == [401, 401, 401, 429]
 
     def test_key_moves_to_the_newest_secret_at_its_next_use(self, make_app, alice, database, state_dir):
@@ -206,14 +208,14 @@ class TestEnd:
     def test_end_races_with_use(self, session, client, service_role, alice, database, end):
         id, key = make_key(session)
         user = f"/admin/users/{alice.id}"
-        acts = {
+        ends = {
             "removal": lambda: session.delete(f"{ROUTE}/{id}"),
             "ban": lambda: client.put(user, json={"ban_duration": "1h"}, headers=service_role),
             "deletion": lambda: client.delete(user, json={}, headers=service_role),
             "recent change": lambda: session.put("/user", json={"remove": [id]}),
             "password": lambda: client.put(user, json={"password": "Another-Horse-2"}, headers=service_role),
         }
-        answers = at_once(50, lambda number: acts[end]() if number == 25 else use(client, key))
+        answers = at_once(50, lambda number: ends[end]() if number == 25 else use(client, key))
         assert answers[25].status_code in (200, 204)
         assert {answer.status_code for answer in answers} <= {200, 204, 401, 403, 429}
         answers[25:26] = []
@@ -246,10 +248,10 @@ class TestElsewhere:
             path = re.sub(r"<[^>]+>", carol.id, rule.rule)
             for method in rule.methods - {"OPTIONS", "HEAD"}:
                 with_token = client.open(path, method=method, **bearer(token))
-                without = client.open(path, method=method)
-                if _outcome(with_token) != _outcome(without) and with_token.status_code < 400:
+                without_token = client.open(path, method=method)
+                if _outcome(with_token) != _outcome(without_token) and with_token.status_code < 400:
                     opened.add((method, rule.rule))
-        # Without it, these two answer differently each time.
+        # Without a token too, these two answer differently each time.
         assert opened - {("GET", "/health"), ("POST", "/passkeys/authentication/options")} == {
             ("GET", "/user")
         }
@@ -257,8 +259,8 @@ class TestElsewhere:
             name: rows for name, rows in before.items() if name not in _COUNTS
         }
 
-    @pytest.mark.parametrize("how", ["form", "refresh", "apikey", "id_token"])
-    def test_token_is_no_other_credential(self, session, client, how):
+    @pytest.mark.parametrize("use", ["form", "refresh", "apikey", "id_token"])
+    def test_token_is_no_other_credential(self, session, client, use):
         _, key = make_key(session)
         token = token_of(client, key)
         responses = {
@@ -269,7 +271,7 @@ class TestElsewhere:
                 "/token?grant_type=id_token", json={"provider": "google", "id_token": token}
             ),
         }
-        assert responses[how]().status_code in (400, 401)
+        assert responses[use]().status_code in (400, 401)
         with pytest.raises(InvalidAccessToken):
             client.application.extensions["latchkey"].client_tokens.read_hint(token)
 
@@ -279,9 +281,9 @@ class TestElsewhere:
             for path in ("/user", "/admin/users", "/oauth/userinfo", "/console"):
                 assert client.get(path, headers=headers).status_code in (302, 303, 401)
         # Whether a key exists changes nothing.
-        for sent in (key, "lk_", f"{key[:-1]}x"):
-            said = "This is an API key: exchange it at POST /token?grant_type=api_key for an access token"
-            assert_error(client.get("/user", **bearer(sent)), 401, "bad_jwt", said)
+        for credential in (key, "lk_", f"{key[:-1]}x"):
+            message = "This is an API key: exchange it at POST /token?grant_type=api_key for an access token"
+            assert_error(client.get("/user", **bearer(credential)), 401, "bad_jwt", message)
 
     def test_introspection_answers_for_key_and_token(self, session, client, introspect, alice, database):
         id, key = make_key(session, scopes=["read"], expires_in=3600)
@@ -290,17 +292,17 @@ class TestElsewhere:
         assert introspect(token) == {"active": True} | claims_of(token)
         of_key = {"active": True, "sub": alice.id, "api_key_id": id, "scope": "read"}
         assert introspect(key) == of_key | {"iat": ANYTHING, "exp": ANYTHING}
-        assert introspect(_another(key)) == introspect(_unknown()) == {"active": False}
+        assert introspect(_with_another_secret(key)) == introspect(_unknown_key()) == {"active": False}
         assert database.everything() == before
 
     def test_key_and_token_open_nothing_by_default(self, make_app, session, client, service_role):
         _, key = make_key(session)
         token = token_of(client, key)
-        plain = make_app().test_client()
-        assert_error(use(plain, key), 400, "unsupported_grant_type", details=A_SENTENCE)
-        assert_error(plain.get("/user", **bearer(token)), 401, "bad_jwt")
-        for each in (key, token):
-            response = plain.post("/introspect", json={"token": each}, headers=service_role)
+        default_client = make_app().test_client()
+        assert_error(use(default_client, key), 400, "unsupported_grant_type", details=A_SENTENCE)
+        assert_error(default_client.get("/user", **bearer(token)), 401, "bad_jwt")
+        for credential in (key, token):
+            response = default_client.post("/introspect", json={"token": credential}, headers=service_role)
             assert response.json == {"active": False}
 
 
@@ -319,12 +321,12 @@ def _outcome(response):
     return response.status_code, response.json if response.is_json else None
 
 
-def _another(key):
-    """Return a key of the same id with another secret."""
+def _with_another_secret(key):
+    """Return a key with the same id."""
     _, other = api_keys.new_key()
     body = key[:35] + other[35:-6]
     return body + api_keys._checksum(body)
 
 
-def _unknown():
+def _unknown_key():
     return api_keys.new_key()[1]

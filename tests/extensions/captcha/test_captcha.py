@@ -129,7 +129,7 @@ class TestProofsOfWork:
         rotated = make_app(AUTH_SECRET_KEY=f"{new},{old}", **CHEAP).test_client()
         assert ask(rotated, "/recover", token).status_code == 200
 
-    def test_administrators_and_the_service_role_key_are_not_asked_but_other_keys_are(
+    def test_administrators_and_the_service_role_key_need_no_captcha_but_other_keys_do(
         self, make_app, carol, alice
     ):
         app = make_app(AUTH_MFA_REQUIRED="none", **CHEAP)
@@ -144,7 +144,7 @@ class TestProofsOfWork:
         ]  # fmt: skip
         assert statuses == [200, 400, 200, 400, 400]
 
-    def test_named_routes_ask_and_two_routes_of_one_act_together(self, make_app):
+    def test_setting_names_the_routes_that_ask_and_covers_both_routes_to_the_same_flow(self, make_app):
         client = make_app(AUTH_CAPTCHA_ROUTES="otp,token", **CHEAP).test_client()
         sign_in = {"email": NEW, "password": PASSWORD}
         answers = {path: client.post(path, json=DOORS[path]).status_code for path in DOORS}
@@ -170,7 +170,6 @@ def test_captcha_that_is_off_asks_nothing_and_has_no_route(client):
 
 RIGHT = {"success": True, "challenge_ts": "2026-11-25T12:00:00Z", "hostname": "auth.example.com"}
 USED = {"success": False, "error-codes": ["timeout-or-duplicate"]}
-AWAY = "service_unavailable"
 
 
 class TestProviders:
@@ -179,8 +178,8 @@ class TestProviders:
         return request.param
 
     @pytest.fixture
-    def make(self, make_app, target, monkeypatch) -> Iterator[Callable[..., Any]]:
-        def make(kind: str = "turnstile", **changes: str) -> Any:
+    def make_client(self, make_app, target, monkeypatch) -> Iterator[Callable[..., Any]]:
+        def make_client(kind: str = "turnstile", **changes: str) -> Any:
             target.body = json.dumps(RIGHT).encode()
             monkeypatch.setitem(siteverify.URLS, kind, f"{target.url}/siteverify")
             return make_app(
@@ -191,18 +190,18 @@ class TestProviders:
                 **changes,
             ).test_client()
 
-        yield make
+        yield make_client
         siteverify.URLS.pop("url", None)
 
-    def test_right_token_is_asked_about_and_taken(self, make, kind, target, outbox: Outbox):
-        assert ask(make(kind), token="a-token").status_code == 201
+    def test_token_is_verified_at_the_provider_and_accepted(self, make_client, kind, target, outbox: Outbox):
+        assert ask(make_client(kind), token="a-token").status_code == 201
         (request,) = target.requests
         form = {"secret": ["their-secret"], "response": ["a-token"]}
         assert (request.path, parse_qs(request.body.decode())) == ("/siteverify", form)
         assert outbox.last(NEW).code
 
-    def test_address_is_told_if_the_operator_wants_it(self, make, target):
-        ask(make(AUTH_CAPTCHA_REMOTE_IP="true"), token="a-token")
+    def test_clients_address_is_sent_to_the_provider_if_the_operator_wants_it(self, make_client, target):
+        ask(make_client(AUTH_CAPTCHA_REMOTE_IP="true"), token="a-token")
         assert parse_qs(target.requests[0].body.decode())["remoteip"] == ["127.0.0.1"]
 
     @pytest.mark.parametrize(
@@ -216,8 +215,8 @@ class TestProviders:
             (RIGHT | {"hostname": {}}, "hostname-mismatch"),
         ],
     )
-    def test_refused_token_does_nothing(self, make, target, database, answer, codes):
-        client = make()
+    def test_refused_token_does_nothing(self, make_client, target, database, answer, codes):
+        client = make_client()
         target.body = json.dumps(answer).encode()
         assert_refused(ask(client, token="a-token"), codes)
         assert (database.count("users"), database.count("outbox")) == (0, 0)
@@ -237,14 +236,14 @@ class TestProviders:
         ],
     )
     def test_provider_that_is_away_admits_nobody(
-        self, make, target, database, monkeypatch, status, body, behaviour
+        self, make_client, target, database, monkeypatch, status, body, behaviour
     ):
         monkeypatch.setattr(siteverify, "_TIMEOUT", 0.3)
-        client = make()
+        client = make_client()
         target.status, target.body, target.behaviour = status, body, behaviour
         response = ask(client, token="a-token")
         message = "The provider can't be reached; try again shortly"
-        assert_error(response, 503, AWAY, message)
+        assert_error(response, 503, "service_unavailable", message)
         assert response.headers["Retry-After"] == "2"
         assert (database.count("users"), database.count("outbox")) == (0, 0)
 

@@ -15,7 +15,7 @@ PUBLIC_URL = "https://auth.example.com"
 
 
 @cases(
-    ("page", "then"),
+    ("page", "destination"),
     [
         ("console/users?q=a/b,c%26", "console/users?q=a/b,c%26"),
         ("https://evil.example", "account"),
@@ -27,10 +27,10 @@ PUBLIC_URL = "https://auth.example.com"
         (f"oauth/consent?authorization_id={'x' * 43}//evil.example", "account"),
     ],
 )
-def test_sign_in_leads_back_to_the_page_of_the_console_and_to_no_other(app, carol, page, then):
+def test_sign_in_leads_back_to_the_page_of_the_console_and_to_no_other(app, carol, page, destination):
     visitor = Visitor(app)
     visitor.visit(f"/sign-in?next={quote(page, safe='')}")
-    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/{then}"
+    assert visitor.submit(email=carol.email, password=PASSWORD).url == f"{SITE}/{destination}"
 
 
 def test_password_of_an_administrator_alone_enrols_no_first_factor(make_app, carol, database):
@@ -83,14 +83,14 @@ def follow_button(visitor):
 
 
 def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alice, outbox, database):
-    act = f"/console/users/{alice.id}/delete"
+    path = f"/console/users/{alice.id}/delete"
     visitor = Visitor(app).signed_in_as(carol)
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-    assert "/account/confirm?next=console" in visitor.visit(act).url
+    assert "/account/confirm?next=console" in visitor.visit(path).url
     assert "by=code" in visitor.press("/confirm", current_password=PASSWORD).url
     visitor.press("account/confirm/code")
     visitor.submit(nonce=outbox.last(carol.email, "reauthentication").code)
-    assert visitor.page.url.endswith(act)
+    assert visitor.page.url.endswith(path)
     follow_button(visitor)
     visitor.press("account/two-step")
     secret = visitor.page.text.partition('<code translate="no">')[2].partition("</code>")[0]
@@ -98,11 +98,13 @@ def test_authenticator_app_that_the_console_asks_for_leads_back(app, carol, alic
     visitor.press("two-step/verify", code=codes.wrong_code())
     visitor.press("two-step/verify", code=codes.code())
     # The link behind the recovery codes.
-    assert follow_button(visitor).url.endswith(act)
+    assert follow_button(visitor).url.endswith(path)
     assert "factor_code" in visitor.page.text
 
 
-def test_only_the_browser_of_an_administrator_opens_it(client, operator, app, alice, carol, service_role):
+def test_only_the_browser_of_an_administrator_opens_the_console(
+    client, operator, app, alice, carol, service_role
+):
     for headers in (carol.open_session().authorization, service_role):
         response = client.get("/console", headers=headers)
         assert (response.status_code, response.location) == (303, "sign-in?next=console")

@@ -31,10 +31,10 @@ def test_key_is_created_with_its_scopes_and_shown_once(create, armed, client, ca
     assert str(row.created_by) == carol.id
     for path, status in (("/admin/users", 200), ("/admin/audit", 200), ("/admin/webhooks", 403)):
         assert client.get(path, headers={"apikey": key}).status_code == status
-    shown = armed.visit("/console/keys")
-    assert key[-33:] not in shown.text
+    page = armed.visit("/console/keys")
+    assert key[-33:] not in page.text
     for text in ("billing", "users:read", "audit:read", carol.email):
-        assert text in words(shown)
+        assert text in words(page)
     details = {"admin_key": "billing", "admin_key_id": str(row.id), "scopes": "users:read audit:read"}
     entry = database.one(
         "SELECT actor, actor_id::text, details FROM audit_log WHERE action = 'admin_key_added'"
@@ -49,17 +49,17 @@ def test_each_scope_says_what_it_opens(armed):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"name": "billing"}, "Choose at least one scope."),
         ({"name": "", "users_read": "yes"}, "Name must be 1 to 80 visible characters."),
         ({"name": "other", "users_read": "yes"}, "Another key has this name."),
     ],
 )
-def test_mistake_is_told_at_its_field(create, parts, database, fields, said):
+def test_mistake_is_shown_at_its_field(create, parts, database, fields, message):
     make_admin_key(parts, "invites", name="other")
     page = create(**fields)
-    assert (page.status, said in words(page)) == (400, True), words(page)
+    assert (page.status, message in words(page)) == (400, True), words(page)
     assert database.count("admin_keys") == 1
 
 
@@ -97,8 +97,7 @@ def test_acts_of_a_key_are_found_in_the_audit_log(armed, client, parts, alice):
     assert "administrator:" not in rows
 
 
-def test_administrator_who_is_demoted_leaves_the_key(armed, create, client, carol, database):
-    """Its page and the log say who created it."""
+def test_key_outlives_the_administrator_who_created_it(armed, create, client, carol, database):
     (key,) = set(KEY.findall(create(name="billing", users_read="yes").text))
     database.run("DELETE FROM users WHERE id = %(id)s", id=carol.id)
     assert client.get("/admin/users", headers={"apikey": key}).status_code == 200

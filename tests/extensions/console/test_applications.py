@@ -11,7 +11,7 @@ from tests.support.openid import allow, insert_client
 from tests.support.pages import Visitor, words
 
 CALLBACK = "https://grafana.example/login"
-NOBODY = "11111111-1111-1111-1111-111111111111"
+UNKNOWN_ID = "11111111-1111-1111-1111-111111111111"
 NEW = {
     "client_name": "Grafana",
     "token_endpoint_auth_method": "client_secret_basic",
@@ -29,16 +29,16 @@ LOGO = "https://tracker.example/logo.png?operator"
 
 
 @pytest.fixture
-def act(armed, act_at):
-    """Do an act with a code for it, and return the page that follows. None clears a checkbox."""
+def submit(armed, act_at):
+    """Submit a form with a factor's code, and return the next page. None clears a checkbox."""
 
-    def act(path, **fields):
+    def submit(path, **fields):
         page = armed.visit(f"/console/applications/{path}")
         ticked = dict.fromkeys(re.findall('name="([a-z_]+)" value="yes" checked', page.text), "yes")
-        sent = {name: value for name, value in (ticked | fields).items() if value is not None}
-        return act_at("/console/applications", path, **sent)
+        values = {name: value for name, value in (ticked | fields).items() if value is not None}
+        return act_at("/console/applications", path, **values)
 
-    return act
+    return submit
 
 
 def add(database, name="Grafana", users=(), **columns):
@@ -54,9 +54,9 @@ class TestLists:
         assert "No applications yet" in words(operator.visit("/console/applications"))
         add(database, "Gitea", users=[alice, bob])
         add(database, "", token_endpoint_auth_method="none", is_dynamic=True)
-        said = words(operator.visit("/console/applications"))
-        assert "Gitea confidential 2 just now just now" in said
-        assert "Unnamed application public registered itself 0 never just now" in said
+        text = words(operator.visit("/console/applications"))
+        assert "Gitea confidential 2 just now just now" in text
+        assert "Unnamed application public registered itself 0 never just now" in text
         for number in range(25):
             add(database, f"Tool {number}")
         operator.visit("/console/applications")
@@ -65,11 +65,11 @@ class TestLists:
 
     def test_grants_are_shown_with_their_users(self, operator, database, alice, bob):
         id, _other = add(database, users=[bob]), add(database, "Gitea", users=[alice])
-        said = words(operator.visit(f"/console/applications/{id}"))
-        assert "Last use just now , 1 grant" in said
-        assert f"{bob.email} openid email just now just now Remove" in said
-        assert alice.email not in said
-        for id in (NOBODY, "nonsense"):
+        text = words(operator.visit(f"/console/applications/{id}"))
+        assert "Last use just now , 1 grant" in text
+        assert f"{bob.email} openid email just now just now Remove" in text
+        assert alice.email not in text
+        for id in (UNKNOWN_ID, "nonsense"):
             assert operator.visit(f"/console/applications/{id}").status == 404
 
 
@@ -97,27 +97,25 @@ def test_names_and_urls_of_dynamic_applications_are_harmless(operator, database,
 
 
 class TestActs:
-    def test_secret_is_shown_once_and_only_its_hash_is_kept(self, act, armed, carol, database):
-        page = act("new", **NEW)
+    def test_secret_is_shown_once_and_only_its_hash_is_kept(self, submit, armed, carol, database):
+        page = submit("new", **NEW)
         (secret,) = _SECRET.findall(page.text)
         row = database.one("SELECT id, name, secret_hash, redirect_uris FROM oauth_clients")
         assert (row.name, row.redirect_uris) == ("Grafana", [CALLBACK])
         assert bytes(row.secret_hash) == hashlib.sha256(secret.encode()).digest()
         assert page.headers["Cache-Control"] == "no-store"
         assert row.id in words(page)
-        said = words(armed.visit(f"/console/applications/{row.id}"))
-        assert "Confidential: on a server, sends its secret by HTTP Basic" in said
+        text = words(armed.visit(f"/console/applications/{row.id}"))
+        assert "Confidential: on a server, sends its secret by HTTP Basic" in text
         assert secret not in armed.page.text
-        recorded = database.one(
-            "SELECT actor, actor_id, details FROM audit_log WHERE action = 'client_created'"
-        )
-        assert (recorded.actor, recorded.actor_id) == ("user", carol.id)
-        assert recorded.details["client"] == "Grafana"
+        entry = database.one("SELECT actor, actor_id, details FROM audit_log WHERE action = 'client_created'")
+        assert (entry.actor, entry.actor_id) == ("user", carol.id)
+        assert entry.details["client"] == "Grafana"
         assert secret not in str(database.everything())
 
-    def test_all_settings_are_changed_and_kept_by_a_form_that_is_sent_unchanged(self, act, database):
+    def test_all_settings_are_changed_and_kept_by_a_form_that_is_sent_unchanged(self, submit, database):
         id = add(database)
-        wanted = {
+        fields = {
             "client_name": "Grafana 2",
             "client_uri": "https://grafana.example.com",
             "token_endpoint_auth_method": "client_secret_post",
@@ -127,7 +125,7 @@ class TestActs:
             "token_lifetime": "900",
             "require_pkce": None,
         }
-        assert "Application changed." in words(act(f"{id}/change", **wanted))
+        assert "Application changed." in words(submit(f"{id}/change", **fields))
         expected = {
             "name": "Grafana 2",
             "uri": "https://grafana.example.com",
@@ -138,13 +136,13 @@ class TestActs:
             "require_pkce": False,
             "token_lifetime": 900,
         }
-        row = f"SELECT {', '.join(expected)} FROM oauth_clients"
-        assert database.one(row)._asdict() == expected
-        act(f"{id}/change")
-        assert database.one(row)._asdict() == expected
+        statement = f"SELECT {', '.join(expected)} FROM oauth_clients"
+        assert database.one(statement)._asdict() == expected
+        submit(f"{id}/change")
+        assert database.one(statement)._asdict() == expected
         cleared: dict[str, object] = {"uri": "", "resources": [], "allowed_roles": [], "token_lifetime": None}
-        act(f"{id}/change", **dict.fromkeys({"client_uri", *cleared} - {"uri"}, ""))
-        assert database.one(row)._asdict() == expected | cleared
+        submit(f"{id}/change", **dict.fromkeys({"client_uri", *cleared} - {"uri"}, ""))
+        assert database.one(statement)._asdict() == expected | cleared
 
     @cases(
         ("fields", "field", "problem"),
@@ -167,48 +165,48 @@ class TestActs:
         ],
     )
     def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(
-        self, act, database, fields, field, problem
+        self, submit, database, fields, field, problem
     ):
-        sent = NEW | {"allowed_roles": "staff"} | fields
-        page = act("new", **sent)
+        values = NEW | {"allowed_roles": "staff"} | fields
+        page = submit("new", **values)
         assert page.status == 400
         assert re.findall(r'<p class="wrong"[^>]*>(.*?)</p>', page.text) == [html.escape(problem)]
-        # It is the last field before the sentence that is wrong, described by it, and focused.
+        # The wrong field is the last one before the sentence, described by it, and focused.
         before = page.text.partition('id="problem" role')[0]
-        *_, named = re.finditer(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', before)
-        assert named[1] == field
-        assert ' aria-invalid="true" aria-describedby="problem" autofocus' in named[0]
+        *_, tag = re.finditer(r'<(?:input|textarea|select)[^>]* name="(\w+)"[^>]*>', before)
+        assert tag[1] == field
+        assert ' aria-invalid="true" aria-describedby="problem" autofocus' in tag[0]
         assert page.text.count('aria-invalid="true"') == page.text.count(" autofocus") == 1
         assert "<h1>Add an application</h1>" in page.text
         assert ">\nstaff</textarea>" in page.text
-        assert page.text.count('value="yes" checked') == sum(value == "yes" for value in sent.values())
+        assert page.text.count('value="yes" checked') == sum(value == "yes" for value in values.values())
         assert database.count("oauth_clients") == 0
 
-    def test_first_question_decides_the_uses_and_more_settings_open_for_an_error_inside(self, act, database):
+    def test_kind_of_application_decides_its_grants_and_an_error_opens_more_settings(self, submit, database):
         machine = NEW | {
             "client_name": "Nightly",
             "token_endpoint_auth_method": "machine",
             "redirect_uris": "",
         }
-        assert "Copy the secret now" in words(act("new", **machine))
-        row = "SELECT grant_types, token_endpoint_auth_method FROM oauth_clients"
-        assert database.one(row).grant_types == ["client_credentials"]
+        assert "Copy the secret now" in words(submit("new", **machine))
+        statement = "SELECT grant_types, token_endpoint_auth_method FROM oauth_clients"
+        assert database.one(statement).grant_types == ["client_credentials"]
         for fields, is_open in (({"redirect_uris": "x"}, False), ({"token_lifetime": "x"}, True)):
-            text = act("new", **NEW | fields).text
+            text = submit("new", **NEW | fields).text
             assert ('<details class="field" open>' in text) is is_open
             assert re.search(r'value="client_secret_basic"|value=""[^>]*>\s*<span>Web app', text)
         assert re.search('<input id="client_name"[^>]* required', text)
 
-    def test_old_secret_works_for_a_day_if_that_is_ticked(self, act, armed, database):
+    def test_old_secret_works_for_a_day_if_that_is_ticked(self, submit, armed, database):
         id = add(database)
         old = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
         assert "end-old-secret" not in armed.visit(f"/console/applications/{id}").text
-        page = act(f"{id}/new-secret", overlap="yes")
-        kept = database.one(
+        page = submit(f"{id}/new-secret", overlap="yes")
+        row = database.one(
             "SELECT previous_secret_hash, previous_secret_expires_at AS ends FROM oauth_clients"
         )
-        assert bytes(kept.previous_secret_hash) == old
-        ends = f"until {kept.ends:%Y-%m-%d %H:%M:%S} UTC"
+        assert bytes(row.previous_secret_hash) == old
+        ends = f"until {row.ends:%Y-%m-%d %H:%M:%S} UTC"
         assert f"Enter all three in the application. The old secret works {ends}." in words(page)
         assert f"Old secret still works {ends}" in words(armed.visit(f"/console/applications/{id}"))
 

@@ -14,7 +14,7 @@ _BY_THE_KEY = {"actor": "service_role"}
 
 @pytest.fixture
 def look(operator, database):
-    """Open the audit log, without what the fixtures did."""
+    """Return the rows of the audit log, without those of the fixtures, or else the whole page."""
     clear_history(database)
 
     def look(**query):
@@ -30,10 +30,10 @@ def test_entry_names_event_user_actor_network_and_details(alice, look, operator,
     by_carol = {"actor": "user", "actor_id": carol.id}
     act(database, alice.id, "banned", origin=by_carol, banned_until="9999-12-31")
     act(database, ALICE, "user_deleted", origin=_BY_THE_KEY)
-    changed = {"old_email": f"{'a' * 200}@example.com", "new_email": "new@example.com"}
-    act(database, alice.id, "email_changed", origin=by_carol, factor_id=ALICE, **changed)
+    addresses = {"old_email": f"{'a' * 200}@example.com", "new_email": "new@example.com"}
+    act(database, alice.id, "email_changed", origin=by_carol, factor_id=ALICE, **addresses)
     text = look()
-    for shown in (
+    for part in (
         "banned permanently",
         f'href="../console/users/{alice.id}">alice@example.com</a>',
         f'href="../console/users/{carol.id}">carol@example.com</a>',
@@ -41,9 +41,9 @@ def test_entry_names_event_user_actor_network_and_details(alice, look, operator,
         'href="audit?request_id=5631c782-',
         ">deleted</a>",
         "the service role key",
-        f'<div class="capital">email changed from {changed["old_email"]} to new@example.com</div>',
+        f'<div class="capital">email changed from {addresses["old_email"]} to new@example.com</div>',
     ):
-        assert shown in text
+        assert part in text
     assert "factor ID" not in text
     assert len(re.findall(r'title="[^"]*just now">[A-Z][a-z]{2} \d+, \d\d:\d\d:\d\d<', text)) == 3
     request = re.findall(r'href="audit\?request_id=([^"]+)"', text)[0]
@@ -68,8 +68,8 @@ def test_filters_combine(look, database, alice, bob, carol):
     for person, time in ((alice, "12:00:30"), (bob, "13:00:30")):
         for name, origin in (("banned", {"actor": "user", "actor_id": carol.id}), ("unbanned", _BY_THE_KEY)):
             act(database, person.id, name, origin=origin | {"request_id": f"{name} {time[:2]}"})
-        at = "UPDATE audit_log SET at = %(at)s WHERE user_id = %(id)s"
-        database.run(at, id=person.id, at=f"2026-01-02 {time}+00")
+        set_time = "UPDATE audit_log SET at = %(at)s WHERE user_id = %(id)s"
+        database.run(set_time, id=person.id, at=f"2026-01-02 {time}+00")
     for filters, count in (
         ({"user": alice.email, "action": "banned", "by": carol.email}, 1),
         ({"user": alice.id, "action": "banned", "by": "service_role"}, 0),
@@ -88,8 +88,8 @@ def test_filters_combine(look, database, alice, bob, carol):
 def test_pages_of_keys_show_each_entry_once(look, operator, database, alice):
     act(database, alice.id, *(f"act_{number:03}" for number in range(120)))
     look()
-    found = [number for page in operator.pages() for number in re.findall(r"act (\d+)</div>", page.text)]
-    assert sorted(map(int, found)) == list(range(120))
+    numbers = [number for page in operator.pages() for number in re.findall(r"act (\d+)</div>", page.text)]
+    assert sorted(map(int, numbers)) == list(range(120))
     assert "First" in operator.page.text
 
 

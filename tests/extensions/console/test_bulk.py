@@ -17,7 +17,7 @@ from tests.support.links import SITE
 from tests.support.pages import Visitor, words
 from tests.support.query_plans import analyze
 
-MANY = (
+INSERT_USERS = (
     "INSERT INTO users (email, made_by) SELECT 'user' || number || '@example.com', 'administrator'"
     " FROM generate_series(1, %(count)s) AS number"
 )
@@ -25,13 +25,13 @@ MANY = (
 
 @pytest.fixture
 def begin(operator):
-    """Confirm an act on users, and return the page of its progress."""
+    """Confirm an action on users, and return the page of its progress."""
 
-    def begin(act, *people, **fields):
+    def begin(action, *people, **fields):
         query = "&".join(f"id={person.id}" for person in people)
-        page = operator.visit(f"/console/users/chosen/{act}?{query}")
+        page = operator.visit(f"/console/users/chosen/{action}?{query}")
         assert page.status == 200, words(page)
-        return operator.press(act, **fields)
+        return operator.press(action, **fields)
 
     return begin
 
@@ -41,8 +41,8 @@ def insert_users(database, database_url):
     """Insert users whom a search for `user` finds."""
 
     def insert_users(count):
-        database.run(MANY, count=count)
-        # How they are looked for depends on the number of users that Postgres estimates.
+        database.run(INSERT_USERS, count=count)
+        # The search depends on the number of users that Postgres estimates.
         analyze(database_url)
 
     return insert_users
@@ -52,7 +52,7 @@ def go_on(visitor):
     return visitor.press(visitor.page.url.rpartition("/")[2])
 
 
-def banned(database):
+def banned_users(database):
     return database.count("users", "banned_until > now()")
 
 
@@ -62,41 +62,41 @@ def test_chosen_users_are_banned_and_administrators_are_not(begin, operator, ali
     begin("ban", alice, bob, carol, ban_duration="24h")
     assert "Ban 3 users 0 of 3 done." in words(operator.page)
     assert 'console/users" aria-current="page">Users' in operator.page.text
-    assert banned(database) == 0
+    assert banned_users(database) == 0
     page = go_on(operator)
     assert "2 users banned 3 of 3 done, 1 of them refused." in words(page)
     assert words(page).endswith("Done User alice@example.com bob@example.com")
     assert "<progress" not in page.text
     assert f"{carol.id} Only the service role key can change an administrator" in words(page)
-    assert (banned(database), session.get("/user").status_code) == (2, 403)
-    acts = "SELECT details ->> 'administrator' AS by FROM audit_log WHERE action = 'banned'"
-    assert [row.by for row in database.all(acts)] == [carol.email] * 2
+    assert (banned_users(database), session.get("/user").status_code) == (2, 403)
+    statement = "SELECT details ->> 'administrator' AS by FROM audit_log WHERE action = 'banned'"
+    assert [row.by for row in database.all(statement)] == [carol.email] * 2
 
 
-def test_confirmation_tells_the_numbers(operator, alice, bob, carol, database):
+def test_confirmation_counts_what_changes(operator, alice, bob, carol, database):
     alice.open_session()
     for person in (alice, carol):
         insert_key(database, person.id)
     query = f"id={alice.id}&id={bob.id}&id={carol.id}&id=nonsense"
-    said = words(operator.visit(f"/console/users/chosen/ban?{query}"))
-    for shown in (
+    text = words(operator.visit(f"/console/users/chosen/ban?{query}"))
+    for sentence in (
         "Bans 2 users and signs out 1 session, which stay ended. Removes 1 API key.",
         "Leaves 1 administrator unchanged. You can lift the ban later.",
     ):
-        assert shown in said
+        assert sentence in text
     fields = operator.page.forms[-1].fields
-    for id, said in (("", "No users are chosen."), (carol.id, "Leaves 1 administrator unchanged.")):
+    for id, text in (("", "No users are chosen."), (carol.id, "Leaves 1 administrator unchanged.")):
         page = operator.visit(f"/console/users/chosen/ban?id={id}")
         # Without a user to ban, there is no button.
-        assert (said in words(page), "Ban these users</button>" in page.text) == (True, False)
+        assert (text in words(page), "Ban these users</button>" in page.text) == (True, False)
         assert operator.post(f"{SITE}/console/users/chosen/ban", fields | {"ids": id}).status == 400
 
 
 def test_repeated_and_concurrent_requests_do_nothing_twice(begin, operator, alice, bob, carol, database):
     begin("end-sessions", alice, bob)
-    begun, path = operator.page, operator.page.url
+    page, path = operator.page, operator.page.url
     with database.locked("users", alice.id) as lock:
-        fields = begun.forms[-1].fields
+        fields = page.forms[-1].fields
         requests = [lock.start(lambda: operator.post(path, fields)) for _ in range(2)]
     assert [request.result().status for request in requests] == [200, 200]
     operator.post(path, fields)
@@ -129,10 +129,10 @@ def test_user_whose_deletion_fails_is_named_and_the_others_are_deleted(armed, co
     armed.visit(f"/console/users/chosen/delete?id={alice.id}&id={bob.id}")
     armed.press("delete", factor_code=codes.code(1))
     with database.locked("users", alice.id) as lock:
-        going_on = lock.start(lambda: go_on(armed))
-        # As at the end of its time, which is longer in tests.
+        request = lock.start(lambda: go_on(armed))
+        # The statement timeout, which is longer in tests, would do this.
         database.cancel_waiting()
-        page = going_on.result()
+        page = request.result()
     assert "1 of 2 done, 1 of them refused." in words(page)
     page = go_on(armed)
     assert "2 of 2 done, 1 of them refused." in words(page)
@@ -164,10 +164,10 @@ def test_list_is_invited_until_the_limit_and_goes_on_later(make_app, carol, alic
     assert (page.status, "data-continue" in page.text) == (429, False)
     assert "3 of 4 done, 1 of them refused." in words(page)
     database.run("DELETE FROM failure_counts")
-    said = words(go_on(operator))
-    assert "3 people invited 4 of 4 done" in said
-    assert "Invite more Back to the users" in said
-    assert said.endswith("Done Address dave@example.com eve@example.com f@example.com")
+    text = words(go_on(operator))
+    assert "3 people invited 4 of 4 done" in text
+    assert "Invite more Back to the users" in text
+    assert text.endswith("Done Address dave@example.com eve@example.com f@example.com")
     assert [kind for kind, _to in outbox.kinds()] == ["invite"] * 3
     assert database.count("users", "app_metadata -> 'groups' = '[\"staff\"]'") == 3
 
@@ -211,8 +211,8 @@ class TestExport:
         cookie = operator.session_cookie
         headers = {"Cookie": f"{cookie.name}={cookie.value}", "Accept": "text/html"}
         client = FlaskClient(app, use_cookies=False)
-        rows = client.post("/console/users/export", data=operator.page.forms[-1].fields, headers=headers)
-        lines = iter(rows.response)
+        response = client.post("/console/users/export", data=operator.page.forms[-1].fields, headers=headers)
+        lines = iter(response.response)
         assert "carol@example.com" in str([next(lines), next(lines)])
         database.run("UPDATE users SET role = 'authenticated'")
         with pytest.raises(ApiError, match="Only administrators"):

@@ -57,8 +57,8 @@ NEEDS = {
     "enable": "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone'",
 }
 READY = "UPDATE users SET banned_until = NULL; UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL; UPDATE factors SET last_step = NULL"
-# The differences between acts.
-OWN = {
+# Fields of single acts.
+FIELDS_BY_ACT = {
     "create": {"email": "made@example.com"},
     "invite": {"email": "invited@example.com"},
     "invite-list": {"emails": "first@example.com second@example.com"},
@@ -70,9 +70,9 @@ class Console:
 
     def __init__(self, app: Any, ids: Mapping[str, str], database: Any) -> None:
         self.app, self._database = app, database
-        found = [(method, path.format(**ids)) for method, path, _view in console_routes(app)]
-        self.forms = sorted(path for method, path in found if method == "post")
-        self.pages = sorted({path for method, path in found if method == "get"} - set(self.forms))
+        routes = [(method, path.format(**ids)) for method, path, _view in console_routes(app)]
+        self.forms = sorted(path for method, path in routes if method == "post")
+        self.pages = sorted({path for method, path in routes if method == "get"} - set(self.forms))
         assert len(self.forms) > 10
         assert len(self.pages) > 2
 
@@ -85,9 +85,9 @@ class Console:
     def walk(
         self, cookie: str | None, step: int = 1, **options: Any
     ) -> Iterator[tuple[str, str, TestResponse]]:
-        """Ask for all pages, confirmations and acts, with valid forms. Nothing may have changed then.
+        """Yield the response of each page, confirmation and act, with valid forms, and check that nothing changed.
 
-        With a step, ask for some acts only, where the guard that all routes have answers.
+        `step` leaves out acts, where the guard of all routes answers.
         """
         before = self._database.everything(*TABLES)
         forms = self.forms[::step]
@@ -144,11 +144,11 @@ def test_user_is_refused_and_an_administrator_sent_to_set_up_a_second_factor(
     for _method, path, answer in console.walk(signed_in(console, mallory)):
         assert (answer.status_code, "You don’t have access" in answer.text) == (403, True), path
         assert "alice@example.com" not in answer.text, path
-    browser = signed_in(console, carol)
-    for _method, path, answer in console.walk(browser):
+    cookie = signed_in(console, carol)
+    for _method, path, answer in console.walk(cookie):
         assert "account/confirm?by=code&next=console" in answer.location, path
     database.run("UPDATE sessions SET code_given_at = now()")
-    for _method, path, answer in console.walk(browser):
+    for _method, path, answer in console.walk(cookie):
         assert (answer.status_code, "Set up two-step verification" in answer.text) == (403, True), path
         assert "alice@example.com" not in answer.text, path
 
@@ -198,15 +198,17 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_old_cookie_opens_nothing_once_the_administrator_is(console, carol, app_of_carol, database, end):
+def test_old_cookie_opens_nothing_once_its_administrator_has_lost_access(
+    console, carol, app_of_carol, database, end
+):
     statement, status = ENDS[end]
     cookie = signed_in(console, carol, app_of_carol)
     assert console.open("get", "/console", cookie).status_code == 200
     database.run(statement)
     for _method, path, answer in console.walk(cookie, step=1 if end == "demoted" else 6):
         assert answer.status_code == status, path
-        said = without_signature(answer.location or "")
-        assert status == 403 or "sign-in?error_code=session_expired&next=console" in said, path
+        location = without_signature(answer.location or "")
+        assert status == 403 or "sign-in?error_code=session_expired&next=console" in location, path
 
 
 def test_form_of_another_page_or_site_is_refused_and_not_shown_again(
@@ -238,12 +240,14 @@ def test_act_that_needs_a_factor_is_refused_without_one_and_with_a_wrong_one(
     before = database.everything(*TABLES)
     chosen = {"query_string": {"id": ids["user_id"]}}
     pages = {path: chosen if "/chosen/" in path else {} for path in console.forms}
-    asking = [
-        path for path, of in pages.items() if "factor_code" in console.open("get", path, cookie, **of).text
+    paths = [
+        path
+        for path, options in pages.items()
+        if "factor_code" in console.open("get", path, cookie, **options).text
     ]
-    assert {path.rpartition("/")[2] for path in asking} >= {"remove", "addresses", "delete"}
+    assert {path.rpartition("/")[2] for path in paths} >= {"remove", "addresses", "delete"}
     token = {"form_token": forms.token_of(cookie)}
-    for path in asking:
+    for path in paths:
         assert console.post(path, cookie).status_code == 400, path
         wrong = FIELDS | token | {"factor_code": app_of_carol.wrong_code(), "ids": ids["user_id"]}
         assert console.open("post", path, cookie, data=wrong).status_code == 422, path
@@ -286,9 +290,9 @@ def test_each_act_and_the_challenges_of_confirmations_are_limited_per_administra
 def test_disabled_console_has_no_routes(console, make_app, carol, app_of_carol):
     cookie = signed_in(console, carol, app_of_carol)
     for name in ("AUTH_CONSOLE", "AUTH_PAGES"):
-        without = make_app(AUTH_BASE_URL=PUBLIC_URL, **{name: "false"})
-        assert not list(console_routes(without))
-        console.app = without
+        app = make_app(AUTH_BASE_URL=PUBLIC_URL, **{name: "false"})
+        assert not list(console_routes(app))
+        console.app = app
         for method, path, answer in console.walk(cookie, step=6):
             assert answer.status_code == 404, (method, path)
 
@@ -319,6 +323,6 @@ class TestSuccess:
                 title = html.unescape(page.text.partition("<title>")[2].partition("</title>")[0])
                 assert re.fullmatch(r"[^<>{}]+ · localhost:8000", title), (path, title)
                 code = {"factor_code": codes.code(1)} if "factor_code" in page.text else {}
-                armed.press(name, **FIELDS | OWN.get(name, {}) | code)
+                armed.press(name, **FIELDS | FIELDS_BY_ACT.get(name, {}) | code)
                 assert armed.page.status == 200, f"{path}: {words(armed.page)}"
         check_answers(app, answers, of_console=True)

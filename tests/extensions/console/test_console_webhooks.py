@@ -18,86 +18,91 @@ _SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
 
 
 @pytest.fixture
-def act(act_at):
-    """Do an act with a code for it, and return the page that follows."""
+def submit(act_at):
+    """Submit a form with a factor's code, and return the next page."""
     return partial(act_at, "/console/webhooks")
 
 
-def page_of(operator, id) -> str:
+def heading_of(operator, id) -> str:
     """Return the heading of a webhook's page."""
     return re.findall("<h1>(.*?)</h1>", operator.visit(f"/console/webhooks/{id}").text)[0]
 
 
 def test_states_are_shown_and_paths_of_urls_are_not(operator, hooks, target, database):
     assert "No webhooks yet" in words(operator.visit("/console/webhooks"))
-    made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
-    gone = hooks.register(f"{target.url}/gone")
+    webhook = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret", description="Billing")
+    gone_webhook = hooks.register(f"{target.url}/gone")
     hooks.emit()
     target.status = 500
     hooks.deliver()
-    gone_now = "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s"
-    database.run(gone_now, id=gone["id"])
-    said = words(operator.visit("/console/webhooks"))
-    shown = ("Billing", "failing for less than a minute", "disabled responded 410 Gone", "Waiting events")
-    assert [text for text in (target.url, *shown) if text not in said] == []
+    disable = "UPDATE webhooks SET disabled_at = now(), disabled_reason = 'gone' WHERE id = %(id)s"
+    database.run(disable, id=gone_webhook["id"])
+    text = words(operator.visit("/console/webhooks"))
+    parts_of_page = (
+        "Billing",
+        "failing for less than a minute",
+        "disabled responded 410 Gone",
+        "Waiting events",
+    )
+    assert [part for part in (target.url, *parts_of_page) if part not in text] == []
     # A webhook is named by its description, and without one by where it is.
-    assert [page_of(operator, id) for id in (made["id"], gone["id"])] == ["Billing", target.url]
-    for path in ("/console/webhooks", f"/console/webhooks/{made['id']}"):
+    assert [heading_of(operator, id) for id in (webhook["id"], gone_webhook["id"])] == ["Billing", target.url]
+    for path in ("/console/webhooks", f"/console/webhooks/{webhook['id']}"):
         assert "s3cret" not in operator.visit(path).text
     assert operator.visit("/console/webhooks/nonsense").status == 404
 
 
 class TestDeliveries:
     def test_failed_deliveries_are_a_filter(self, operator, hooks, target, database):
-        made = hooks.register(target)
+        webhook = hooks.register(target)
         for event in ("auth.login", "user.created"):
             hooks.emit(event)
         database.run("UPDATE outbox SET outcome = 'failed', finished_at = now() WHERE kind = 'auth.login'")
-        text = operator.visit(f"/console/webhooks/{made['id']}?state=failed").text
+        text = operator.visit(f"/console/webhooks/{webhook['id']}?state=failed").text
         assert (">Sign-in</a>" in text, ">User created</a>" in text) == (True, False)
 
     def test_delivery_has_a_page_with_its_body_and_no_secret(self, operator, hooks, target):
         target.status, target.body = 500, b"<b>out of order</b> " + b"x" * 200
-        made = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret")
+        webhook = hooks.register(f"{target.url}/hooks/s3cret?key=s3cret")
         hooks.emit("auth.login")
-        operator.visit(f"/console/webhooks/{made['id']}")
+        operator.visit(f"/console/webhooks/{webhook['id']}")
         operator.visit(operator.link("Sign-in"))
         assert "No attempt yet." in words(operator.page)
         hooks.deliver()
         page = operator.visit(operator.page.url)
-        (delivery,), (posted,) = hooks.deliveries(made), target.requests
+        (delivery,), (request,) = hooks.deliveries(webhook), target.requests
         assert json.loads(html.unescape(re.findall("(?s)<pre.*?>(.*?)</pre>", page.text)[0])) == json.loads(
-            posted.body
+            request.body
         )
         assert f"webhook-id: {delivery['event_id']}" in page.text
         assert f"500 Internal Server Error &lt;b&gt;out of order&lt;/b&gt; {'x' * 200}" in page.text
-        for secret in ("s3cret", made["secret"], posted.headers["webhook-signature"]):
+        for secret in ("s3cret", webhook["secret"], request.headers["webhook-signature"]):
             assert secret not in page.text
         assert f"deliveries/{delivery['id']}/redeliver" in page.text
 
     def test_delivery_of_another_or_a_disabled_webhook_is_not_sent_again(
         self, operator, hooks, target, database
     ):
-        made, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
+        webhook, other = hooks.register(target), hooks.register(target, events=["user.deleted"])
         hooks.emit()
-        (waiting,) = hooks.deliveries(made)
-        path = f"deliveries/{waiting['id']}"
-        for refused in (f"{other['id']}/{path}", f"{other['id']}/{path}/redeliver", f"x/{path}"):
-            assert operator.visit(f"/console/webhooks/{refused}").status == 404
-        operator.visit(f"/console/webhooks/{made['id']}/{path}/redeliver")
-        hooks.change(made, disabled=True)
+        (delivery,) = hooks.deliveries(webhook)
+        path = f"deliveries/{delivery['id']}"
+        for other_path in (f"{other['id']}/{path}", f"{other['id']}/{path}/redeliver", f"x/{path}"):
+            assert operator.visit(f"/console/webhooks/{other_path}").status == 404
+        operator.visit(f"/console/webhooks/{webhook['id']}/{path}/redeliver")
+        hooks.change(webhook, disabled=True)
         assert "The webhook is disabled" in words(operator.press("/redeliver"))
         assert database.count("outbox") == 1
 
 
 class TestActs:
-    def test_secret_of_a_webhook_is_shown_once_and_signs(self, act, armed, hooks, target, carol, database):
-        page = act("new", url=f"{target.url}/hooks", description=" Billing ", user_updated="yes")
+    def test_secret_of_a_webhook_is_shown_once_and_signs(self, submit, armed, hooks, target, carol, database):
+        page = submit("new", url=f"{target.url}/hooks", description=" Billing ", user_updated="yes")
         (secret,) = set(_SECRET.findall(page.text))
-        (made,) = hooks.ask("get").json["data"]
-        assert (made["events"], made["description"]) == (["user.updated"], "Billing")
+        (webhook,) = hooks.ask("get").json["data"]
+        assert (webhook["events"], webhook["description"]) == (["user.updated"], "Billing")
         assert page.headers["Cache-Control"] == "no-store"
-        assert secret not in armed.visit(f"/console/webhooks/{made['id']}").text
+        assert secret not in armed.visit(f"/console/webhooks/{webhook['id']}").text
         hooks.emit()
         hooks.deliver()
         assert verified(target.requests[0], secret)["event"] == "user.updated"
@@ -112,21 +117,25 @@ class TestActs:
             ({"url": "", **TICKED}, "URL is required."),
         ],
     )
-    def test_wrong_webhook_is_refused_and_nothing_is_lost(self, act, database, fields, problem):
-        page = act("new", description="Billing", **fields)
+    def test_wrong_webhook_is_refused_and_nothing_is_lost(self, submit, database, fields, problem):
+        page = submit("new", description="Billing", **fields)
         assert (page.status, problem in words(page)) == (400, True)
         assert 'value="Billing"' in page.text
         assert page.text.count(" checked") == len(fields.keys() & TICKED.keys())
         assert database.count("webhooks") == 0
 
-    def test_change_keeps_a_url_that_is_left_empty_and_an_old_secret_that_signs(self, act, hooks, target):
-        made = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
-        page = act(f"{made['id']}/change", url="", description="", auth_login="yes")
+    def test_change_keeps_a_url_that_is_left_empty_and_an_old_secret_that_signs(self, submit, hooks, target):
+        webhook = hooks.register(f"{target.url}/hooks?key=s3cret", description="Billing")
+        page = submit(f"{webhook['id']}/change", url="", description="", auth_login="yes")
         assert "Webhook changed." in words(page)
-        now = hooks.show(made)
-        assert (now["url"], now["events"], now["description"]) == (made["url"], ["auth.login"], None)
-        (secret,) = set(_SECRET.findall(act(f"{made['id']}/new-secret").text))
+        changed = hooks.show(webhook)
+        assert (changed["url"], changed["events"], changed["description"]) == (
+            webhook["url"],
+            ["auth.login"],
+            None,
+        )
+        (secret,) = set(_SECRET.findall(submit(f"{webhook['id']}/new-secret").text))
         hooks.emit("auth.login")
         hooks.deliver()
-        for each in (secret, made["secret"]):
+        for each in (secret, webhook["secret"]):
             assert verified(target.requests[0], each)

@@ -27,8 +27,8 @@ def server():
 def deliver(parts, server):
     """Send the due mails to a real server."""
 
-    def deliver(code=None):
-        server.replies = {"RCPT": code} if code else {}
+    def deliver(reply=None):
+        server.replies = {"RCPT": reply} if reply else {}
         smtp = sender(server.url())
         Deliverer(parts.settings, parts.db, parts.sealer, {"email": smtp}).deliver_due()
         smtp.close()
@@ -49,7 +49,7 @@ def resend(operator, id):
     return operator.press("/resend") if operator.page.status == 200 else operator.page
 
 
-def alike(text):
+def with_samples(text):
     """Return the text of a message, with samples for the varying parts."""
     for pattern, sample in (
         (r"token=[\w-]{43}", "token=TOKEN"),
@@ -72,13 +72,13 @@ class TestList:
     ):
         assert "emails and SMS will appear here" in operator.visit("/console/messages").text
         ask(client, alice)
-        sent = outbox.last(alice.email)
+        message = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
         page = operator.visit("/console/messages?state=failed")
         assert "email (password recovery)" in rows(page)
         assert f'href="../console/users/{alice.id}">alice@example.com</a>' in rows(page)
         assert "550 5.1.1 No such user here" in rows(page)
-        assert (sent.token in page.text, sent.code in rows(page)) == (False, False)
+        assert (message.token in page.text, message.code in rows(page)) == (False, False)
         # Expired messages have failed too.
         for _ in range(2):
             assert "alice@example.com" in rows(page)
@@ -90,7 +90,7 @@ class TestList:
         ask(client, alice)
         deliver()
         ask(client, bob)
-        for where, names in {
+        for query, names in {
             "state=sent": ["alice"],
             "state=waiting": ["bob"],
             "to=ALICE@example.com": ["alice"],
@@ -98,8 +98,10 @@ class TestList:
             "to=nonsense": [],
             "": ["bob", "alice"],
         }.items():
-            found = re.findall(r">(\w+)@example.com<", rows(operator.visit(f"/console/messages?{where}")))
-            assert (where, found) == (where, names)
+            recipients = re.findall(
+                r">(\w+)@example.com<", rows(operator.visit(f"/console/messages?{query}"))
+            )
+            assert (query, recipients) == (query, names)
         assert "accepted by" in operator.page.text
 
     def test_pages_of_keys_show_each_message_once(self, operator, database):
@@ -108,13 +110,13 @@ class TestList:
             " FROM generate_series(1000, 1119) AS n"
         )
         operator.visit("/console/messages")
-        found = [name for page in operator.pages() for name in re.findall(r">(\d+)@", rows(page))]
-        assert sorted(found) == [str(number) for number in range(1000, 1120)]
+        numbers = [name for page in operator.pages() for name in re.findall(r">(\d+)@", rows(page))]
+        assert sorted(numbers) == [str(number) for number in range(1000, 1120)]
 
 
 class TestPreview:
     @cases(
-        ("message", "language", "said", "carries"),
+        ("message", "language", "text", "parameter"),
         [
             ("email.signup", "de", "Bestätigen Sie Ihre E\u2011Mail-Adresse", "&amp;type=signup"),
             ("email.invite", "fr", "Ada Lovelace vous invite", "&amp;type=invite"),
@@ -122,23 +124,23 @@ class TestPreview:
         ],
     )
     def test_preview_has_the_texts_and_samples_in_place_of_links_and_codes(
-        self, make_app, carol, message, language, said, carries
+        self, make_app, carol, message, language, text, parameter
     ):
         operator = Visitor(make_app(AUTH_BRAND_NAME="Acme")).with_session_of(carol)
         assert 'href="messages/preview">Preview</a>' in operator.visit("/console/messages").text
         page = operator.visit(f"/console/messages/preview?message={message}&language={language}")
-        assert (said in page.text, carries in page.text) == (True, True)
+        assert (text in page.text, parameter in page.text) == (True, True)
 
     def test_preview_is_what_the_api_sends(self, operator, client, alice, deliver, server):
         """As received by a real server."""
         client.post("/magiclink", json={"email": alice.email}, headers={"User-Agent": FIREFOX})
         deliver()
-        shown = "message=email.magiclink&language=en"
-        page = operator.visit(f"/console/messages/preview?{shown}").text
+        query = "message=email.magiclink&language=en"
+        page = operator.visit(f"/console/messages/preview?{query}").text
         (text,) = re.findall("<pre[^>]*>(.*?)</pre>", page, re.S)
-        assert alike(html.unescape(text)) == alike(server.text())
-        frame = operator.visit(f"/console/messages/preview/html?{shown}").text
-        assert alike(frame) == alike(server.mails[-1].get_body(("html",)).get_content())
+        assert with_samples(html.unescape(text)) == with_samples(server.text())
+        frame = operator.visit(f"/console/messages/preview/html?{query}").text
+        assert with_samples(frame) == with_samples(server.mails[-1].get_body(("html",)).get_content())
 
     def test_html_is_in_a_frame_that_runs_and_loads_nothing(self, operator, app):
         page = operator.visit("/console/messages/preview")
@@ -155,17 +157,17 @@ class TestSendingAgain:
         self, operator, client, alice, carol, deliver, outbox, database, server
     ):
         id = ask(client, alice)
-        first = outbox.last(alice.email)
+        first_message = outbox.last(alice.email)
         deliver("550 5.1.1 No such user here")
         page = operator.visit(f"/console/messages/{id}/resend")
         assert "Sends 1 message again: the email (password recovery) to alice@example.com." in page.text
         assert "will be sent within seconds" in operator.press("/resend").text
-        again = outbox.last(alice.email)
-        assert (again.kind, again.variables["languages"]) == ("recovery", "de")
-        assert again.token not in (None, first.token)
+        second_message = outbox.last(alice.email)
+        assert (second_message.kind, second_message.variables["languages"]) == ("recovery", "de")
+        assert second_message.token not in (None, first_message.token)
         deliver()
         assert len(server.mails) == 1
-        assert_signs_in(client, "recovery", again.token)
+        assert_signs_in(client, "recovery", second_message.token)
         row = database.one("SELECT * FROM audit_log WHERE action = 'message_resent'")
         assert (row.actor, row.actor_id, row.user_id) == ("user", carol.id, alice.id)
         assert row.details == {"kind": "recovery", "administrator": carol.email}
@@ -194,16 +196,16 @@ class TestSendingAgain:
 
     def test_notice_keeps_its_time_with_a_new_link(self, operator, alice, deliver, outbox, database):
         alice.sign_in().put("/user", json={"password": "Fresh-Horse-2"})
-        first = outbox.last(alice.email, "password_changed")
+        first_message = outbox.last(alice.email, "password_changed")
         deliver("550 No")
         id = database.value("SELECT id FROM outbox WHERE kind = 'password_changed'")
         database.run("UPDATE outbox SET created_at = '2026-01-02 03:04:05+00' WHERE id = %(id)s", id=id)
         resend(operator, id)
-        again = outbox.sent(alice.email, first.kind)[-1]
-        assert again.variables["requested_at"].startswith("2026-01-02T03:04:05")
-        hashes = "token_hash = sha256(convert_to(%(token)s, 'UTF8'))"
-        assert database.count("one_time_tokens", hashes, token=again.token) == 1
-        assert database.count("one_time_tokens", hashes, token=first.token) == 0
+        second_message = outbox.sent(alice.email, first_message.kind)[-1]
+        assert second_message.variables["requested_at"].startswith("2026-01-02T03:04:05")
+        has_token = "token_hash = sha256(convert_to(%(token)s, 'UTF8'))"
+        assert database.count("one_time_tokens", has_token, token=second_message.token) == 1
+        assert database.count("one_time_tokens", has_token, token=first_message.token) == 0
 
     @cases(
         ("name", "inviter"),
@@ -212,7 +214,7 @@ class TestSendingAgain:
             *((name, "carol@example.com") for name in (None, "visit evil.example", "a@b c")),
         ],
     )
-    def test_invitation_names_the_administrator_in_one_sent_again_too(
+    def test_invitation_sent_again_names_the_administrator_who_sent_the_first(
         self, operator, deliver, outbox, database, name, inviter
     ):
         rename = "UPDATE users SET user_metadata = jsonb_build_object('name', %(name)s) WHERE role = 'admin'"
@@ -222,8 +224,8 @@ class TestSendingAgain:
         deliver("550 No")
         database.run(rename, name="Mallory")
         resend(operator, database.value("SELECT id FROM outbox"))
-        sent = outbox.sent("dave@example.com")
-        assert [message.variables["inviter"] for message in sent] == [inviter] * 2
+        messages = outbox.sent("dave@example.com")
+        assert [message.variables["inviter"] for message in messages] == [inviter] * 2
         database.run("DELETE FROM outbox")
 
 
@@ -241,7 +243,7 @@ class TestRefusals:
 
         return refused
 
-    def test_message_of_an_administrator_and_code_of_a_user_are_not(
+    def test_message_to_an_administrator_and_code_of_a_user_are_not_sent_again(
         self, refused, client, alice, carol, deliver
     ):
         assert "Only the service role key can change" in refused(ask(client, carol), 403)
@@ -260,20 +262,22 @@ class TestRefusals:
         before = database.everything("outbox", "one_time_tokens", "audit_log")
         promotion = "UPDATE users SET role = 'admin' WHERE id = %s"
         with database.locked("users", alice.id, promotion) as lock:
-            sent = lock.start(lambda: operator.press("/resend"))
-        assert sent.result().status == 403
+            request = lock.start(lambda: operator.press("/resend"))
+        assert request.result().status == 403
         assert database.everything("outbox", "one_time_tokens", "audit_log") == before
 
-    def test_confirmation_that_its_user_cannot_use_is_not(self, refused, client, database, deliver):
+    def test_confirmation_that_its_user_cannot_use_is_not_sent_again(
+        self, refused, client, database, deliver
+    ):
         client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         deliver("550 No")
         id, user_id = database.one("SELECT id, user_id FROM outbox")
-        for since, said in (
+        for change, reason in (
             ("UPDATE users SET email_confirmed_at = now()", "needed: the address is confirmed"),
             ("DELETE FROM users", "its user no longer exists"),
         ):
-            database.run(f"{since} WHERE id = %(id)s", id=user_id)
-            assert said in refused(id)
+            database.run(f"{change} WHERE id = %(id)s", id=user_id)
+            assert reason in refused(id)
 
     def test_limit_of_the_address_holds(self, make_app, client, alice, carol, deliver, database):
         id = ask(client, alice)

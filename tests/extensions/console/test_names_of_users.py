@@ -20,7 +20,7 @@ NAMES = [
 
 
 @cases(("metadata", "name"), NAMES)
-def test_every_face_shows_the_same_name(operator, app, alice, database, metadata, name):
+def test_every_page_and_claim_shows_the_same_name(operator, app, alice, database, metadata, name):
     set_metadata = "UPDATE users SET user_metadata = %(metadata)s WHERE id = %(id)s"
     database.run(set_metadata, metadata=json.dumps(metadata), id=alice.id)
     listed = words(operator.visit(f"/console/users?q={name.split()[-1]}"))
@@ -43,7 +43,7 @@ def test_name_that_the_user_edits_takes_the_place_of_every_other(app, alice, dat
     visitor = Visitor(app).with_session_of(alice)
     assert 'value="Ada Lovelace"' in unescape(visitor.visit("/account/name").text)
     visitor.press("account/name", name=typed)
-    kept = metadata | {"name": typed, "full_name": typed} if typed else {"team": "Engines"}
-    assert database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id) == kept
-    shown = visitor.visit("/account").text
-    assert ("Ada Lovelace" in shown, "Countess" in shown) == (False, bool(typed))
+    stored = metadata | {"name": typed, "full_name": typed} if typed else {"team": "Engines"}
+    assert database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id) == stored
+    text = visitor.visit("/account").text
+    assert ("Ada Lovelace" in text, "Countess" in text) == (False, bool(typed))

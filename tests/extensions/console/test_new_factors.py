@@ -9,7 +9,7 @@ from tests.support.links import SITE
 from tests.support.pages import Visitor, words
 from tests.support.passkeys import register as register_passkey
 
-NEW = "at least a week old"
+TOO_NEW = "at least a week old"
 
 
 @pytest.fixture
@@ -27,23 +27,23 @@ def age(database):
 
 @pytest.fixture
 def owner(carol, age):
-    """The session of Carol and its authenticator app, which she has had for long."""
+    """Carol's authenticator app, a month old, and her session."""
     codes, session = set_up(carol.open_session())
     age(30)
     return codes, session
 
 
 @pytest.fixture
-def browser(app, carol):
-    """Sign Carol in with both steps."""
+def signed_in(app, carol):
+    """Sign Carol in with both steps, and return her browser."""
 
-    def browser(codes):
+    def signed_in(codes):
         visitor = Visitor(app).signed_in_as(carol)
         visitor.visit("/second-step")
         visitor.press("second-step", factor_id=codes.id, code=codes.code())
         return visitor
 
-    return browser
+    return signed_in
 
 
 @pytest.fixture
@@ -57,9 +57,11 @@ def delete(alice, database):
     return delete
 
 
-def test_new_factors_do_not_count_beside_an_app_for_a_week(browser, owner, delete, alice, bob, age, database):
+def test_new_factors_do_not_count_beside_an_app_for_a_week(
+    signed_in, owner, delete, alice, bob, age, database
+):
     codes, session = owner
-    thief = browser(codes)
+    thief = signed_in(codes)
     added, _ = set_up(session, "thief's")
     recovery = session.post("/factors/recovery-codes", json={}).json["codes"]
     page = delete(thief, factor_code=added.code())
@@ -70,9 +72,9 @@ def test_new_factors_do_not_count_beside_an_app_for_a_week(browser, owner, delet
     age(8)
     thief.visit(f"/console/users/{alice.id}/delete")
     credential = json.dumps(authenticator.get(thief.passkey_options))
-    asked = next(form.fields for form in thief.page.forms if "challenge_id" in form.fields)
+    fields = next(form.fields for form in thief.page.forms if "challenge_id" in form.fields)
     age(-8)
-    page = delete(thief, credential=credential, challenge_id=asked["challenge_id"])
+    page = delete(thief, credential=credential, challenge_id=fields["challenge_id"])
     assert (page.status, "added in the last seven days" in page.text) == (400, True)
     assert database.count("users") == 3
     assert delete(thief, factor_code=codes.code(1)).status == 200
@@ -80,12 +82,12 @@ def test_new_factors_do_not_count_beside_an_app_for_a_week(browser, owner, delet
     assert delete(thief, bob, factor_code=recovery[0]).status == 200
 
 
-def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, delete, age, database):
+def test_thief_who_replaces_all_factors_waits_a_week(signed_in, owner, alice, delete, age, database):
     codes, session = owner
     assert session.delete(f"/factors/{codes.id}").status_code == 200
     added, _ = set_up(session)
-    thief = browser(added)
-    assert NEW in words(thief.visit(f"/console/users/{alice.id}/delete"))
+    thief = signed_in(added)
+    assert TOO_NEW in words(thief.visit(f"/console/users/{alice.id}/delete"))
     thief.visit(f"/console/users/{alice.id}/ban")
     ban = next(form for form in thief.page.forms if form.action.endswith("/ban"))
     fields = ban.fields | {"factor_code": added.code(1)}
@@ -96,21 +98,21 @@ def test_thief_who_replaces_all_factors_waits_a_week(browser, owner, alice, dele
     assert delete(thief, factor_code=added.code(1)).status == 200
 
 
-def test_what_is_added_on_the_day_of_the_first_factor_waits_a_week(browser, carol, delete, age, database):
+def test_factor_added_on_the_day_of_the_first_one_waits_a_week(signed_in, carol, delete, age, database):
     codes, session = set_up(carol.open_session())
     age(1 / 23)
     added, _ = set_up(session, "thief's")
-    visitor = browser(codes)
+    visitor = signed_in(codes)
     assert delete(visitor, factor_code=added.code()).status == 422
     assert database.count("users") == 2
     assert delete(visitor, factor_code=codes.code(1)).status == 200
 
 
-def test_factor_after_a_removal_by_the_key_is_a_first_one(
-    client, service_role, carol, owner, browser, delete
+def test_factor_added_after_a_removal_by_the_service_role_key_counts_at_once(
+    client, service_role, carol, owner, signed_in, delete
 ):
     codes, _ = owner
     path = f"/admin/users/{carol.id}/factors/{codes.id}"
     assert client.delete(path, headers=service_role).status_code == 200
     added, _ = set_up(carol.sign_in())
-    assert delete(browser(added), factor_code=added.code(1)).status == 200
+    assert delete(signed_in(added), factor_code=added.code(1)).status == 200

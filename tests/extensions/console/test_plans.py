@@ -53,19 +53,19 @@ def others(all_rows, database_url):
 
 
 @cases(
-    ("statement", "index", "found"),
+    ("statement", "index", "parameters"),
     [
         ("search_clients", "oauth_clients_created_at", {"counted": 1000, "searched": 100}),
         ("search_client_grants", "oauth_grants_client_id", {"client_id": ID}),
     ],
 )
-def test_list_is_read_from_its_index(others, database_url, statement, index, found):
-    plan = plan_of(database_url, statement, most=26, **found)
+def test_list_is_read_from_its_index(others, database_url, statement, index, parameters):
+    plan = plan_of(database_url, statement, most=26, **parameters)
     assert (index in plan.indexes, plan.read_whole & LARGE) == (True, set())
 
 
 @cases(
-    ("statement", "index", "found"),
+    ("statement", "index", "parameters"),
     [
         ("search_messages", "outbox_messages", {"states": ["waiting", "failed", "expired", "sent", "void"]}),
         ("search_messages", "outbox_messages", {"states": ["failed"]}),
@@ -74,13 +74,13 @@ def test_list_is_read_from_its_index(others, database_url, statement, index, fou
         ("search_deliveries", "outbox_failed_events", {"webhook_id": ID, "outcome": "failed"}),
     ],
 )
-def test_search_is_read_from_the_index_of_its_filter(others, database_url, statement, index, found):
-    plan = plan_of(database_url, statement, None, "force_custom_plan", most=26, **found)
+def test_search_is_read_from_the_index_of_its_filter(others, database_url, statement, index, parameters):
+    plan = plan_of(database_url, statement, None, "force_custom_plan", most=26, **parameters)
     assert (index in plan.indexes, plan.read_whole & LARGE) == (True, set())
 
 
 @cases(
-    ("found", "indexes"),
+    ("parameters", "indexes"),
     [
         ({}, {"audit_log_at"}),
         ({"first_subject": ID, "subject": ID, "action": "signed_in"}, {"audit_log_user_id"}),
@@ -92,14 +92,14 @@ def test_search_is_read_from_the_index_of_its_filter(others, database_url, state
 )
 @cases("is_first", [True, False])
 def test_page_of_the_audit_log_is_read_from_the_index_of_its_filter(
-    entries, database_url, found, indexes, is_first
+    entries, database_url, parameters, indexes, is_first
 ):
     middle = datetime.now(UTC) - timedelta(seconds=50_000)
     page = {} if is_first else {"before_at": middle, "before_id": ID}
-    plan = plan_of(database_url, "search_audit", reach=2000, most=26, **found, **page)
+    plan = plan_of(database_url, "search_audit", reach=2000, most=26, **parameters, **page)
     assert plan.indexes & indexes
     assert "audit_log" not in plan.read_whole
-    assert not plan.sorts or found.keys() & {"first_subject", "first_request_id"}
+    assert not plan.sorts or parameters.keys() & {"first_subject", "first_request_id"}
 
 
 def test_audited_acts_are_listed_by_jumps(entries, database_url):

@@ -34,34 +34,34 @@ INSERT INTO sessions (user_id, method, created_at, ended_at, end_reason)
 SELECT %(id)s, method, '2026-01-01', now() - n * interval '1 minute', reason
   FROM unnest(%(reasons)s) WITH ORDINALITY AS ends (reason, n) CROSS JOIN unnest(%(methods)s) AS method;
 """
-# Its values have names of files.
+# The values of settings contain names of files.
 SETTINGS = f"{SITE}/console/settings"
 _STORED = re.compile(r"\b[a-z]+_[a-z_]+\b|\b(?:user|auth)\.[a-z]+\b")
 
 
 def pages(visitor: Visitor, start: str) -> Iterator[str]:
-    """Visit all pages of the console, also those of acts that are refused, and yield the URL of each."""
+    """Visit all pages of the console, those of refused acts too, and yield the URL of each."""
     waiting, seen = [start], {start, SETTINGS}
     while waiting:
         page = visitor.visit(waiting.pop())
         assert page.status in (200, 403, 409), page.url
         yield page.url
         links = {urldefrag(urljoin(page.url, link)).url for link in re.findall(r'href="([^"]+)"', page.text)}
-        new = {link.replace("&amp;", "&") for link in links if "/console" in link} - seen
-        seen |= new
-        waiting += new
+        new_links = {link.replace("&amp;", "&") for link in links if "/console" in link} - seen
+        seen |= new_links
+        waiting += new_links
         assert len(seen) < 500
 
 
 def test_pages_show_words_in_place_of_stored_names(armed, alice, database):
-    named: dict[str, Any] = {
+    details: dict[str, Any] = {
         "kind": "signup_attempt",
         "purpose": "sms_signup",
         "scope": "local",
         "method": "webauthn",
     }
     for action in names("acts"):
-        act(database, alice.id, action, session_id="7", factor_type="totp", **named)
+        act(database, alice.id, action, session_id="7", factor_type="totp", **details)
     for action in names("refused"):
         refuse(database, alice.id, action, "weak_password")
     for reason in names("reasons"):
@@ -76,10 +76,10 @@ def test_pages_show_words_in_place_of_stored_names(armed, alice, database):
         "methods": names("methods"),
     }
     database.run(_PLANT, id=alice.id, **{name: list(table) for name, table in values.items()})
-    found = set()
+    stored = set()
     for url in pages(armed, "/console"):
         # Names that operators type elsewhere stand in <code>.
         text = re.sub(r"(?s)<(code|pre)\b.*?</\1>", "", armed.page.text)
         armed.page.text = text
-        found |= {(name, url) for name in _STORED.findall(words_of(armed.page))}
-    assert found == set()
+        stored |= {(name, url) for name in _STORED.findall(words_of(armed.page))}
+    assert stored == set()

@@ -12,7 +12,7 @@ from tests.support.links import PHONE
 from tests.support.pages import Visitor, words
 from tests.support.passkeys import register as register_passkey
 
-NOBODY = "11111111-1111-1111-1111-111111111111"
+UNKNOWN_ID = "11111111-1111-1111-1111-111111111111"
 
 
 @pytest.fixture
@@ -35,24 +35,24 @@ def entries(operator):
 def test_first_sentence_tells_whether_the_user_can_sign_in(look, alice, database):
     assert "Can sign in with a password or an emailed link. Details" in look(alice.id)
     database.run("UPDATE users SET banned_until = '9999-12-31T23:59:59Z' WHERE role <> 'admin'")
-    said = look(alice.id)
-    assert "Can’t sign in: Banned permanently. Lift the ban to let them in." in said
-    assert "Send a recovery" not in said
+    text = look(alice.id)
+    assert "Can’t sign in: Banned permanently. Lift the ban to let them in." in text
+    assert "Send a recovery" not in text
     database.run("UPDATE users SET banned_until = NULL, email_confirmed_at = NULL WHERE role <> 'admin'")
-    said = look(alice.id)
-    assert "Can sign in with an emailed link, but: The email isn’t confirmed" in said
-    assert "Send a recovery email: its link confirms the address." in said
+    text = look(alice.id)
+    assert "Can sign in with an emailed link, but: The email isn’t confirmed" in text
+    assert "Send a recovery email: its link confirms the address." in text
 
 
 def test_first_sentence_names_the_second_step_and_leads_to_its_reset(operator, look, alice, database):
     assert "Two-step" not in operator.visit(f"/console/users/{alice.id}").text.partition("Details")[0]
     _app, session = set_up(alice.open_session(), "Pixel 9")
-    said = look(alice.id)
+    text = look(alice.id)
     assert (
         "Can sign in with a password or an emailed link, then a code from “Pixel 9”. No recovery codes."
-        in said
+        in text
     )
-    # Who loses that phone cannot sign in.
+    # A user who loses that phone cannot sign in.
     assert '<section class="verdict "' in operator.page.text
     assert operator.link("Reset two-step").endswith(f"/console/users/{alice.id}/reset-two-step")
     session.post("/factors/recovery-codes")
@@ -60,7 +60,7 @@ def test_first_sentence_names_the_second_step_and_leads_to_its_reset(operator, l
     assert '<section class="verdict good"' in operator.page.text
     register_passkey(session)
     assert "then a code from “Pixel 9”, or with a passkey alone. " in look(alice.id)
-    database.run(WRONG, kind="totp", subject=alice.id)
+    database.run(INSERT_WRONG_TRIES, kind="totp", subject=alice.id)
     database.run("DELETE FROM factors WHERE factor_type = 'totp'")
     assert "then a code" not in look(alice.id).partition("Details")[0]
 
@@ -81,7 +81,7 @@ def test_buttons_are_quiet_and_name_what_support_needs(operator, alice):
     assert operator.page.text.count(">Sign out everywhere</a>") == 2
 
 
-WRONG = (
+INSERT_WRONG_TRIES = (
     "INSERT INTO failure_counts (key, count, expires_at, kind, subject, network) VALUES"
     " ('1', 20, now() + interval '1 hour', %(kind)s, %(subject)s, '10.0.0.1')"
 )
@@ -89,18 +89,18 @@ WRONG = (
 
 def test_lock_is_named_first_with_the_ways_that_still_work(make_app, carol, alice, database):
     operator = Visitor(make_app(AUTH_RATE_LIMITS_ENABLED="true")).with_session_of(carol)
-    for kind, subject, said in (
+    for kind, subject, sentence in (
         ("login", alice.email, "Locked, except with an emailed link: 10 of 10"),
         ("code", alice.email, "Locked, except with a password or an emailed link: 20 of 20"),
         ("totp", alice.id, "Locked: 20 of 20 wrong authenticator codes"),
     ):
-        database.run(WRONG, kind=kind, subject=subject)
-        shown = words(operator.visit(f"/console/users/{alice.id}"))
-        assert said in shown
+        database.run(INSERT_WRONG_TRIES, kind=kind, subject=subject)
+        text = words(operator.visit(f"/console/users/{alice.id}"))
+        assert sentence in text
         assert f"{alice.email} Locked Email" in words(operator.visit("/console/users?status=locked"))
-        assert "Locked locked after wrong passwords or codes" in shown
-        assert "Can sign in" not in shown
-        assert "a passkey works" not in shown
+        assert "Locked locked after wrong passwords or codes" in text
+        assert "Can sign in" not in text
+        assert "a passkey works" not in text
         database.run("DELETE FROM failure_counts")
 
 
@@ -108,7 +108,7 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
     body = {"phone": PHONE, "user_metadata": {"name": "Alice"}, "app_metadata": {"plan": "team"}}
     client.put(f"/admin/users/{alice.id}", json=body, headers=service_role)
     set_up(alice.sign_in(), "Alice's phone")
-    said = look(alice.id)
+    text = look(alice.id)
     for fact in (
         f"ID {alice.id} Copy Email alice@example.com confirmed Phone {PHONE} not confirmed Role User",
         "Password set Two-step 1 set up, no recovery codes",
@@ -120,9 +120,9 @@ def test_page_shows_facts_sessions_factors_identities_and_metadata(look, alice, 
         '{ "plan": "team" }',
         "Second factor added waiting to alice@example.com, created just now",
     ):
-        assert fact in said
+        assert fact in text
     # The subject of an email is the user's ID, which is above.
-    assert f"{alice.id}, " not in said
+    assert f"{alice.id}, " not in text
 
 
 def test_page_shows_the_claims_of_the_next_token(make_app, alice, carol, database):
@@ -146,10 +146,10 @@ def test_page_has_no_secret(look, operator, alice, client, outbox, database):
     session = alice.open_session()
     app, _session = set_up(session)
     client.post("/recover", json={"email": alice.email})
-    sent = outbox.last(alice.email, kind="recovery")
+    message = outbox.last(alice.email, kind="recovery")
     look(alice.id)
     hashed = database.value("SELECT password_hash FROM users WHERE id = %(id)s", id=alice.id)
-    for secret in (sent.token, sent.code, session.refresh_token, hashed, app.secret):
+    for secret in (message.token, message.code, session.refresh_token, hashed, app.secret):
         assert secret not in operator.page.text
 
 
@@ -173,20 +173,20 @@ class TestTimeline:
     def test_pages_of_keys_show_each_entry_once_and_in_order(self, operator, alice, long_story, database):
         operator.visit(f"/console/users/{alice.id}")
         pages = [entries(operator) for _page in operator.pages()]
-        whole = [*chain(*pages)]
-        assert (len(whole), len(pages)) == (60, 3)
-        methods = [text.split()[3] for text in whole if text.startswith("signed in")]
+        sentences = [*chain(*pages)]
+        assert (len(sentences), len(pages)) == (60, 3)
+        methods = [text.split()[3] for text in sentences if text.startswith("signed in")]
         assert methods == [f"m{hour}," for hour in range(1, 16)]
         assert operator.visit(operator.link("First")).status == 200
-        assert entries(operator) == whole[:25]
+        assert entries(operator) == sentences[:25]
         # Concurrent writes do not shift a page.
         older = operator.link("Next")
         act(database, alice.id, "banned")
         operator.visit(older)
-        assert entries(operator) == whole[25:50]
+        assert entries(operator) == sentences[25:50]
 
     def test_unknown_user_is_not_found_and_a_malformed_query_refused(self, operator, alice):
-        for user_id in (NOBODY, "x", "%27"):
+        for user_id in (UNKNOWN_ID, "x", "%27"):
             assert operator.visit(f"/console/users/{user_id}").status == 404
         for query in ("kind=x", "before_at=now", "before_place=4", "before_id=x"):
             assert operator.visit(f"/console/users/{alice.id}?{query}").status == 400

@@ -17,19 +17,19 @@ ONLY_THE_KEY = "Only the service role key can change"
 
 
 @pytest.fixture
-def go(armed):
-    """Open the confirmation of an act, and return its text."""
+def open_confirmation(armed):
+    """Open the confirmation of an action, and return its text."""
 
-    def go(person, act):
-        page = armed.visit(f"/console/users/{person.id}/{act}")
+    def open_confirmation(person, action):
+        page = armed.visit(f"/console/users/{person.id}/{action}")
         assert page.status == 200, words(page)
         return words(page)
 
-    return go
+    return open_confirmation
 
 
-def acts_of(database, person):
-    """Return the acts on a person, with the administrator who did each."""
+def actions_of(database, person):
+    """Return the audited actions on a person, with the administrator who did each."""
     rows = database.all(
         "SELECT action, actor, details ->> 'administrator' AS by FROM audit_log WHERE user_id = %(id)s AND reason IS NULL ORDER BY at, action",
         id=person.id,
@@ -45,51 +45,57 @@ class TestActs:
         assert "Ends 1 session: Unknown device" in words(armed.visit(f"{path}/{phone.id}/end"))
         assert "Session ended." in words(armed.press("/end"))
         assert [each.get("/user").status_code for each in (laptop, phone, bobs)] == [200, 401, 200]
-        assert acts_of(database, alice) == [("session_ended", *CAROL)]
+        assert actions_of(database, alice) == [("session_ended", *CAROL)]
         assert "session ended, by administrator carol@example.com" in armed.page.text
 
     def test_present_addresses_withdraw_pending_changes(
-        self, armed, go, codes, client, alice, database, outbox
+        self, armed, open_confirmation, codes, client, alice, database, outbox
     ):
         session = alice.open_session()
         session.put("/user", json={"email": NEW_EMAIL, "phone": PHONE})
         messages = [outbox.last(NEW_EMAIL, "email_change"), outbox.last(PHONE, "phone_change")]
         clear_history(database)
-        text = go(alice, "addresses")
+        text = open_confirmation(alice, "addresses")
         for pending in (NEW_EMAIL, PHONE):
             assert f"Withdraws the change to {pending}, which isn’t confirmed yet." in text
         assert "Addresses saved." in words(armed.press("addresses", factor_code=codes.code(1)))
         expected = [("email_change_withdrawn", *CAROL), ("phone_change_withdrawn", *CAROL)]
-        assert acts_of(database, alice) == expected
+        assert actions_of(database, alice) == expected
         for message in messages:
             assert_error(type_in(client, message.kind, message.to, message.code), 403, "otp_expired")
         # No user is signed out, and no address has changed.
         assert session.get("/user").json["email"] == alice.email
 
-    def test_lock_of_wrong_passwords_and_codes_is_cleared(self, armed, go, alice, bob, database, client):
-        alices = [f"login {alice.email} 10.0.0.1", f"account {alice.email}", f"user {alice.id} 10.0.0.1"]
-        alices += [f"user {alice.id}", f"totp {alice.id}", f"recovery {alice.id} 10.0.0.1"]
-        alices += [f"code {alice.email}", f"try {alice.email} 10.0.0.1", f"nobody {alice.email}"]
-        # Neither the owner of the address that Alice wants is freed, nor an address that begins like hers.
-        others = [f"login {bob.email} 10.0.0.1", f"totp {bob.id}", f"message {alice.email} 3600"]
-        others += [f"code {alice.email}.au"]
+    def test_lock_of_wrong_passwords_and_codes_is_cleared(
+        self, armed, open_confirmation, alice, bob, database, client
+    ):
+        keys_of_alice = [
+            f"login {alice.email} 10.0.0.1",
+            f"account {alice.email}",
+            f"user {alice.id} 10.0.0.1",
+        ]
+        keys_of_alice += [f"user {alice.id}", f"totp {alice.id}", f"recovery {alice.id} 10.0.0.1"]
+        keys_of_alice += [f"code {alice.email}", f"try {alice.email} 10.0.0.1", f"nobody {alice.email}"]
+        # The locks of the owner of the address that Alice wants, and of an address that begins like hers, stay.
+        other_keys = [f"login {bob.email} 10.0.0.1", f"totp {bob.id}", f"message {alice.email} 3600"]
+        other_keys += [f"code {alice.email}.au"]
         client.post("/recover", json={"email": alice.email})
-        code = "SELECT id FROM one_time_tokens WHERE purpose = 'recovery'"
-        alices.append(f"try {database.value(code)} 10.0.0.1")
+        statement = "SELECT id FROM one_time_tokens WHERE purpose = 'recovery'"
+        keys_of_alice.append(f"try {database.value(statement)} 10.0.0.1")
         database.run("UPDATE users SET new_email = %(to)s WHERE id = %(id)s", to=bob.email, id=alice.id)
         database.run("DELETE FROM failure_counts")
         assert "Clear the lock" not in words(armed.visit(f"/console/users/{alice.id}"))
-        for key in alices + others:
+        for key in keys_of_alice + other_keys:
             database.run(
                 "INSERT INTO failure_counts SELECT %(key)s, 20, now() + interval '1 hour', parts[1], parts[2], parts[3]"
                 "  FROM string_to_array(%(key)s, ' ') AS parts",
                 key=key,
             )
         assert "wrong authenticator codes" in words(armed.visit(f"/console/users/{alice.id}"))
-        go(alice, "unlock")
+        open_confirmation(alice, "unlock")
         text = words(armed.press("unlock"))
         assert ("Lock cleared." in text, "wrong authenticator codes" in text) == (True, False)
-        assert {row.key for row in database.all("SELECT key FROM failure_counts")} == set(others)
+        assert {row.key for row in database.all("SELECT key FROM failure_counts")} == set(other_keys)
 
     def test_lost_factor_is_removed_with_a_code_for_it(self, armed, codes, alice, bob, database, outbox):
         lost, session = set_up(alice.open_session(), "Phone")
@@ -102,7 +108,7 @@ class TestActs:
         assert database.count("factors", "user_id = %(id)s", id=alice.id) == 2
         code = codes.code(1)
         assert "Removed." in words(armed.press("/remove", factor_code=code))
-        assert acts_of(database, alice) == [("factor_removed", *CAROL)]
+        assert actions_of(database, alice) == [("factor_removed", *CAROL)]
         assert outbox.last(alice.email).kind == "factor_removed"
         (passkey,) = database.all("SELECT id FROM factors WHERE user_id = %(id)s", id=alice.id)
         armed.visit(f"{path}/{passkey.id}/remove")
@@ -133,10 +139,10 @@ class TestActs:
         )
         assert "dave@example.com" not in words(operator.visit("/console/users?status=unconfirmed"))
         dave = database.value("SELECT id FROM users WHERE email = 'dave@example.com'")
-        first = (
+        first_link = (
             operator.visit(f"/console/users/{dave}").text.partition('class="acts"')[2].partition("</a>")[0]
         )
-        assert first.endswith(f'console/users/{dave}/invite-again">Send invitation again')
+        assert first_link.endswith(f'console/users/{dave}/invite-again">Send invitation again')
         operator.visit(f"/console/users/{dave}/invite-again")
         assert "The invitation is on its way." in words(operator.press("invite-again"))
         assert [kind for kind, _to in outbox.kinds()] == ["invite", "invite"]
@@ -163,9 +169,9 @@ class TestRefusals:
         ],
     )
     def test_mistake_is_shown_at_its_field_and_nothing_is_changed_or_lost(
-        self, armed, codes, go, alice, bob, database, name, fields, status, problem
+        self, armed, codes, open_confirmation, alice, bob, database, name, fields, status, problem
     ):
-        go(alice, name)
+        open_confirmation(alice, name)
         database.run("UPDATE factors SET last_step = NULL")
         before = database.everything("users", "identities", "sessions", "one_time_tokens")
         page = armed.press(name, factor_code=codes.code(1), **fields)
@@ -181,21 +187,21 @@ class TestRefusals:
     ):
         _authenticator, passkey = register_passkey(alice.open_session())
         client.put(f"/admin/users/{alice.id}", json={"email": None}, headers=service_role)
-        for act in (f"factors/{passkey['id']}/remove", "reset-two-step"):
+        for action in (f"factors/{passkey['id']}/remove", "reset-two-step"):
             database.run("UPDATE factors SET last_step = NULL")
-            armed.visit(f"/console/users/{alice.id}/{act}")
-            page = armed.press(act.rpartition("/")[2], factor_code=codes.code(1))
+            armed.visit(f"/console/users/{alice.id}/{action}")
+            page = armed.press(action.rpartition("/")[2], factor_code=codes.code(1))
             assert (page.status, "This would remove the last way to sign in" in page.text) == (422, True)
         assert database.count("factors", "factor_type = 'passkey'") == 1
         path = f"/admin/users/{alice.id}/passkeys/{passkey['id']}"
         assert client.delete(path, headers=service_role).status_code == 200
         assert database.count("factors", "factor_type = 'passkey'") == 0
 
-    def test_change_of_another_meanwhile_is_not_overwritten(self, armed, go, alice, database):
-        go(alice, "metadata")
+    def test_change_of_another_meanwhile_is_not_overwritten(self, armed, open_confirmation, alice, database):
+        open_confirmation(alice, "metadata")
         alice.sign_in().put("/user", json={"data": {"name": "Alice"}})
-        mine = '{"note": "mine"}'
-        page = armed.press("metadata", user_metadata=mine)
+        note = '{"note": "mine"}'
+        page = armed.press("metadata", user_metadata=note)
         assert (page.status, "This has changed since you opened it" in page.text) == (409, True)
         assert '{ "name": "Alice" }' in words(page)
         # Having seen the other change, the administrator may replace it.
@@ -203,7 +209,7 @@ class TestRefusals:
         metadata = database.value("SELECT user_metadata FROM users WHERE id = %(id)s", id=alice.id)
         assert metadata == {"note": "mine"}
 
-    def test_other_administrators_and_oneself_are_refused(self, armed, codes, carol, alice, database):
+    def test_actions_on_administrators_and_on_oneself_are_refused(self, armed, codes, carol, alice, database):
         for name in USER_ACTIONS:
             database.run("UPDATE users SET role = 'authenticated' WHERE id = %(id)s", id=alice.id)
             armed.visit(f"/console/users/{alice.id}/{name}")
@@ -247,15 +253,15 @@ class TestRaces:
         operator.visit(f"/console/users/{alice.id}/recover")
         change = "UPDATE users SET email = 'new@example.com' WHERE id = %s"
         with database.locked("users", alice.id, change) as lock:
-            pressed = lock.start(lambda: operator.press("recover"))
-        assert pressed.result().status == 409
+            request = lock.start(lambda: operator.press("recover"))
+        assert request.result().status == 409
         assert database.count("outbox") == database.count("one_time_tokens") == 0
 
     def test_administrator_who_is_signed_out_meanwhile_does_not_act(self, operator, carol, alice, database):
         operator.visit(f"/console/users/{alice.id}/ban")
         end = "UPDATE sessions SET ended_at = now(), end_reason = 'logout' WHERE user_id = %(id)s"
         with database.locked("users", alice.id) as lock:
-            banned = lock.start(lambda: operator.press("ban", ban_duration="1h"))
+            request = lock.start(lambda: operator.press("ban", ban_duration="1h"))
             database.run(end, id=carol.id)
-        assert (banned.result().status, operator.page.url.endswith("/ban")) == (200, False)
+        assert (request.result().status, operator.page.url.endswith("/ban")) == (200, False)
         assert database.count("users", "banned_until IS NOT NULL") == 0

@@ -28,14 +28,14 @@ def insert(database, count: int, **columns: str) -> None:
     )
 
 
-def listed(page) -> list[str]:
+def addresses_on(page) -> list[str]:
     """Return the addresses of the users on a page, in order, which stand below their names."""
     assert page.status == 200, page.text
     cells = re.findall(r'<td class="who"><a [^>]*>(.*?)</a>(?:<div class="quiet">(.*?)</div>)?', page.text)
     return [unescape(re.sub("<[^>]*>", "", address or name)) for name, address in cells]
 
 
-def counted(page) -> str:
+def count_on(page) -> str:
     (text,) = re.findall(r'<p class="quiet">([^<·]*)', page.text)
     return unescape(text).strip()
 
@@ -74,14 +74,14 @@ class TestSearch:
             "\U0010ffff": [],
             "@a@b": [],
         }.items():
-            assert (text, sorted(listed(find(f"?q={quote(text)}")))) == (text, names)
+            assert (text, sorted(addresses_on(find(f"?q={quote(text)}")))) == (text, names)
         assert "No users match <strong>Nemo</strong>" in find("?q=Nemo").text
 
     def test_search_offers_its_other_readings_and_users_who_have_requested_the_address(self, find, operator):
-        assert listed(find("?q=1234")) == ["1234@example.com"]
-        assert listed(operator.visit(operator.link("Search IDs"))) == ["ada@example.com"]
+        assert addresses_on(find("?q=1234")) == ["1234@example.com"]
+        assert addresses_on(operator.visit(operator.link("Search IDs"))) == ["ada@example.com"]
         page = find("?q=New@example.com")
-        assert listed(page) == []
+        assert addresses_on(page) == []
         assert "x%y_z@example.com</a> requested a change to New@example.com" in page.text
 
 
@@ -132,8 +132,8 @@ class TestFilters:
                 "invited",
             },
         }.items():
-            names_found = {name.partition("@")[0] for name in listed(find(f"?{query}"))}
-            assert (query, names_found) == (query, names)
+            names_on_page = {name.partition("@")[0] for name in addresses_on(find(f"?{query}"))}
+            assert (query, names_on_page) == (query, names)
 
     def test_unknown_values_of_filters_are_400(self, find):
         # A time in a form that Postgres does not read.
@@ -170,23 +170,23 @@ class TestPages:
 
     @pytest.mark.parametrize("query", ["?sort=newest", "?sort=last_sign_in", "?q=example.com", "?q=@e"])
     def test_pages_lead_on_and_back_to_the_first(self, find, operator, many, query):
-        assert counted(find()) == "7 users"
-        assert counted(find("?status=administrator")) == "1 user"
+        assert count_on(find()) == "7 users"
+        assert count_on(find("?status=administrator")) == "1 user"
         find(query)
-        pages = [listed(page) for page in operator.pages()]
+        pages = [addresses_on(page) for page in operator.pages()]
         assert [len(page) for page in pages] == [3, 3, 1]
         assert len(set(chain(*pages))) == 7
         assert "7\u20137 of 7 users" in words(operator.page)
-        assert listed(operator.visit(operator.link("First"))) == pages[0]
+        assert addresses_on(operator.visit(operator.link("First"))) == pages[0]
         assert operator.link("First") is None
 
 
 @pytest.fixture(scope="class")
 def many_users(all_rows, database_url):
     """8,000 users: some are banned, not confirmed or anonymous, have a factor or the provider google."""
-    # Not emptied: where the rows are written, which pages are sampled, depends on the space of earlier rows.
+    # Truncated, not emptied: the space of deleted rows decides which pages ANALYZE samples.
     all_rows.truncate()
-    # Without triggers and the checks of foreign keys, which take a second.
+    # Triggers and the checks of foreign keys would take a second.
     all_rows.run(
         "SET session_replication_role = replica;"
         "INSERT INTO users (id, email, email_confirmed_at, phone, made_by, created_at, last_sign_in_at, banned_until)"
@@ -215,27 +215,27 @@ class TestManyRows:
     def plan(self, many_users, database_url):
         def plan(name, **parameters):
             constants = {"page_size": 26, "seconds": 1.0, "in_order": False} | parameters
-            found = plan_of(database_url, name, "bound_search", **constants)
-            assert found.read_whole == set(), (name, parameters)
-            return found
+            result = plan_of(database_url, name, "bound_search", **constants)
+            assert result.read_whole == set(), (name, parameters)
+            return result
 
         return plan
 
     def test_orders_are_read_from_their_indexes(self, plan):
-        between = (datetime.now(UTC) - timedelta(days=3)).isoformat()
-        middle = "77777777-0000-0000-0000-000000000000"
+        middle_time = (datetime.now(UTC) - timedelta(days=3)).isoformat()
+        middle_id = "77777777-0000-0000-0000-000000000000"
         for sort, index, place in (
-            ("newest", "users_created_at", between),
-            ("last_sign_in", "user_objects_last_sign_in_at", between),
+            ("newest", "users_created_at", middle_time),
+            ("last_sign_in", "user_objects_last_sign_in_at", middle_time),
             ("email", "users_email_key", "user7"),
             ("phone", "users_phone_key", "+491707"),
-            ("id", "users_pkey", middle),
+            ("id", "users_pkey", middle_id),
         ):
             filters = {sort: place} if sort in ("email", "phone") else {}
-            for start in ({"place": place, "id": middle}, {}):
-                found = plan("search_users", filters=filters, sort=sort, **start)
-                assert index in found.indexes, (sort, found)
-                assert not found.sorts, sort
+            for start in ({"place": place, "id": middle_id}, {}):
+                result = plan("search_users", filters=filters, sort=sort, **start)
+                assert index in result.indexes, (sort, result)
+                assert not result.sorts, sort
 
     def test_rare_filters_are_read_from_their_indexes(self, plan):
         for filters, index, statement in (
@@ -253,14 +253,16 @@ class TestManyRows:
             ({"within": "1 day"}, "user_objects_last_sign_in_at", "few_users_by_sign_in"),
         ):
             assert index in plan(statement, filters=filters, few=500).indexes, filters
-        many = {"filters": {"words": "user"}, "in_order": True, "sort": "newest"}
-        assert not plan("search_users", **many).sorts
-        found = plan("search_users", **many | {"filters": {"within": "7 days"}, "sort": "last_sign_in"})
-        assert "user_objects_last_sign_in_at" in found.indexes
-        assert not found.sorts
+        common_words = {"filters": {"words": "user"}, "in_order": True, "sort": "newest"}
+        assert not plan("search_users", **common_words).sorts
+        result = plan(
+            "search_users", **common_words | {"filters": {"within": "7 days"}, "sort": "last_sign_in"}
+        )
+        assert "user_objects_last_sign_in_at" in result.indexes
+        assert not result.sorts
         among = ["77777777-0000-0000-0000-000000000000"] * 10
-        found = plan("search_users", filters={}, among=among, sort="last_sign_in")
-        assert "users_pkey" in found.indexes
+        result = plan("search_users", filters={}, among=among, sort="last_sign_in")
+        assert "users_pkey" in result.indexes
 
     @pytest.fixture
     def operator(self, many_users, default_app, service_role):
@@ -269,7 +271,7 @@ class TestManyRows:
         yield Visitor(default_app).signed_in_as(carol)
         default_app.test_client().delete(f"/admin/users/{carol.id}", headers=service_role)
 
-    def test_counts_end_at_500_but_for_that_of_all(self, operator):
+    def test_counts_end_at_500_except_that_of_all_users(self, operator):
         for query, count in {
             "": "About 8,000 users",
             "status=banned": "16 users",
@@ -279,9 +281,9 @@ class TestManyRows:
             # With Carol.
             "signed_in=week": "85 users",
         }.items():
-            assert (query, counted(operator.visit(f"/console/users?{query}"))) == (query, count)
+            assert (query, count_on(operator.visit(f"/console/users?{query}"))) == (query, count)
 
-    def test_common_words_are_looked_for_in_the_order_of_the_list(self, operator, database_url):
+    def test_common_words_are_searched_in_the_order_of_the_list(self, operator, database_url):
         """Postgres is made to expect a million users."""
         queries = (
             "q=user77+77.exam",
@@ -291,11 +293,11 @@ class TestManyRows:
             "q=example",
             "q=e+_",
         )
-        before = [listed(operator.visit(f"/console/users?{query}")) for query in queries]
+        before = [addresses_on(operator.visit(f"/console/users?{query}")) for query in queries]
         with estimated(database_url, "users", 1_000_000):
             for query, names in zip(queries, before, strict=True):
-                assert listed(operator.visit(f"/console/users?{query}")) == names, query
-        assert counted(operator.page) == "More than 25 users with"
+                assert addresses_on(operator.visit(f"/console/users?{query}")) == names, query
+        assert count_on(operator.page) == "More than 25 users with"
 
 
 def test_search_that_takes_too_long_asks_to_narrow_it(find, database, monkeypatch):

@@ -25,11 +25,11 @@ class Links(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.ids += [found["id"]] if "id" in found else []
-        self.targets += [found[name] for name in ("href", "src", "action") if name in found]
-        loads = tag in ("link", "script", "img")
-        self.loaded += [found[name] for name in ("href", "src") if loads and name in found]
+        attributes = dict(attrs)
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.targets += [attributes[name] for name in ("href", "src", "action") if name in attributes]
+        is_loaded = tag in ("link", "script", "img")
+        self.loaded += [attributes[name] for name in ("href", "src") if is_loaded and name in attributes]
 
 
 def test_api_page_is_small_and_loads_only_files_of_the_service(client):
@@ -55,9 +55,9 @@ def test_api_page_shows_each_operation_with_its_answers_and_each_schema(client):
     schemas = {f"schema-{name}" for name in CONTRACT["components"]["schemas"]}
     assert {*OPERATIONS, *schemas} - set(ids) == set()
     for name, operation in OPERATIONS.items():
-        shown = page.partition(f'<article id="{name}"')[2].partition("</article>")[0]
-        assert re.findall(r"<dt>(\d+)</dt>", shown) == [str(status) for status in operation.responses()]
-        assert operation.path in shown
+        article = page.partition(f'<article id="{name}"')[2].partition("</article>")[0]
+        assert re.findall(r"<dt>(\d+)</dt>", article) == [str(status) for status in operation.responses()]
+        assert operation.path in article
 
 
 def test_links_of_all_pages_lead_to_a_page_and_a_heading(client):
@@ -127,15 +127,15 @@ def test_only_what_guides_link_to_is_served_and_no_source_code(client):
 
 
 def test_search_finds_settings_error_codes_and_operations(client):
-    def found(words: str) -> list[str]:
+    def search(words: str) -> list[str]:
         page = client.get("/docs", query_string={"q": words}).text
         return Links(page.partition('<ul class="found">')[2].partition("<nav")[0]).targets
 
-    assert "docs/settings#messages" in found("auth_smtp_url")
-    assert any(target.startswith("docs/errors#") for target in found("otp_expired"))
-    assert found("open a link")[0] == "docs/api#verify_link"
-    nothing = client.get("/docs", query_string={"q": "<script>alert(1)</script>"}).text
-    assert "Nothing found for “&lt;script&gt;alert(1)&lt;/script&gt;”" in nothing
+    assert "docs/settings#messages" in search("auth_smtp_url")
+    assert any(target.startswith("docs/errors#") for target in search("otp_expired"))
+    assert search("open a link")[0] == "docs/api#verify_link"
+    text = client.get("/docs", query_string={"q": "<script>alert(1)</script>"}).text
+    assert "Nothing found for “&lt;script&gt;alert(1)&lt;/script&gt;”" in text
 
 
 def test_requests_can_be_tried_on_the_machine_of_a_developer_only(make_app, client):
@@ -158,10 +158,10 @@ def test_pages_write_the_url_of_the_service(make_app):
 
 @pytest.mark.parametrize("prefix", ["", "/auth/v1"])
 def test_documentation_opens_on_the_quick_start(client, prefix):
-    first, guide = client.get(f"{prefix}/docs"), client.get(f"{prefix}/docs/quick-start")
-    assert (first.status_code, first.mimetype) == (200, "text/html")
-    headings = [re.findall("<h1.*?</h1>", page.text) for page in (first, guide, client.get("/docs/api"))]
+    home, guide = client.get(f"{prefix}/docs"), client.get(f"{prefix}/docs/quick-start")
+    assert (home.status_code, home.mimetype) == (200, "text/html")
+    headings = [re.findall("<h1.*?</h1>", page.text) for page in (home, guide, client.get("/docs/api"))]
     assert headings[0] == headings[1] != headings[2]
-    for target in Links(first.text).targets:
+    for target in Links(home.text).targets:
         url = urljoin(f"{prefix}/docs", target)
         assert "://" in url or client.get(url).status_code == 200, target

@@ -34,7 +34,7 @@ SLOW = "begin perform pg_sleep(30); return event; end;"
 @pytest.fixture
 def define(database) -> Iterator:
     """Define the SQL function with this body."""
-    # As an operator grants them to the role of requests.
+    # The grants that an operator gives the role of requests.
     database.run(
         "CREATE SCHEMA of_tests; GRANT USAGE ON SCHEMA of_tests TO PUBLIC;"
         " ALTER DEFAULT PRIVILEGES IN SCHEMA of_tests GRANT SELECT, INSERT ON TABLES TO PUBLIC"
@@ -50,7 +50,7 @@ def define(database) -> Iterator:
 
 
 @pytest.fixture
-def hooked(make_app, define):
+def sql_client(make_app, define):
     """A client of an application whose hook is a SQL function."""
     define(SAME)
     return make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION, AUTH_ANONYMOUS_ENABLED="true").test_client()
@@ -64,7 +64,7 @@ def http_hook() -> Iterator[HttpTarget]:
 
 
 @pytest.fixture
-def served(make_app, http_hook):
+def http_client(make_app, http_hook):
     """A client of an application whose hook is a server."""
     settings = {
         "AUTH_HOOK_CUSTOM_ACCESS_TOKEN": f"{http_hook.url}/hook",
@@ -78,13 +78,13 @@ def served(make_app, http_hook):
 def either(request, make_app):
     """A client whose hook is of either kind, and a function that makes it answer with changed claims."""
     if request.param == "http":
-        target, client = request.getfixturevalue("http_hook"), request.getfixturevalue("served")
+        target, client = request.getfixturevalue("http_hook"), request.getfixturevalue("http_client")
 
         def answer(**changes) -> None:
             target.answer = lambda event: {"claims": event["claims"] | changes}
 
     else:
-        define, client = request.getfixturevalue("define"), request.getfixturevalue("hooked")
+        define, client = request.getfixturevalue("define"), request.getfixturevalue("sql_client")
 
         def answer(**changes) -> None:
             added = json.dumps(changes).replace("'", "''").replace("%", "%%")
@@ -94,31 +94,31 @@ def either(request, make_app):
 
 
 def without_times(claims: dict) -> dict:
-    """Without what is written after the hook's answer, perhaps in the next second."""
+    """Return the claims without those that are written after the hook's answer, perhaps in the next second."""
     kept = {name: value for name, value in claims.items() if name not in {"iat", "exp"}}
     return kept | {"amr": [each["method"] for each in claims["amr"]]}
 
 
 class TestFunctionOfSupabase:
-    def test_role_comes_from_a_table_at_sign_in_and_refresh(self, hooked, define, alice, bob, database):
+    def test_role_comes_from_a_table_at_sign_in_and_refresh(self, sql_client, define, alice, bob, database):
         define(ROLES)
         database.run("INSERT INTO of_tests.user_roles VALUES (%(id)s, 'moderator')", id=alice.id)
-        session = alice.sign_in(client=hooked)
+        session = alice.sign_in(client=sql_client)
         assert session.claims["user_role"] == "moderator"
         assert session.get("/user").status_code == 200
         database.run("UPDATE of_tests.user_roles SET role = 'owner'")
         assert session.refreshed().claims["user_role"] == "owner"
-        assert bob.sign_in(client=hooked).claims["user_role"] is None
+        assert bob.sign_in(client=sql_client).claims["user_role"] is None
 
-    def test_error_is_returned_to_the_client(self, hooked, define, alice, database):
+    def test_error_is_returned_to_the_client(self, sql_client, define, alice, database):
         define(f"begin return '{json.dumps(REFUSAL)}'::jsonb; end;")
-        assert_error(alice.try_to_sign_in(client=hooked), 403, "hook_refused", "Not before Monday")
+        assert_error(alice.try_to_sign_in(client=sql_client), 403, "hook_refused", "Not before Monday")
         assert database.count("sessions") == 0
 
-    def test_event_is_gotrues(self, hooked, define, alice, database):
+    def test_event_has_the_form_of_gotrues(self, sql_client, define, alice, database):
         database.run("CREATE TABLE of_tests.events (event jsonb)")
         define("begin insert into of_tests.events values (event); return event; end;")
-        session = alice.sign_in(client=hooked)
+        session = alice.sign_in(client=sql_client)
         session.refresh()
         signed_in, refreshed = (row.event for row in database.all("SELECT event FROM of_tests.events"))
         assert signed_in["metadata"].keys() == {"uuid", "time", "name", "ip_address"}
@@ -156,16 +156,16 @@ class TestClaims:
         def introspected(token):
             return client.post("/introspect", json={"token": token}, headers=service_role).json
 
-        left = "event #- '{claims,app_metadata}'"
-        define(f"""begin return jsonb_set({left}, '{{claims,active}}', '"no"'); end;""")
+        without_metadata = "event #- '{claims,app_metadata}'"
+        define(f"""begin return jsonb_set({without_metadata}, '{{claims,active}}', '"no"'); end;""")
         session = alice.sign_in(client=client)
         assert (session.claims["active"], "app_metadata" in session.claims) == ("no", False)
         assert introspected(session.access_token) == session.claims | {"active": True}
         define("""begin return jsonb_set(event, '{claims,active}', '"no"'); end;""")
         token = api_keys.token_of(client, api_keys.make_key(session)[1])
         database.run("UPDATE users SET role = 'staff'")
-        for each in (session.access_token, token):
-            assert introspected(each) == api_keys.claims_of(each) | {"active": True}
+        for access_token in (session.access_token, token):
+            assert introspected(access_token) == api_keys.claims_of(access_token) | {"active": True}
 
     @cases(
         ("claim", "value"),
@@ -193,9 +193,9 @@ class TestClaims:
         ["null", "[]", "{}", '{"claims": null}', '{"claims": {}}', '{"claims": []}', '{"error": "no"}',
          '{"error": {"http_code": 200, "message": "Welcome"}}'],
     )  # fmt: skip
-    def test_other_answers_fail(self, hooked, define, alice, answer):
+    def test_other_answers_fail(self, sql_client, define, alice, answer):
         define(f"begin return '{answer}'::jsonb; end;")
-        response = alice.try_to_sign_in(client=hooked)
+        response = alice.try_to_sign_in(client=sql_client)
         assert (response.status_code, response.json["error_code"]) == FAILED
 
 
@@ -252,7 +252,7 @@ class TestNothingIsLost:
         assert_error(session.refresh(), 400, "refresh_token_already_used")
         assert database.value("SELECT end_reason FROM sessions") == "refresh_token_reused"
 
-    def test_right_password_does_not_count_as_a_guess(self, hooked, make_app, define, alice, database):
+    def test_right_password_does_not_count_as_a_guess(self, sql_client, make_app, define, alice, database):
         define("begin return null; end;")
         limits = {"AUTH_RATE_LIMITS_ENABLED": "true", "AUTH_RATE_LIMIT_LOGIN_FAILURES": "2/hour"}
         client = make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN=FUNCTION, **limits).test_client()
@@ -261,40 +261,44 @@ class TestNothingIsLost:
 
 
 class TestWhatASignInMakesOfItsUser:
-    """It is committed before the hook is asked. What was sent stays good until the session is there."""
+    """It is committed before the hook is asked. A link stays good until it has opened a session."""
 
-    def test_address_is_proved_and_its_link_stays_good(self, served, http_hook, outbox, database):
-        served.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
+    def test_address_is_proved_and_its_link_stays_good(self, http_client, http_hook, outbox, database):
+        http_client.post("/signup", json={"email": "dave@example.com", "password": PASSWORD})
         token = outbox.last().token
-        allows, http_hook.answer = http_hook.answer, lambda _event: REFUSAL
-        assert fragment(follow(served, "signup", token))["error_code"] == "hook_refused"
+        allow, http_hook.answer = http_hook.answer, lambda _event: REFUSAL
+        assert fragment(follow(http_client, "signup", token))["error_code"] == "hook_refused"
         assert database.value("SELECT email_proved FROM users")
         assert database.count("sessions") == 0
-        http_hook.answer = allows
-        assert "access_token" in fragment(follow(served, "signup", token))
-        assert "error_code" in fragment(follow(served, "signup", token))
+        http_hook.answer = allow
+        assert "access_token" in fragment(follow(http_client, "signup", token))
+        assert "error_code" in fragment(follow(http_client, "signup", token))
         events = [row.action for row in database.all("SELECT action FROM audit_log ORDER BY at")]
         assert (events.count("email_confirmed"), events.count("signed_in")) == (1, 1)
 
-    def test_link_of_a_banned_user_is_not_told_to_the_hook(self, served, alice, http_hook, outbox, database):
-        served.post("/magiclink", json={"email": alice.email})
+    def test_link_of_a_banned_user_is_not_told_to_the_hook(
+        self, http_client, alice, http_hook, outbox, database
+    ):
+        http_client.post("/magiclink", json={"email": alice.email})
         database.run("UPDATE users SET banned_until = 'infinity'")
-        answer = hand_in(served, "magiclink", outbox.last().token)
+        answer = hand_in(http_client, "magiclink", outbox.last().token)
         assert_error(answer, 403, "user_banned")
         assert (http_hook.requests, database.count("sessions")) == ([], 0)
 
-    def test_wrong_code_is_not_told_to_the_hook_and_counts_once(self, served, alice, http_hook, database):
-        app, _session = factors.set_up(alice.sign_in(client=served))
-        low = alice.sign_in(client=served)
-        asked = len(http_hook.requests)
+    def test_wrong_code_is_not_told_to_the_hook_and_counts_once(
+        self, http_client, alice, http_hook, database
+    ):
+        app, _session = factors.set_up(alice.sign_in(client=http_client))
+        low = alice.sign_in(client=http_client)
+        calls = len(http_hook.requests)
         assert_error(factors.verify(low, app, app.wrong_code()), 422, "mfa_verification_failed")
-        assert len(http_hook.requests) == asked
+        assert len(http_hook.requests) == calls
         assert database.value("SELECT max(count) FROM failure_counts") == 1
 
 
 class TestFunctionThatFails:
     @cases(
-        ("body", "said"),
+        ("body", "reason"),
         [
             ("begin raise exception E'no\\nroles %%', repeat('a', 1000); end;", f"P0001: no roles {'a' * 284}"),
             (SLOW, "57014: canceling statement due to statement timeout"),
@@ -304,14 +308,14 @@ class TestFunctionThatFails:
             ("begin delete from sessions; return '{}'; end;", "its answer has no claims"),
         ],
     )  # fmt: skip
-    def test_audit_log_says_why(self, hooked, define, alice, database, body, said):
+    def test_audit_log_says_why(self, sql_client, define, alice, database, body, reason):
         other = alice.open_session()
         define(body)
-        assert alice.try_to_sign_in(client=hooked).status_code == 503
+        assert alice.try_to_sign_in(client=sql_client).status_code == 503
         row = database.one("SELECT * FROM audit_log WHERE reason = 'hook_failed' ORDER BY at DESC LIMIT 1")
         assert (str(row.user_id), row.action) == (alice.id, "sign_in_refused")
         assert row.details["hook"] == "customize-access-token"
-        assert row.details["said"].startswith(said)
+        assert row.details["said"].startswith(reason)
         assert len(row.details["said"]) <= 300
         assert other.get("/user").status_code == 200
 
@@ -332,9 +336,9 @@ class TestFunctionThatFails:
 
 class TestServer:
     def test_request_is_signed_and_the_session_is_the_one_of_the_token(
-        self, served, http_hook, alice, database
+        self, http_client, http_hook, alice, database
     ):
-        session = alice.sign_in(client=served)
+        session = alice.sign_in(client=http_client)
         (posted,) = http_hook.requests
         event = verified(posted, SECRET)
         claims = event["claims"]
@@ -342,9 +346,9 @@ class TestServer:
         assert claims["jti"] == session.claims["jti"]
         assert database.value("SELECT id::text FROM sessions") == session.id
 
-    def test_concurrent_refreshes_get_the_same_refresh_token(self, served, alice):
-        session = alice.sign_in(client=served)
-        clients = [served.application.test_client() for _ in range(6)]
+    def test_concurrent_refreshes_get_the_same_refresh_token(self, http_client, alice):
+        session = alice.sign_in(client=http_client)
+        clients = [http_client.application.test_client() for _ in range(6)]
         answers = at_once(6, lambda number: refresh(clients[number], session.refresh_token))
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.json["refresh_token"] for answer in answers}) == 1
@@ -364,7 +368,7 @@ CHANGES = {
 
 
 class TestWhatChangesMeanwhile:
-    """Nothing is locked while the hook answers, and a token that would no longer say so is not issued."""
+    """Nothing is locked while the hook answers, and a token whose facts have changed is not issued."""
 
     @pytest.fixture
     def change(self, alice, http_hook, service_role, database):
@@ -375,8 +379,8 @@ class TestWhatChangesMeanwhile:
                 http_hook.answer = lambda event: {"claims": event["claims"]}
                 factor = next((str(row.id) for row in database.all("SELECT id FROM factors")), None)
                 url = f"/admin/users/{alice.id}{path.format(factor=factor)}"
-                done = alice.client.open(url, method=method, json=body, headers=service_role)
-                assert done.status_code in (200, 204), done.text
+                response = alice.client.open(url, method=method, json=body, headers=service_role)
+                assert response.status_code in (200, 204), response.text
                 return {"claims": event["claims"]}
 
             http_hook.answer = answer
@@ -384,8 +388,8 @@ class TestWhatChangesMeanwhile:
         return change
 
     @pytest.fixture
-    def session(self, served, alice):
-        _app, session = factors.set_up(alice.sign_in(client=served))
+    def session(self, http_client, alice):
+        _app, session = factors.set_up(alice.sign_in(client=http_client))
         return session
 
     @pytest.mark.parametrize("fact", list(CHANGES))
@@ -401,37 +405,37 @@ class TestWhatChangesMeanwhile:
 
     @pytest.mark.parametrize("fact", [fact for fact in CHANGES if fact != "session"])
     def test_sign_in_is_unavailable_and_opens_no_session(
-        self, served, session, change, alice, database, fact
+        self, http_client, session, change, alice, database, fact
     ):
         change(*CHANGES[fact])
-        assert_error(alice.try_to_sign_in(client=served), 503, "service_unavailable")
+        assert_error(alice.try_to_sign_in(client=http_client), 503, "service_unavailable")
         assert database.count("sessions") == (0 if fact == "user" else 1)
         assert database.count("failure_counts", "count > 0") == 0
 
 
 class TestWaysToSignIn:
-    """Each token comes from the hook; a session on our pages has none."""
+    """The hook decides about each token; a session on our pages has no token."""
 
-    def test_passkeys_codes_and_keys(self, either, alice, outbox):
+    def test_hook_decides_about_tokens_of_passkeys_and_codes(self, either, alice, outbox):
         client, answer = either
         answer(plan="pro")
         session = alice.sign_in(client=client)
         authenticator, _ = passkeys.register(session)
         high = passkeys.sign_in(client, authenticator)
-        proved = high.post("/reauthenticate", json=passkeys.assertion(client, authenticator))
+        reauthenticated = high.post("/reauthenticate", json=passkeys.assertion(client, authenticator))
         codes = high.post("/factors/recovery-codes").json["codes"]
         client.post("/magiclink", json={"email": alice.email})
         code = {"type": "email", "email": alice.email, "token": outbox.last().code}
         by_code = client.post("/verify", json=code)
         low = alice.sign_in(client=client)
         by_recovery_code = low.post("/factors/recovery-codes/verify", json={"code": codes[0]})
-        for response in (proved, by_code, by_recovery_code):
+        for response in (reauthenticated, by_code, by_recovery_code):
             assert session_of(client, response).claims["plan"] == "pro"
         assert high.claims["plan"] == "pro"
 
-    def test_our_pages_do_not_ask(self, served, http_hook, alice):
+    def test_sign_in_on_our_pages_does_not_call_the_hook(self, http_client, http_hook, alice):
         http_hook.status, http_hook.answer = 500, None
-        visitor = Visitor(served.application)
+        visitor = Visitor(http_client.application)
         visitor.signed_in_as(alice)
         assert visitor.visit("/account").status == 200
         assert http_hook.requests == []
@@ -444,13 +448,13 @@ class TestWaysToSignIn:
             "AUTH_SITE_URL": "https://app.example.com",
         }
         visitor = Visitor(make_app(AUTH_HOOK_CUSTOM_ACCESS_TOKEN_SECRETS=SECRET, **settings))
-        allows, http_hook.answer = http_hook.answer, lambda _event: REFUSAL
+        allow, http_hook.answer = http_hook.answer, lambda _event: REFUSAL
         visitor.visit("/sign-in?redirect_to=https://app.example.com/in")
         refused = visitor.submit(email=alice.email, password=PASSWORD)
         assert "This isn’t allowed" in refused.text
         assert visitor.session_cookie
         assert database.value("SELECT reason FROM audit_log WHERE action LIKE '%%_refused'") == "hook_refused"
-        http_hook.answer = allows
+        http_hook.answer = allow
         assert visitor.submit().url.startswith("https://app.example.com/in#access_token=")
 
 
@@ -459,11 +463,15 @@ class TestCommand:
 
     ARGUMENTS = ("hooks", "test", "custom-access-token", "--user", "alice@example.com")
 
-    def test_prints_what_a_function_answers_and_keeps_nothing(self, hooked, define, alice, database):
+    def test_prints_what_a_function_answers_and_keeps_nothing(self, sql_client, define, alice, database):
         define("begin insert into of_tests.user_roles values (null, 'tried'); return event; end;")
-        done = run_command(hooked.application, *self.ARGUMENTS, "--json")
-        result = json.loads(done.output)
-        assert (done.exit_code, result["verdict"], result["request"]["user_id"]) == (0, "accepted", alice.id)
+        command = run_command(sql_client.application, *self.ARGUMENTS, "--json")
+        result = json.loads(command.output)
+        assert (command.exit_code, result["verdict"], result["request"]["user_id"]) == (
+            0,
+            "accepted",
+            alice.id,
+        )
         assert result["answer"]["claims"] == result["request"]["claims"]
         assert database.value("SELECT count(*) FROM of_tests.user_roles") == 0
 
@@ -472,18 +480,18 @@ class TestCommand:
         claims = {"AUTH_TOKEN_CLAIMS": '{"since": "created_at", "level": "session.aal"}'}
         settings = claims | {"AUTH_HOOK_CUSTOM_ACCESS_TOKEN": FUNCTION, "AUTH_ORGANIZATIONS": "users"}
         client = make_app(**settings).test_client()
-        founded = session_of(client, sign_in(client, alice.email)).post(
+        organization = session_of(client, sign_in(client, alice.email)).post(
             "/organizations", json={"name": "Acme"}
         )
         issued = without_times(session_of(client, sign_in(client, alice.email)).claims)
-        assert issued["organizations"] == {founded.json["id"]: "owner"}
-        done = run_command(client.application, *self.ARGUMENTS, "--json")
-        asked = without_times(json.loads(done.output)["request"]["claims"])
-        assert asked == issued | {name: asked[name] for name in ("jti", "session_id")}
+        assert issued["organizations"] == {organization.json["id"]: "owner"}
+        command = run_command(client.application, *self.ARGUMENTS, "--json")
+        tried = without_times(json.loads(command.output)["request"]["claims"])
+        assert tried == issued | {name: tried[name] for name in ("jti", "session_id")}
 
     def test_says_what_is_wrong(self, either, alice):
         client, answer = either
         answer(role="service_role")
-        done = run_command(client.application, *self.ARGUMENTS)
-        last = "verdict: customize-access-token failed: its answer has the role service_role"
-        assert (done.exit_code, done.output.splitlines()[-1]) == (3, last)
+        command = run_command(client.application, *self.ARGUMENTS)
+        verdict = "verdict: customize-access-token failed: its answer has the role service_role"
+        assert (command.exit_code, command.output.splitlines()[-1]) == (3, verdict)

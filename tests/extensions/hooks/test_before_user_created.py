@@ -44,8 +44,8 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 def create(client: Any, way: str, service_role: dict[str, str]) -> Any:
     _provider, path, body = WAYS[way]
-    is_admins = way in ("invitation", "generated link")
-    return client.post(path, json=body, headers=service_role if is_admins else {})
+    is_by_administrator = way in ("invitation", "generated link")
+    return client.post(path, json=body, headers=service_role if is_by_administrator else {})
 
 
 def settings(url, **others):
@@ -55,7 +55,7 @@ def settings(url, **others):
 
 @pytest.fixture
 def target(target):
-    target.answer = lambda _asked: {}
+    target.answer = lambda _event: {}
     return target
 
 
@@ -69,17 +69,17 @@ def client(make_hooked):
     return make_hooked().test_client()
 
 
-def asked(target):
+def questions(target):
     return [json.loads(posted.body) for posted in target.requests]
 
 
 @each_way
 def test_hook_is_asked_about_each_new_user(client, target, service_role, database, way):
     provider = WAYS[way][0]
-    # What else it answers changes nothing.
-    target.answer = lambda _asked: {"user": {"role": "service_role"}}
+    # Other members of the answer change nothing.
+    target.answer = lambda _event: {"user": {"role": "service_role"}}
     assert create(client, way, service_role).status_code in (200, 201)
-    (question,) = asked(target)
+    (question,) = questions(target)
     metadata = {"uuid": A_UUID, "name": "before-user-created", "ip_address": "127.0.0.1"}
     assert question["metadata"] == metadata | {"time": question["metadata"]["time"]}
     user = question["user"]
@@ -94,10 +94,10 @@ def test_hook_is_asked_about_each_new_user(client, target, service_role, databas
 
 @each_way
 def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role, database, way, parts):
-    target.answer = lambda _asked: REFUSED
+    target.answer = lambda _event: REFUSED
     response = create(client, way, service_role)
     assert database.count("users") == database.count("sessions") == database.count("one_time_tokens") == 0
-    assert [sent for sent in Outbox(parts, database).sent() if sent.kind != "none"] == []
+    assert [message for message in Outbox(parts, database).sent() if message.kind != "none"] == []
     if way in SILENT:
         assert response.status_code == 200
     else:
@@ -111,11 +111,11 @@ def test_user_whom_the_hook_refuses_is_not_created(client, target, service_role,
 
 def test_command_that_invites_asks_the_hook_and_shows_its_refusal(client, target, database):
     assert run_command(client.application, "users", "invite", NEW).exit_code == 0
-    target.answer = lambda _asked: REFUSED
+    target.answer = lambda _event: REFUSED
     refused = run_command(client.application, "users", "invite", "erin@example.com")
-    said = "erin@example.com: refused: Members of the club only\n"
-    assert (refused.exit_code, refused.output) == (3, said)
-    assert [question["metadata"]["ip_address"] for question in asked(target)] == ["", ""]
+    output = "erin@example.com: refused: Members of the club only\n"
+    assert (refused.exit_code, refused.output) == (3, output)
+    assert [question["metadata"]["ip_address"] for question in questions(target)] == ["", ""]
     assert database.count("users") == 1
 
 
@@ -142,7 +142,7 @@ class TestWhoIsNotAskedAbout:
     @pytest.mark.parametrize("is_down", [False, True])
     def test_users_sign_in_without_the_hook(self, make_hooked, alice, target, outbox, is_down):
         client = make_hooked().test_client()
-        target.behaviour, target.answer = ("close", None) if is_down else ("", lambda _asked: REFUSED)
+        target.behaviour, target.answer = ("close", None) if is_down else ("", lambda _event: REFUSED)
         assert sign_in(client, alice.email).status_code == 200
         assert target.requests == []
         # The address may be free, so the hook is asked, but a user's code does not depend on it.
@@ -178,14 +178,14 @@ class TestAddressesOfUsersWhoExist:
         self, client, target, session, outbox, database, address
     ):
         session = session.on(client)
-        asking = session.put("/user", json=address)
-        assert (asking.status_code, len(outbox.sent())) == (200, 1)
-        (question,) = asked(target)
+        response = session.put("/user", json=address)
+        assert (response.status_code, len(outbox.sent())) == (200, 1)
+        (question,) = questions(target)
         (kind,) = address
         assert question["user"]["id"] == session.user["id"]
         assert question["user"][kind] == address[kind].removeprefix("+")
         assert question["user"]["app_metadata"] == {"provider": kind, "providers": [kind]}
-        target.answer = lambda _asked: REFUSED
+        target.answer = lambda _event: REFUSED
         before = database.everything("users", "one_time_tokens", "outbox")
         other = {"email": "erin@example.com"} if kind == "email" else {"phone": OTHER_PHONE}
         assert_error(session.put("/user", json=other), 418, "hook_refused")
@@ -195,7 +195,7 @@ class TestAddressesOfUsersWhoExist:
         client.post("/admin/users", json={"email": NEW, "email_confirm": True}, headers=service_role)
         session = alice.sign_in(client=client)
         assert_error(session.put("/user", json={"email": NEW}), 409, "email_exists")
-        target.answer = lambda _asked: REFUSED
+        target.answer = lambda _event: REFUSED
         for email in (NEW, "free@example.com"):
             assert_error(session.put("/user", json={"email": email}), 418, "hook_refused")
         assert len(target.requests) == 3
@@ -206,20 +206,20 @@ class TestAddressesOfUsersWhoExist:
         google.person = {"sub": "dave", "email": NEW, "email_verified": True}
         service = make_service(**settings(target.url))
         session = session.on(service.client)
-        target.answer = lambda _asked: REFUSED
+        target.answer = lambda _event: REFUSED
         body = {"provider": "google", "id_token": google.id_token(), "link_identity": True}
         assert_error(session.post("/token?grant_type=id_token", json=body), 418, "hook_refused")
         assert database.count("identities", "provider = 'google'") == 0
-        target.answer = lambda _asked: {}
+        target.answer = lambda _event: {}
         assert session.post("/token?grant_type=id_token", json=body).status_code == 200
-        (*_, question) = asked(target)
+        (*_, question) = questions(target)
         user = question["user"]
         assert (user["id"], user["email"]) == (session.user["id"], NEW)
         assert user["app_metadata"]["provider"] == "google"
 
 
 def test_only_one_function_asks_whose_an_address_may_become():
-    asking = {
+    paths = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "auth").rglob("*.py")
         if re.search(
@@ -228,8 +228,8 @@ def test_only_one_function_asks_whose_an_address_may_become():
         )
     }
     # Delivery also guards messages that were written before the setting.
-    decides = {"auth/flows/admission.py", "auth/rules/admission.py"}
-    assert asking == decides | {"auth/delivery/attempts.py"}
+    deciding = {"auth/flows/admission.py", "auth/rules/admission.py"}
+    assert paths == deciding | {"auth/delivery/attempts.py"}
 
 
 class TestProviders:
@@ -244,7 +244,7 @@ class TestProviders:
 
     def test_only_the_first_sign_in_asks(self, hooked, target, google):
         first = self.hand_in(hooked, google.id_token()).json["user"]
-        (question,) = asked(target)
+        (question,) = questions(target)
         user = {"id": first["id"], "email": NEW, "user_metadata": told(name="Dave")}
         user |= {"is_anonymous": False, "app_metadata": {"provider": "google", "providers": ["google"]}}
         assert {name: question["user"][name] for name in user} == user
@@ -252,14 +252,14 @@ class TestProviders:
         assert len(target.requests) == 1
 
     def test_refused_user_may_try_again_with_the_same_id_token(self, hooked, target, google, database):
-        id_token, target.answer = google.id_token(), lambda _asked: REFUSED
+        id_token, target.answer = google.id_token(), lambda _event: REFUSED
         assert_error(self.hand_in(hooked, id_token), 418, "hook_refused")
         assert database.count("users") == 0
-        target.answer = lambda _asked: {}
+        target.answer = lambda _event: {}
         assert self.hand_in(hooked, id_token).status_code == 200
 
     def test_application_gets_the_refusal_of_a_browser(self, hooked, target, database):
-        target.answer = lambda _asked: REFUSED
+        target.answer = lambda _event: REFUSED
         page = hooked.sign_in("google")
         assert "error=access_denied" in page.url
         assert "error_code=hook_refused" in page.url
@@ -277,21 +277,21 @@ class TestHooksThatCallTheService:
         monkeypatch.setattr(turns, "_PATIENCE", 0.2)
         app, answers = make_hooked(), []
 
-        def answer(_asked):
+        def answer(_event):
             body = {"email": f"user{len(target.requests)}@example.com"}
             answers.append(app.test_client().post("/invite", json=body, headers=service_role).status_code)
             return {}
 
         target.answer = answer
         assert create(app.test_client(), "password", {}).status_code == 201
-        # It waited for the turn of its network.
+        # The invitation waited in vain for the turn of its network.
         assert (answers, len(target.requests)) == ([503], 1)
         assert database.count("users") == 1
 
 
 def test_sign_up_page_shows_the_message_of_the_hook(make_hooked, target, database):
     visitor = Visitor(make_hooked())
-    target.answer = lambda _asked: {"error": {"http_code": 401, "message": "<b>Members</b>\nonly"}}
+    target.answer = lambda _event: {"error": {"http_code": 401, "message": "<b>Members</b>\nonly"}}
     visitor.visit("/sign-up")
     page = visitor.submit(email=NEW, password=PASSWORD)
     assert page.status == 403
@@ -305,7 +305,7 @@ def test_sign_up_page_shows_the_message_of_the_hook(make_hooked, target, databas
 def test_taken_address_is_asked_about_like_a_free_one(
     make_hooked, target, alice, service_role, database, answer
 ):
-    target.answer = lambda _asked: answer
+    target.answer = lambda _event: answer
     app = make_hooked()
     client = app.test_client()
     for path, body in (("/signup", {"password": PASSWORD}), ("/otp", {}), ("/magiclink", {})):
@@ -314,12 +314,16 @@ def test_taken_address_is_asked_about_like_a_free_one(
             before = (statements_run(), database.count("outbox"), len(target.requests))
             response = client.post(path, json=body | {"email": email})
             after = (statements_run(), database.count("outbox"), len(target.requests))
-            shown = re.sub(r"[0-9a-f-]{36}|[\d-]+T[\d:.]+Z|\w+@example.com", "", response.text)
+            text = re.sub(r"[0-9a-f-]{36}|[\d-]+T[\d:.]+Z|\w+@example.com", "", response.text)
             answers.append(
-                (response.status_code, shown, [now - then for now, then in zip(after, before, strict=True)])
+                (
+                    response.status_code,
+                    text,
+                    [later - earlier for later, earlier in zip(after, before, strict=True)],
+                )
             )
             assert after[2] == before[2] + 1
         assert answers[0] == answers[1], path
-    ids = {question["user"]["id"] for question in asked(target)}
+    ids = {question["user"]["id"] for question in questions(target)}
     assert len(ids) == 6
     assert alice.id not in ids

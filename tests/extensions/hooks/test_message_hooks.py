@@ -19,7 +19,7 @@ SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 @pytest.fixture
 def hooked(make_app, target):
     """An application whose messages are sent by hooks."""
-    target.answer = lambda _asked: {}
+    target.answer = lambda _event: {}
     names = ("EMAIL", "SMS")
     hooks = {f"AUTH_HOOK_SEND_{name}": f"{target.url}/{name.lower()}" for name in names}
     secrets = {f"AUTH_HOOK_SEND_{name}_SECRETS": f"v1,{SECRET}" for name in names}
@@ -56,9 +56,9 @@ def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(
     body = {"email": DAVE, "password": PASSWORD, "data": {"name": "Dave"}}
     client.post("/signup", json=body)
     assert target.requests == []
-    (sent,) = deliver()
-    user, data = sent["user"], sent["email_data"]
-    assert (target.requests[0].path, sent["metadata"]["name"]) == ("/email", "send-email")
+    (request,) = deliver()
+    user, data = request["user"], request["email_data"]
+    assert (target.requests[0].path, request["metadata"]["name"]) == ("/email", "send-email")
     assert (user["email"], user["user_metadata"], user["phone"]) == (DAVE, {"name": "Dave"}, "")
     assert (data["email_action_type"], data["redirect_to"]) == ("signup", "http://localhost:8000")
     assert data["subject"] == "Confirm your email address"
@@ -73,24 +73,24 @@ def test_email_of_a_sign_up_is_sent_by_the_hook_once_the_response_is_gone(
 def test_sms_is_sent_by_the_hook(hooked, target, deliver):
     client = hooked.test_client()
     client.post("/otp", json={"phone": PHONE})
-    (sent,) = deliver()
+    (request,) = deliver()
     digits = PHONE.removeprefix("+")
     assert target.requests[0].path == "/sms"
-    assert (sent["user"]["phone"], sent["sms"]["phone"]) == (digits, digits)
-    assert sent["sms"]["otp"] in sent["sms"]["message"]
-    assert sent["sms"]["channel"] == "sms"
-    assert type_in(client, "sms", PHONE, sent["sms"]["otp"]).status_code == 200
+    assert (request["user"]["phone"], request["sms"]["phone"]) == (digits, digits)
+    assert request["sms"]["otp"] in request["sms"]["message"]
+    assert request["sms"]["channel"] == "sms"
+    assert type_in(client, "sms", PHONE, request["sms"]["otp"]).status_code == 200
 
 
-def test_hook_is_told_the_channel_that_was_asked_for(hooked, alice, deliver):
+def test_hook_gets_the_channel_that_the_client_chose(hooked, alice, deliver):
     client, whatsapp = hooked.test_client(), {"channel": "whatsapp"}
     session = session_of(client, sign_in(client, alice.email))
-    asked = [client.post("/signup", json={"phone": PHONE, "password": PASSWORD} | whatsapp)]
-    asked += [client.post("/resend", json={"type": "sms", "phone": PHONE} | whatsapp)]
-    asked += [session.put("/user", json={"phone": OTHER_PHONE} | whatsapp)]
-    assert [answer.status_code for answer in asked] == [201, 200, 200]
+    responses = [client.post("/signup", json={"phone": PHONE, "password": PASSWORD} | whatsapp)]
+    responses += [client.post("/resend", json={"type": "sms", "phone": PHONE} | whatsapp)]
+    responses += [session.put("/user", json={"phone": OTHER_PHONE} | whatsapp)]
+    assert [answer.status_code for answer in responses] == [201, 200, 200]
     assert client.post("/otp", json={"phone": PHONE, "channel": "two words"}).status_code == 400
-    assert [sent["sms"]["channel"] for sent in deliver()] == ["whatsapp"] * 3
+    assert [request["sms"]["channel"] for request in deliver()] == ["whatsapp"] * 3
 
 
 def test_user_has_the_address_that_the_message_goes_to(hooked, alice, deliver):
@@ -101,8 +101,8 @@ def test_user_has_the_address_that_the_message_goes_to(hooked, alice, deliver):
     assert (request["user"]["id"], request["user"]["email"]) == (alice.id, new)
     assert request["email_data"]["email_action_type"] == "email_change"
     follow(client, "email_change", request["email_data"]["token_hash"])
-    notices = [sent for sent in deliver() if sent["user"]["email"] == alice.email]
-    (data,) = [sent["email_data"] for sent in notices]
+    notices = [notice for notice in deliver() if notice["user"]["email"] == alice.email]
+    (data,) = [notice["email_data"] for notice in notices]
     assert (data["email_action_type"], data["old_email"]) == ("email_changed_notification", alice.email)
     # A template of GoTrue's would make another link of it than one that undoes the change.
     assert (data["token"], data["token_hash"]) == ("", "")
@@ -123,7 +123,7 @@ def test_user_has_the_address_that_the_message_goes_to(hooked, alice, deliver):
     ],
 )
 def test_answer_decides_whether_the_message_is_retried(target, deliver, outbox, answer, outcome):
-    target.answer = lambda _asked: answer
+    target.answer = lambda _event: answer
     id = outbox.write()
     assert len(deliver()) == 1
     row = outbox.row(id)
@@ -133,30 +133,33 @@ def test_answer_decides_whether_the_message_is_retried(target, deliver, outbox, 
     if outcome == "sent":
         assert row.response == "the hook send-email"
     elif outcome is None:
-        first = target.requests[0].headers["webhook-id"]
-        target.answer = lambda _asked: {}
+        first_id = target.requests[0].headers["webhook-id"]
+        target.answer = lambda _event: {}
         deliver()
-        assert (outbox.outcome(id), target.requests[-1].headers["webhook-id"]) == ("sent", first)
+        assert (outbox.outcome(id), target.requests[-1].headers["webhook-id"]) == ("sent", first_id)
 
 
 def test_command_sends_the_user_a_test_message(hooked, target, service_role):
     body = {"email": DAVE, "phone": PHONE}
     user = hooked.test_client().post("/admin/users", json=body, headers=service_role).json
     for name, member in (("send-email", "email_data"), ("send-sms", "sms")):
-        done = run_command(hooked, "hooks", "test", name, "--user", DAVE, "--json")
-        result = json.loads(done.output)
-        assert (done.exit_code, result["verdict"]) == (0, "accepted")
+        command = run_command(hooked, "hooks", "test", name, "--user", DAVE, "--json")
+        result = json.loads(command.output)
+        assert (command.exit_code, result["verdict"]) == (0, "accepted")
         assert result["request"] == verified(target.requests[-1], SECRET)
         assert (result["request"]["user"]["id"], result["request"]["metadata"]["name"]) == (user["id"], name)
         assert "Test message from http://localhost:8000" in result["request"][member].values()
     path = "/auth/v1/admin/users"
     only_phone = hooked.test_client().post(path, json={"phone": OTHER_PHONE}, headers=service_role)
-    done = run_command(hooked, "hooks", "test", "send-email", "--user", only_phone.json["id"])
-    assert (done.exit_code, len(target.requests)) == (3, 2)
+    command = run_command(hooked, "hooks", "test", "send-email", "--user", only_phone.json["id"])
+    assert (command.exit_code, len(target.requests)) == (3, 2)
 
 
 def test_mail_test_uses_the_hook(hooked, target):
     result = run_command(hooked, "mail-test", DAVE)
     assert (result.exit_code, result.output) == (0, f"Sent to {DAVE}: the hook send-email\n")
-    sent = json.loads(target.requests[0].body)
-    assert (sent["user"]["email"], sent["email_data"]["email_action_type"]) == (DAVE, "test_notification")
+    request = json.loads(target.requests[0].body)
+    assert (request["user"]["email"], request["email_data"]["email_action_type"]) == (
+        DAVE,
+        "test_notification",
+    )

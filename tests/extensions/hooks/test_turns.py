@@ -75,7 +75,7 @@ def test_key_is_exchanged_as_often_as_a_session_is_refreshed(make_app, settings,
     assert answers[0].headers["X-RateLimit-Remaining"] == "2"
     assert 0 < int(answers[-1].headers["Retry-After"]) <= 300
     assert api_keys.use(client, second).status_code == 200
-    # The hook is not asked beyond it.
+    # The hook is not called beyond the limit.
     assert len(hook.requests) == 1 + 3 + 1
 
 
@@ -101,16 +101,16 @@ def test_request_that_waits_too_long_for_its_turn_is_unavailable(
     monkeypatch.setattr(turns, "_PATIENCE", 0.2)
     app = make_app(**settings)
     session = alice.sign_in(client=app.test_client())
-    asked = len(hook.requests)
+    calls = len(hook.requests)
     parts = app.extensions[EXTENSION]
-    asked_hook = parts.settings.hook("custom_access_token")
-    other = Asked(parts, {"ip": None, "network": None, "user_agent": None}, "service_role")
-    with turns.asking(other, asked_hook, alice.id):
+    hook_setting = parts.settings.hook("custom_access_token")
+    asked = Asked(parts, {"ip": None, "network": None, "user_agent": None}, "service_role")
+    with turns.asking(asked, hook_setting, alice.id):
         refused = session.refresh()
         assert bob.try_to_sign_in(client=app.test_client()).status_code == 200
     assert_error(refused, 503, "service_unavailable")
     assert refused.headers["Retry-After"] == "2"
-    assert len(hook.requests) == asked + 1
+    assert len(hook.requests) == calls + 1
     assert session.refreshed().get("/user").status_code == 200
-    # Nothing is kept of those who had their turn.
-    assert [key for key in turns._semaphores if key[0] == asked_hook] == []
+    # No semaphore is kept after its last turn.
+    assert [key for key in turns._semaphores if key[0] == hook_setting] == []

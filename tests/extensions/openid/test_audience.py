@@ -1,4 +1,4 @@
-"""The audience of a client's access token: a client could pass it on as the ID token of an audience that is one."""
+"""The audience of a client's access token, which must be no client: that one would take the token for an ID token."""
 
 import uuid
 
@@ -43,7 +43,7 @@ def http(make_app):
 
 class TestResource:
     @cases("resource", OURS)
-    def test_that_is_a_client_or_of_this_service_is_refused_to_a_client_that_may_ask_for_any(
+    def test_resource_that_is_a_client_or_of_this_service_is_refused_to_a_client_that_may_ask_for_any(
         self, http, database, resource
     ):
         path = authorize_path(insert_client(database, is_dynamic=True), resource=resource)
@@ -51,25 +51,27 @@ class TestResource:
         assert database.count("oauth_requests") == 0
 
     @cases("resource", OURS)
-    def test_that_has_become_one_gets_no_token(self, http, database, alice, resource):
-        """A changed setting has made it one, for each grant."""
+    def test_resource_that_has_become_a_client_or_ours_gets_no_token(self, http, database, alice, resource):
+        """A setting has changed since; for each grant."""
         app_client, session = make_client(database), alice.open_session(client=http)
         code = granted_code(database, app_client, session, resource=resource)
         assert_refused(app_client.redeem(http, code), "invalid_target")
         # The code is not spent.
-        spent = "SELECT count(opened_session_id) FROM oauth_requests WHERE resource = %(it)s"
-        assert database.value(spent, it=resource) == 0
+        spent = "SELECT count(opened_session_id) FROM oauth_requests WHERE resource = %(resource)s"
+        assert database.value(spent, resource=resource) == 0
         tokens = tokens_of(http, database, app_client, alice)
-        database.run("UPDATE sessions SET resource = %(it)s WHERE grant_id IS NOT NULL", it=resource)
+        database.run(
+            "UPDATE sessions SET resource = %(resource)s WHERE grant_id IS NOT NULL", resource=resource
+        )
         assert_refused(app_client.refresh(http, tokens["refresh_token"]), "invalid_target")
         service = make_client(
             database, grant_types=["client_credentials"], scopes=["read"], resources=[resource]
         )
-        asked = {"grant_type": "client_credentials", "resource": resource}
-        assert_refused(service.post(http, "/oauth/token", **asked), "invalid_target")
+        form = {"grant_type": "client_credentials", "resource": resource}
+        assert_refused(service.post(http, "/oauth/token", **form), "invalid_target")
 
     @cases("resource", NOT_OURS)
-    def test_of_another_service_is_the_audience(self, http, database, alice, resource):
+    def test_resource_of_another_service_is_the_audience(self, http, database, alice, resource):
         tokens = tokens_of(http, database, make_client(database), alice, resource=resource)
         assert claims_of(tokens["access_token"])["aud"] == resource
 

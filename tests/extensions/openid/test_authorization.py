@@ -28,7 +28,7 @@ def client_id(database) -> str:
 
 
 @pytest.fixture
-def signed_in(app, alice) -> Visitor:
+def visitor(app, alice) -> Visitor:
     return Visitor(app).with_session_of(alice)
 
 
@@ -113,7 +113,9 @@ class TestErrorsGoToTheApplication:
             ({"prompt": "none"}, "login_required"),
         ],
     )
-    def test_with_its_state_and_our_issuer_against_mix_ups(self, client, client_id, database, changes, error):
+    def test_error_has_its_state_and_our_issuer_against_mix_ups(
+        self, client, client_id, database, changes, error
+    ):
         """RFC 9207, and RFC 9700, section 4.4."""
         parameters = error_of(client, authorize_path(client_id, **changes))
         assert (parameters["error"], parameters["state"], parameters["iss"]) == (
@@ -139,7 +141,7 @@ class TestErrorsGoToTheApplication:
         response = client.get(authorize_path(insert_client(database, uri), redirect_uri=uri, scope="x"))
         assert response.headers["Location"].startswith(f"{uri}&error=invalid_scope&")
 
-    def test_service_without_a_consent_page_says_so(self, make_app, database):
+    def test_service_without_a_consent_page_answers_with_an_error(self, make_app, database):
         app = make_app(AUTH_PAGES="false")
         parameters = error_of(app.test_client(), authorize_path(insert_client(database)))
         assert parameters["error"] == "server_error"
@@ -160,19 +162,19 @@ class TestPkce:
             {"code_challenge": f"{CHALLENGE}="},
         ],
     )
-    def test_challenge_is_required_by_sha_256_alone(self, client, client_id, database, changes):
+    def test_challenge_is_required_and_must_be_of_sha_256(self, client, client_id, database, changes):
         for each in (client_id, insert_public_client(database)):
             assert error_of(client, authorize_path(each, **changes))["error"] == "invalid_request"
 
-    def test_client_that_need_not_send_one_sends_state_or_nonce(self, client, database):
+    def test_client_that_needs_no_challenge_sends_state_or_nonce(self, client, database):
         client_id = insert_client(database, require_pkce=False)
-        without: dict[str, str | None] = {"code_challenge": None, "code_challenge_method": None}
+        no_challenge: dict[str, str | None] = {"code_challenge": None, "code_challenge_method": None}
         sufficient: list[dict[str, str]] = [{"nonce": "x"}, {"state": "x"}, {"nonce": "", "state": "x"}]
-        for sent in sufficient:
-            path = authorize_path(client_id, **without | {"state": None} | sent)
+        for parameters in sufficient:
+            path = authorize_path(client_id, **no_challenge | {"state": None} | parameters)
             assert "/oauth/consent?" in client.get(path).headers["Location"]
         for missing in ({}, {"state": "", "nonce": ""}):
-            path = authorize_path(client_id, **without | {"state": None} | missing)
+            path = authorize_path(client_id, **no_challenge | {"state": None} | missing)
             assert error_of(client, path)["error"] == "invalid_request"
         path = authorize_path(client_id, code_challenge_method="plain")
         assert error_of(client, path)["error"] == "invalid_request"
@@ -204,7 +206,7 @@ class TestRequests:
         assert cookie.partition("=")[2][:43] not in stored
 
     @cases(
-        ("scopes", "sent", "kept"),
+        ("scopes", "scope", "stored"),
         [
             ([], None, ["email"]),
             ([], "", ["email"]),
@@ -216,12 +218,12 @@ class TestRequests:
             (["reports:read"], "openid email", None),
         ],
     )
-    def test_scopes_of_a_client_bound_what_it_may_ask_for(self, client, database, sent, scopes, kept):
+    def test_scopes_of_a_client_bound_what_it_may_ask_for(self, client, database, scope, scopes, stored):
         database.run("DELETE FROM oauth_requests")
-        location = client.get(authorize_path(insert_client(database, scopes=scopes), scope=sent)).location
-        assert ("error=invalid_scope" in location) == (kept is None)
+        location = client.get(authorize_path(insert_client(database, scopes=scopes), scope=scope)).location
+        assert ("error=invalid_scope" in location) == (stored is None)
         rows = database.all("SELECT scopes FROM oauth_requests")
-        assert [row.scopes for row in rows] == ([kept] if kept else [])
+        assert [row.scopes for row in rows] == ([stored] if stored else [])
 
     def test_unknown_parameters_and_claims_are_ignored(self, client, client_id):
         others = {"claims": '{"userinfo": {}}', "display": "popup", "foo": "bar", "prompt": "create"}
@@ -268,31 +270,31 @@ class TestForm:
         assert database.count("oauth_requests") == 0
 
     @cases("prompt", ["none", "consent"])
-    def test_long_state_comes_back_to_the_application(self, signed_in, granted, database, prompt):
+    def test_long_state_comes_back_to_the_application(self, visitor, granted, database, prompt):
         state = "s" * 12_000
-        signed_in.be_at("https://grafana.example.com/")
+        visitor.be_at("https://grafana.example.com/")
         fields = fields_of(granted, prompt=prompt) | {"state": state}
-        page = signed_in.post(f"{SITE}/oauth/authorize", fields)
+        page = visitor.post(f"{SITE}/oauth/authorize", fields)
         if prompt == "consent":
-            page = signed_in.press("oauth/consent", action="approve")
-        came = answer(page.url)
-        assert (came["state"] == state, set(came)) == (True, {"code", "state", "iss"})
-        assert max(len(url) for _, url, _ in signed_in.requests if url.startswith(f"{SITE}/oauth/")) < 300
+            page = visitor.press("oauth/consent", action="approve")
+        parameters = answer(page.url)
+        assert (parameters["state"] == state, set(parameters)) == (True, {"code", "state", "iss"})
+        assert max(len(url) for _, url, _ in visitor.requests if url.startswith(f"{SITE}/oauth/")) < 300
         # The request that the form began is deleted.
         assert database.value("SELECT count(*) FROM oauth_requests WHERE id_hash = browser_hash") == 0
 
     def test_reference_is_for_one_browser_once(self, app, client, client_id, database):
-        led = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"]
-        assert re.fullmatch(rf"{SITE}/oauth/authorize\?authorization_id=[\w-]{{43}}", led)
-        own_id = led.partition("=")[2]
-        consent = client.get(f"/oauth/consent?authorization_id={own_id}", headers=BROWSER)
+        location = client.post("/oauth/authorize", data=fields_of(client_id)).headers["Location"]
+        assert re.fullmatch(rf"{SITE}/oauth/authorize\?authorization_id=[\w-]{{43}}", location)
+        form_id = location.partition("=")[2]
+        consent = client.get(f"/oauth/consent?authorization_id={form_id}", headers=BROWSER)
         assert consent.status_code == 404
-        begun = client.get(led.removeprefix(SITE))
-        assert "/oauth/consent?authorization_id=" in begun.headers["Location"]
-        assert own_id not in begun.headers["Location"]
-        for other in (client, app.test_client()):
-            again = other.get(led.removeprefix(SITE))
-            assert_error(again, 404, "oauth_authorization_not_found")
+        response = client.get(location.removeprefix(SITE))
+        assert "/oauth/consent?authorization_id=" in response.headers["Location"]
+        assert form_id not in response.headers["Location"]
+        for browser in (client, app.test_client()):
+            response = browser.get(location.removeprefix(SITE))
+            assert_error(response, 404, "oauth_authorization_not_found")
         assert database.count("oauth_requests") == 1
 
 
@@ -305,49 +307,52 @@ class TestWithoutAsking:
         path = authorize_path(client_id, redirect_uri=uri, prompt="none", **changes)
         return answer(visitor.visit(path, stop=lambda url: url.startswith(uri)).url, uri)
 
-    def test_user_who_has_agreed_gets_a_code(self, signed_in, granted, alice, database):
-        assert self.ask(signed_in, granted).keys() == {"code", "state", "iss"}
+    def test_user_who_has_agreed_gets_a_code(self, visitor, granted, alice, database):
+        assert self.ask(visitor, granted).keys() == {"code", "state", "iss"}
         row = database.one("SELECT user_id, session_id, code_expires_at - now() AS life FROM oauth_requests")
         assert (row.user_id, 299 < row.life.total_seconds() <= 300) == (alice.id, True)
         assert database.count("sessions", "id = %(id)s", id=row.session_id) == 1
 
-    def test_user_who_has_not_agreed_to_that_is_asked(self, signed_in, client_id, database, alice):
-        assert self.ask(signed_in, client_id)["error"] == "consent_required"
+    def test_user_who_has_not_agreed_to_that_is_asked(self, visitor, client_id, database, alice):
+        assert self.ask(visitor, client_id)["error"] == "consent_required"
         assert database.count("oauth_grants") == 0
         grant(database, alice.id, client_id)
-        assert self.ask(signed_in, client_id, scope="openid profile")["error"] == "consent_required"
+        assert self.ask(visitor, client_id, scope="openid profile")["error"] == "consent_required"
 
     @cases("uri", ["http://127.0.0.1/cb", "http://localhost/cb", "com.example.app:/cb", "app://cb"])
-    def test_client_that_any_program_may_claim_to_be_needs_consent(self, signed_in, granted, database, uri):
+    def test_client_that_any_program_may_claim_to_be_needs_consent(self, visitor, granted, database, uri):
         """RFC 8252, section 8.6."""
         client_id = insert_public_client(database, uri)
         database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
-        assert self.ask(signed_in, client_id, uri)["error"] == "consent_required"
+        assert self.ask(visitor, client_id, uri)["error"] == "consent_required"
 
-    def test_client_that_anyone_may_have_registered_requires_consent(self, signed_in, granted, database):
+    def test_client_that_anyone_may_have_registered_requires_consent(self, visitor, granted, database):
         client_id = insert_public_client(database, is_dynamic=True)
         database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
-        page = signed_in.visit(authorize_path(client_id, prompt="none"))
+        page = visitor.visit(authorize_path(client_id, prompt="none"))
         assert f'href="{REDIRECT_URI}?error=consent_required' in page.text
 
-    def test_session_that_lacks_a_step_needs_the_user(self, signed_in, granted, alice):
+    def test_session_that_lacks_a_step_needs_the_user(self, visitor, granted, alice):
         set_up(alice.open_session())
-        signed_in.cookies.clear()
-        signed_in.with_session_of(alice)
-        assert self.ask(signed_in, granted)["error"] == "interaction_required"
+        visitor.cookies.clear()
+        visitor.with_session_of(alice)
+        assert self.ask(visitor, granted)["error"] == "interaction_required"
 
-    def test_hint_names_the_user_by_an_id_token(self, signed_in, granted, alice, bob, parts, database):
+    def test_hint_names_the_user_by_an_id_token(self, visitor, granted, alice, bob, parts, database):
         def hint(client_id: str, person, age: int = 0) -> str:
             claims = {"sub": person.id, "aud": client_id, "auth_time": 0}
             issued_at = database.value("SELECT extract(epoch FROM now())::bigint") - age
             return parts.client_tokens.id_token(claims, issued_at=issued_at, algorithm="RS256")
 
-        # It may have expired.
-        assert self.ask(signed_in, granted, id_token_hint=hint(granted, alice, 86_400))["code"]
-        other, foreign = hint(granted, bob), (hint(NO_ID, alice), alice.open_session().access_token)
-        assert self.ask(signed_in, granted, id_token_hint=other)["error"] == "login_required"
-        for each in foreign:
-            assert self.ask(signed_in, granted, id_token_hint=each)["error"] == "invalid_request"
+        # The ID token may have expired.
+        assert self.ask(visitor, granted, id_token_hint=hint(granted, alice, 86_400))["code"]
+        hint_of_bob, foreign_hints = (
+            hint(granted, bob),
+            (hint(NO_ID, alice), alice.open_session().access_token),
+        )
+        assert self.ask(visitor, granted, id_token_hint=hint_of_bob)["error"] == "login_required"
+        for each in foreign_hints:
+            assert self.ask(visitor, granted, id_token_hint=each)["error"] == "invalid_request"
 
     @pytest.mark.parametrize("dest", ["iframe", "document", "image"])
     def test_frame_asks_without_a_page(self, make_app, alice, granted, database, dest):
@@ -360,7 +365,7 @@ class TestWithoutAsking:
             assert {client.get(path, headers=headers).status_code for _ in range(5)} == {403}
         assert {answer(each.headers["Location"])["error"] for each in answers} == {"login_required"}
         assert (database.count("request_counts"), database.count("oauth_requests")) == (0, 0)
-        # It counts for a user who is signed in, and not for the network.
+        # It counts for the signed-in user, and not for the network.
         (cookie,) = Visitor(app).with_session_of(alice).cookies
         headers["Sec-Fetch-Mode"] = "navigate"
         headers["Cookie"] = f"{cookie.name}={cookie.value}"

@@ -46,9 +46,9 @@ IGNORED = {
 
 
 @cases("name", IGNORED)
-def test_strangers_members_and_those_of_other_standards_are_ignored(register, name):
-    made = register(redirect_uris=[APP], client_type="public", **{name: IGNORED[name]})
-    assert_ok(made, oauth_client(registration_type="dynamic", **PUBLIC), 201)
+def test_members_that_strangers_may_not_set_and_those_of_other_standards_are_ignored(register, name):
+    response = register(redirect_uris=[APP], client_type="public", **{name: IGNORED[name]})
+    assert_ok(response, oauth_client(registration_type="dynamic", **PUBLIC), 201)
 
 
 EDITORS = [
@@ -84,13 +84,15 @@ EDITORS = [
 
 @cases("editor", EDITORS)
 def test_editors_register_with_the_redirect_uris_that_they_use(register, client, editor):
-    made = register(**editor)
-    found = made.status_code, made.json["redirect_uris"], made.json["grant_types"]
-    assert found == (201, editor["redirect_uris"], ["authorization_code", "refresh_token"])
+    response = register(**editor)
+    registered = response.status_code, response.json["redirect_uris"], response.json["grant_types"]
+    assert registered == (201, editor["redirect_uris"], ["authorization_code", "refresh_token"])
     for uri in editor["redirect_uris"]:
         # VS Code takes another port if that one is in use.
-        asked = client.get(authorize_path(made.json["client_id"], redirect_uri=uri.replace("33418", "59656")))
-        assert (asked.status_code, urlsplit(asked.location).path) == (302, "/oauth/consent")
+        redirect = client.get(
+            authorize_path(response.json["client_id"], redirect_uri=uri.replace("33418", "59656"))
+        )
+        assert (redirect.status_code, urlsplit(redirect.location).path) == (302, "/oauth/consent")
 
 
 @cases("name", ["redirect_uris", "post_logout_redirect_uris"])
@@ -121,10 +123,12 @@ def test_error_names_the_member_and_not_what_the_client_wrote(register, body, er
 def test_operator_chooses_the_schemes_and_is_not_bound_by_them(make_app, service_role):
     schemes = {"AUTH_OAUTH_DYNAMIC_REGISTRATION": "true", "AUTH_OAUTH_REDIRECT_SCHEMES": "myapp"}
     http = make_app(**schemes).test_client()
-    sent = [http.post(PATH, json={"redirect_uris": [f"{scheme}://x/"]}) for scheme in ("myapp", "cursor")]
+    responses = [
+        http.post(PATH, json={"redirect_uris": [f"{scheme}://x/"]}) for scheme in ("myapp", "cursor")
+    ]
     body = {"redirect_uris": ["cursor://x/"]}
-    sent.append(http.post("/admin/oauth/clients", json=body, headers=service_role))
-    assert [response.status_code for response in sent] == [201, 400, 201]
+    responses.append(http.post("/admin/oauth/clients", json=body, headers=service_role))
+    assert [response.status_code for response in responses] == [201, 400, 201]
 
 
 def test_thousand_newest_clients_that_nobody_allows_are_kept(register, database, alice):
@@ -132,8 +136,8 @@ def test_thousand_newest_clients_that_nobody_allows_are_kept(register, database,
     grant(database, alice.id, oldest[0])
     database.run(
         "INSERT INTO oauth_requests (id_hash, client_id, browser_hash, redirect_uri, scopes, expires_at)"
-        " VALUES ('', %(asked)s, '', '', '{}', now() + interval '1 hour')",
-        asked=oldest[1],
+        " VALUES ('', %(requested)s, '', '', '{}', now() + interval '1 hour')",
+        requested=oldest[1],
     )
     insert_public_client(database)
     database.run(
@@ -142,14 +146,16 @@ def test_thousand_newest_clients_that_nobody_allows_are_kept(register, database,
     )
     assert register(redirect_uris=[APP], client_type="public").status_code == 201
     # One allowed, one asked for, one by the operator; and the newest thousand, of which one is of `oldest`.
-    left = [database.count("oauth_clients", "id = %(id)s", id=id) for id in oldest]
-    assert (left, database.count("oauth_clients")) == ([1, 1, 0, 1], 1003)
+    counts = [database.count("oauth_clients", "id = %(id)s", id=id) for id in oldest]
+    assert (counts, database.count("oauth_clients")) == ([1, 1, 0, 1], 1003)
     assert database.count("audit_log", "action = 'client_deleted'") == 1
 
 
 def test_grants_that_strangers_may_not_have_are_left_out(register):
-    asked = ["authorization_code", DEVICE_CODE, "client_credentials"]
-    assert register(redirect_uris=[APP], grant_types=asked).json["grant_types"] == ["authorization_code"]
+    grant_types = ["authorization_code", DEVICE_CODE, "client_credentials"]
+    assert register(redirect_uris=[APP], grant_types=grant_types).json["grant_types"] == [
+        "authorization_code"
+    ]
 
 
 @cases(
@@ -176,7 +182,7 @@ def test_refusals_have_the_form_of_oauth_and_ours(register, database, body, erro
 
 
 def test_administrator_cannot_make_a_dynamic_client_trusted(register, make_app, service_role):
-    made = register(redirect_uris=[APP]).json["client_id"]
+    client_id = register(redirect_uris=[APP]).json["client_id"]
     client = make_app().test_client()
     for change in (
         {"skip_consent": True},
@@ -185,14 +191,14 @@ def test_administrator_cannot_make_a_dynamic_client_trusted(register, make_app, 
         {"grant_types": ["client_credentials"]},
         {"grant_types": [DEVICE_CODE]},
     ):
-        response = client.put(f"/admin/oauth/clients/{made}", json=change, headers=service_role)
+        response = client.put(f"/admin/oauth/clients/{client_id}", json=change, headers=service_role)
         assert_error(response, 400, "validation_failed")
 
 
 def test_registration_is_off_by_default(client, database):
     response = client.post(PATH, json={"redirect_uris": [APP]})
-    said = {"error": "access_denied", "error_description": A_SENTENCE}
-    assert_error(response, 403, "oauth_dynamic_client_registration_disabled", **said)
+    members = {"error": "access_denied", "error_description": A_SENTENCE}
+    assert_error(response, 403, "oauth_dynamic_client_registration_disabled", **members)
     assert database.count("oauth_clients") == 0
 
 

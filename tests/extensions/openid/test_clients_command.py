@@ -86,8 +86,8 @@ class TestCreating:
         printed = dict(line.split(maxsplit=1) for line in lines)
         assert printed == {"client_id": A_UUID, "client_secret": A_CLIENT_SECRET, **ENDPOINTS}
         row = database.one("SELECT action, actor, user_id, details FROM audit_log")
-        about = {"client_id": printed["client_id"], "client": "grafana", "system_user": SYSTEM_USER}
-        assert tuple(row) == ("client_created", "command", None, about)
+        details = {"client_id": printed["client_id"], "client": "grafana", "system_user": SYSTEM_USER}
+        assert tuple(row) == ("client_created", "command", None, details)
         assert database.count("openid_keys") == 1
 
     def test_json_is_the_client_with_the_endpoints(self, grafana_client):
@@ -103,7 +103,9 @@ class TestCreating:
             ["authorization_code", "refresh_token", DEVICE_CODE],
         ]
 
-    def test_tokens_for_oauth2_proxy_live_for_two_minutes_unless_told_otherwise(self, run, database):
+    def test_tokens_for_oauth2_proxy_live_for_two_minutes_unless_an_option_says_otherwise(
+        self, run, database
+    ):
         lifetimes = []
         for options in ([], ["--lifetime", "300"]):
             run("create", "wiki", f"{HOME}oauth2/callback", "--for", "oauth2-proxy", *options)
@@ -161,13 +163,13 @@ class TestCreating:
 
 class TestOtherCommands:
     def test_list_has_all_clients_newest_first(self, run, grafana_client):
-        app = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
+        other = json.loads(run("create", "app", "com.example.app:/callback", "--public", "--json"))
         assert run("list") == (
-            f"{app['client_id']}  manual    public        app\n"
+            f"{other['client_id']}  manual    public        app\n"
             f"{grafana_client['client_id']}  manual    confidential  grafana\n"
         )
         listed = [json.loads(line) for line in run("list", "--json").splitlines()]
-        assert [client["client_id"] for client in listed] == [app["client_id"], grafana_client["client_id"]]
+        assert [client["client_id"] for client in listed] == [other["client_id"], grafana_client["client_id"]]
 
     def test_list_reads_all_pages(self, run, database):
         insert = """
@@ -189,10 +191,10 @@ class TestOtherCommands:
         id = grafana_client["client_id"]
         run("update", id, "--role", "admin", "--no-pkce", "--skip-consent")
         resets = ["--role", "", "--pkce", "--ask-consent"]
-        new = json.loads(
+        client = json.loads(
             run("update", id, "--name", "g", "--redirect-uri", "https://g.example/", *resets, "--json")
         )
-        assert new == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
+        assert client == oauth_client(client_name="g", redirect_uris=["https://g.example/"])
 
     @cases("arguments", [["show"], ["update", "--name", "x"], ["delete"], ["rotate"], ["end-old-secret"]])
     def test_unknown_client_exits_with_3(self, app, arguments):

@@ -1,4 +1,4 @@
-"""Redirect URIs whose scheme the operator has taken from AUTH_OAUTH_REDIRECT_SCHEMES: nothing leads there anymore."""
+"""Redirect URIs whose scheme the operator removed from AUTH_OAUTH_REDIRECT_SCHEMES: nothing leads there anymore."""
 
 import time
 from typing import Any
@@ -16,7 +16,7 @@ PROBLEM = "redirect_uri: its scheme must have a dot or be in AUTH_OAUTH_REDIRECT
 
 
 @pytest.fixture
-def closed(make_app):
+def closed_app(make_app):
     return make_app(**CLOSED)
 
 
@@ -34,50 +34,52 @@ def moved(visitor: Visitor, app) -> Visitor:
 
 
 @pytest.mark.parametrize("parameters", [{}, {"prompt": "none"}, {"scope": "x" * 3000}])
-def test_request_is_refused_without_a_redirect(client, closed, client_id, database, parameters):
+def test_request_is_refused_without_a_redirect(client, closed_app, client_id, database, parameters):
     path = authorize_path(client_id, redirect_uri=EDITOR, **parameters)
     assert client.get(path).status_code == 302
     before = database.count("oauth_requests")
-    refused = closed.test_client().get(path)
+    refused = closed_app.test_client().get(path)
     assert_error(refused, 400, "validation_failed", details=PROBLEM)
     assert ("Location" in refused.headers, database.count("oauth_requests")) == (False, before)
 
 
-def test_client_of_an_administrator_and_other_schemes_stay(closed, database):
+def test_client_of_an_administrator_and_other_schemes_stay(closed_app, database):
     uri = "com.example.app:/callback"
     for id, redirect_uri in (
         (insert_public_client(database, EDITOR), EDITOR),
         (insert_public_client(database, uri, is_dynamic=True), uri),
     ):
-        asked = closed.test_client().get(authorize_path(id, redirect_uri=redirect_uri))
-        assert (asked.status_code, urlsplit(asked.location).path) == (302, "/oauth/consent")
+        response = closed_app.test_client().get(authorize_path(id, redirect_uri=redirect_uri))
+        assert (response.status_code, urlsplit(response.location).path) == (302, "/oauth/consent")
 
 
 @pytest.mark.parametrize("action", ["approve", "deny"])
-def test_page_that_asks_already_leads_there_no_more(app, closed, alice, client_id, database, action):
+def test_consent_page_that_is_open_already_leads_to_no_closed_scheme(
+    app, closed_app, alice, client_id, database, action
+):
     visitor = Visitor(app).with_session_of(alice)
     visitor.visit(authorize_path(client_id, redirect_uri=EDITOR))
-    page = moved(visitor, closed).press("oauth/consent", action=action)
+    page = moved(visitor, closed_app).press("oauth/consent", action=action)
     assert (page.status, EDITOR in page.text) == (404, False)
     assert database.count("oauth_grants") == database.count("oauth_requests", "code_hash IS NOT NULL") == 0
 
 
-def test_sign_out_does_not_lead_there(app, closed, parts, alice, client_id):
+def test_sign_out_leads_to_no_closed_scheme(app, closed_app, parts, alice, client_id):
     parts.openid_keys.make_first()
     claims = {"sub": alice.id, "aud": client_id, "auth_time": 0}
     hint = parts.client_tokens.id_token(claims, issued_at=int(time.time()), algorithm="RS256")
     path = f"/oauth/logout?{urlencode({'post_logout_redirect_uri': EDITOR, 'id_token_hint': hint})}"
-    urls = [Visitor(each).with_session_of(alice).visit(path) for each in (app, closed)]
-    assert [page.url == EDITOR for page in urls] == [True, False]
+    pages = [Visitor(each).with_session_of(alice).visit(path) for each in (app, closed_app)]
+    assert [page.url == EDITOR for page in pages] == [True, False]
     assert "We can’t send you back to the application, because its return address isn’t registered." in words(
-        urls[1]
+        pages[1]
     )
 
 
 def test_client_is_blocked_though_the_settings_refuse_its_scheme_and_not_unblocked(
-    closed, client_id, database, service_role
+    closed_app, client_id, database, service_role
 ):
-    http, path = closed.test_client(), f"/admin/oauth/clients/{client_id}"
+    http, path = closed_app.test_client(), f"/admin/oauth/clients/{client_id}"
     blocked = http.put(path, json={"is_blocked": True}, headers=service_role)
     assert blocked.status_code == 200, blocked.text
     assert database.value("SELECT is_blocked FROM oauth_clients")
@@ -94,7 +96,7 @@ def test_client_loses_trust_though_the_settings_refuse_its_resource_and_does_not
     columns: Any = {"resources": [resource], trust: True}
     id = insert_client(database, **columns)
     http, path = make_app(AUTH_JWT_AUDIENCE=resource).test_client(), f"/admin/oauth/clients/{id}"
-    taken = http.put(path, json={trust: False}, headers=service_role)
-    assert (taken.status_code, taken.json.get(trust)) == (200, False), taken.text
+    response = http.put(path, json={trust: False}, headers=service_role)
+    assert (response.status_code, response.json.get(trust)) == (200, False), response.text
     assert http.put(path, json={trust: True}, headers=service_role).status_code == 400
     assert database.value(f"SELECT {trust} FROM oauth_clients") is False

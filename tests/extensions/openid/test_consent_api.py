@@ -104,16 +104,18 @@ def test_grant_that_covers_the_scopes_approves_at_once(session, begin, visitor, 
 
 
 class TestBinding:
-    def test_first_user_who_asks_alone_may_decide(self, session, begin, bob, app):
+    def test_only_the_first_user_who_reads_the_request_may_decide(self, session, begin, bob, app):
         path, other = begin(), bob.open_session(app.test_client())
-        # There is no request yet.
+        # The request has no user yet.
         assert_error(approve(session, path), 404, "oauth_authorization_not_found")
         session.get(path)
         assert_error(other.get(path), 404, "oauth_authorization_not_found")
         assert_error(approve(other, path), 404, "oauth_authorization_not_found")
         assert approve(session, path).status_code == 200
 
-    def test_code_is_given_in_the_browser_that_began_alone(self, session, begin, visitor, app, database):
+    def test_code_is_given_only_in_the_browser_that_began_the_request(
+        self, session, begin, visitor, app, database
+    ):
         """An attacker begins a request, and has the victim approve it: the code is not the attacker's, nor
         does the victim get signed in to the attacker's client."""
         url = url_of_approval(session, begin())
@@ -184,7 +186,7 @@ class TestOrigins:
 
 
 class TestRaces:
-    """Each with 50 racers: one code."""
+    """Of many requests at once, one wins."""
 
     def test_approvals_give_one_secret(self, session, begin, database):
         path = begin()
@@ -203,7 +205,7 @@ class TestRaces:
         assert [response.status_code for response in responses].count(200) == 1
         assert database.count("oauth_requests") == database.count("oauth_grants")
 
-    def test_users_who_ask_are_bound_once(self, session, begin, bob, app):
+    def test_request_is_bound_to_the_first_of_two_users(self, session, begin, bob, app):
         path, sessions = begin(), [session, bob.open_session(app.test_client())]
         statuses = at_once(50, lambda number: sessions[number % 2].get(path).status_code)
         assert sorted(statuses) == [200] * 25 + [404] * 25
@@ -221,14 +223,14 @@ class TestRaces:
         for path in paths:
             session.get(path)
 
-        def act(number: int) -> int:
+        def send(number: int) -> int:
             if number < 20:
                 return approve(session, paths[number]).status_code
             return client.delete(
                 f"/auth/v1/admin/oauth/clients/{client_id}", headers=service_role
             ).status_code
 
-        statuses = at_once(21, act)
+        statuses = at_once(21, send)
         assert {*statuses} <= {200, 204, 404}
         assert statuses[20] == 204
         assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)

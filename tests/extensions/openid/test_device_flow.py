@@ -22,7 +22,7 @@ def visitor(app, alice):
     return Visitor(app).with_session_of(alice)
 
 
-def allowed(device, visitor):
+def approved_tokens(device, visitor):
     """Let the user allow a device, and return its tokens."""
     device.decide(visitor)
     response = device.poll()
@@ -79,7 +79,7 @@ class TestDevice:
         device = begin(client, confidential)
         form = stranger | {"grant_type": DEVICE_CODE, "device_code": device.codes["device_code"]}
         assert_refused(client.post("/oauth/token", data=form), "invalid_client", 401)
-        assert allowed(device, visitor)["scope"] == "openid email"
+        assert approved_tokens(device, visitor)["scope"] == "openid email"
 
     def test_service_without_pages_has_no_page_for_the_code(self, make_app, television):
         client = make_app(AUTH_PAGES="false", AUTH_CONSOLE="false").test_client()
@@ -99,8 +99,8 @@ class TestTokens:
         tokens = device.poll().json
         claims, id_token = claims_of(tokens["access_token"]), claims_of(tokens["id_token"])
         assert (tokens["token_type"], tokens["scope"]) == ("bearer", "openid email")
-        own = {"sub": alice.id, "client_id": device.client.id, "aud": USERINFO, "acr": "aal1"}
-        assert own.items() <= claims.items()
+        expected = {"sub": alice.id, "client_id": device.client.id, "aud": USERINFO, "acr": "aal1"}
+        assert expected.items() <= claims.items()
         assert {"sub": alice.id, "aud": device.client.id, "email": alice.email}.items() <= id_token.items()
         assert ("sid" in id_token, "nonce" in id_token) == (True, False)
         assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).json["sub"] == alice.id
@@ -129,10 +129,10 @@ class TestTokens:
     def test_unknown_code_or_that_of_another_client_is_no_grant(self, client, device, visitor, database):
         device.decide(visitor)
         other = make_television(database)
-        sent = {"grant_type": DEVICE_CODE}
+        form = {"grant_type": DEVICE_CODE}
         for code in (device.codes["device_code"], "x" * 43, "x"):
-            assert_refused(other.post(client, "/oauth/token", **sent, device_code=code), "invalid_grant")
-        assert_refused(other.post(client, "/oauth/token", **sent), "invalid_request")
+            assert_refused(other.post(client, "/oauth/token", **form, device_code=code), "invalid_grant")
+        assert_refused(other.post(client, "/oauth/token", **form), "invalid_request")
         assert device.poll().status_code == 200
 
     def test_device_code_is_no_authorization_code_and_the_reverse(self, client, device, visitor, database):
@@ -144,20 +144,20 @@ class TestTokens:
         assert device.poll().status_code == 200
 
     def test_code_used_twice_ends_what_it_opened(self, client, device, visitor, database):
-        tokens = allowed(device, visitor)
+        tokens = approved_tokens(device, visitor)
         assert_refused(device.poll(), "invalid_grant")
         assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 401
         assert_refused(device.client.refresh(client, tokens["refresh_token"]), "invalid_grant")
-        ended = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
-        assert database.value(ended) == "authorization_code_reused"
+        end_reason = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
+        assert database.value(end_reason) == "authorization_code_reused"
 
     def test_code_used_fifty_times_at_once_gives_tokens_once(self, app, device, visitor, database):
         device.decide(visitor)
-        sent = {"grant_type": DEVICE_CODE, "device_code": device.codes["device_code"]}
-        own = {"client_id": device.client.id}
+        form = {"grant_type": DEVICE_CODE, "device_code": device.codes["device_code"]}
+        sender = {"client_id": device.client.id}
 
         def poll(_number: int) -> str:
-            response = app.test_client().post("/oauth/token", data=own | sent)
+            response = app.test_client().post("/oauth/token", data=sender | form)
             return response.json.get("error", "success")
 
         assert Counter(at_once(50, poll)) == {"success": 1, "invalid_grant": 49}
@@ -203,8 +203,8 @@ class TestElsewhere:
         for decide in (lambda: None, lambda: device.decide(visitor)):
             decide()
             for id in (quote(str(each), safe="") for each in ids):
-                read = session.get(f"/oauth/authorizations/{id}")
-                approve = session.post(f"/oauth/authorizations/{id}/consent", json={"action": "approve"})
-                assert (id, read.status_code, approve.status_code) == (id, 404, 404)
+                reading = session.get(f"/oauth/authorizations/{id}")
+                approval = session.post(f"/oauth/authorizations/{id}/consent", json={"action": "approve"})
+                assert (id, reading.status_code, approval.status_code) == (id, 404, 404)
                 assert visitor.visit(f"/oauth/consent?authorization_id={id}").status == 404
         assert device.poll().status_code == 200

@@ -27,24 +27,24 @@ def test_document_is_fetched_for_a_user_who_signed_in_and_gets_tokens(
     stranger = asked(Visitor(application_of))
     assert (urlsplit(stranger.url).path, web.fetches, database.count("oauth_clients")) == ("/sign-in", 0, 0)
     assert "client_id%3Dhttps" in stranger.url
-    shown = words(agent.begin(visitor))
-    assert shown.index(HOST) < shown.index("Agent Smith")
-    assert (URL in shown.replace(" ", ""), web.connected, web.transactions) == (True, [(PUBLIC, 443)], [0])
+    text = words(agent.begin(visitor))
+    assert text.index(HOST) < text.index("Agent Smith")
+    assert (URL in text.replace(" ", ""), web.connected, web.transactions) == (True, [(PUBLIC, 443)], [0])
     tokens = agent.redeem(agent.returned(allow(visitor))["code"], resource="").json
-    again = agent.refresh(tokens["refresh_token"]).json
-    for issued in (tokens, again):
-        claims = claims_of(issued["access_token"])
+    refreshed = agent.refresh(tokens["refresh_token"]).json
+    for answer in (tokens, refreshed):
+        claims = claims_of(answer["access_token"])
         assert (claims["client_id"], claims["aud"].endswith("/oauth/userinfo")) == (URL, True)
-        assert agent.userinfo(issued["access_token"]).status_code == 200
-        assert claims_of(issued["id_token"])["aud"] == URL
+        assert agent.userinfo(answer["access_token"]).status_code == 200
+        assert claims_of(answer["id_token"])["aud"] == URL
     # Neither tokens nor later requests fetch it, and the user is not asked again.
     assert "code" in agent.returned(agent.begin(visitor))
-    assert "code" in agent.returned(agent.begin(visitor, prompt="none", id_token_hint=again["id_token"]))
+    assert "code" in agent.returned(agent.begin(visitor, prompt="none", id_token_hint=refreshed["id_token"]))
     assert "code" in agent.returned(agent.begin(visitor, prompt="none"))
     assert (web.fetches, database.value("SELECT metadata_url FROM oauth_clients")) == (1, URL)
     id = database.value("SELECT id::text FROM oauth_clients")
     assert asked(visitor, id).status == 400
-    assert Client(id, None, "none").refresh(agent.http, again["refresh_token"]).status_code == 401
+    assert Client(id, None, "none").refresh(agent.http, refreshed["refresh_token"]).status_code == 401
     page = agent.begin(visitor, resource=URL)
     assert (page.status, "error=invalid_target" in page.text) == (400, True)
 
@@ -54,15 +54,15 @@ def test_changed_redirects_and_those_of_the_device_ask_again(web, agent, visitor
     for _ in range(2):
         assert urlsplit(asked(visitor, **loopback).url).path == "/oauth/consent"
     agent.code(visitor)
-    stale = "UPDATE oauth_clients SET fetched_until = now()"
-    database.run(stale)
+    expire = "UPDATE oauth_clients SET fetched_until = now()"
+    database.run(expire)
     web.serve(DOCUMENT | {"redirect_uris": DOCUMENT["redirect_uris"][:1], "new": [1]})
     assert (urlsplit(agent.begin(visitor).url).path, web.fetches) == ("/oauth/consent", 2)
     allow(visitor)
     assert "code" in agent.returned(agent.begin(visitor))
     assert asked(visitor, **loopback).status == 400
-    # It counts for nothing when it cannot be fetched any more.
-    database.run(stale)
+    # A document that cannot be fetched any more counts for nothing.
+    database.run(expire)
     web.target.status = 404
     assert asked(visitor).status == 400
 
@@ -98,14 +98,14 @@ UNUSABLE = [
 
 
 def why_refused(visitor, database, **parameters):
-    """Return what the user's history says of a request that has written nothing else."""
+    """Return the problem that the user's history names for a refused request, which writes nothing else."""
     page = asked(visitor, **parameters)
     assert (page.status, database.count("oauth_clients")) == (400, 0)
-    found = database.value(
+    problem = database.value(
         "SELECT details ->> 'problem' FROM audit_log WHERE action = 'application_refused' ORDER BY at DESC LIMIT 1"
     )
     database.run("DELETE FROM audit_log")
-    return found
+    return problem
 
 
 @pytest.fixture
@@ -203,8 +203,8 @@ def test_blocked_document_signs_nobody_in_until_it_is_unblocked(web, agent, visi
     tokens = agent.tokens(visitor)
     path = f"/admin/oauth/clients/{database.value('SELECT id FROM oauth_clients')}"
     agent.begin(visitor, prompt="consent")
-    changed = agent.http.put(path, json={"is_blocked": True}, headers=service_role)
-    assert (changed.status_code, changed.json["is_blocked"]) == (200, True)
+    response = agent.http.put(path, json={"is_blocked": True}, headers=service_role)
+    assert (response.status_code, response.json["is_blocked"]) == (200, True)
     assert agent.refresh(tokens["refresh_token"]).status_code == 401
     assert agent.userinfo(tokens["access_token"]).status_code == 401
     assert allow(visitor).status == 404
@@ -221,19 +221,19 @@ def test_host_that_leaves_the_setting_ends_its_clients_for_good(
 ):
     tokens, code = agent.tokens(visitor), agent.code(visitor)
     app = make_app(**({"AUTH_OAUTH_CLIENT_DOCUMENTS": hosts} if hosts else {}))
-    left = Application(app.test_client(), Client(URL, None, "none"), CALLBACK)
-    assert left.userinfo(tokens["access_token"]).status_code == 401
-    assert left.refresh(tokens["refresh_token"]).status_code == 401
-    assert left.redeem(code).status_code == 401
+    other = Application(app.test_client(), Client(URL, None, "none"), CALLBACK)
+    assert other.userinfo(tokens["access_token"]).status_code == 401
+    assert other.refresh(tokens["refresh_token"]).status_code == 401
+    assert other.redeem(code).status_code == 401
     parts = app.extensions[EXTENSION]
     janitor.keep_house(parts.settings, parts.db, parts.sealer)
-    # It comes back.
+    # The host comes back.
     assert agent.userinfo(tokens["access_token"]).status_code == 401
     refused = agent.refresh(tokens["refresh_token"])
     assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
     assert agent.redeem(code).status_code == 400
-    reasons = "SELECT DISTINCT end_reason FROM sessions WHERE grant_id IS NOT NULL"
-    assert database.value(reasons) == "access_lost"
+    end_reasons = "SELECT DISTINCT end_reason FROM sessions WHERE grant_id IS NOT NULL"
+    assert database.value(end_reasons) == "access_lost"
     assert agent.userinfo(agent.tokens(visitor)["access_token"]).status_code == 200
 
 

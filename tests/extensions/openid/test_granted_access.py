@@ -20,17 +20,17 @@ def state_of(database, session_id):
     )
 
 
-def recent(session):
+def recent_changes(session):
     return session.get("/user/recent_changes").json["recent_changes"]
 
 
 class TestAsAnAddition:
     def test_recent_grant_is_listed_and_removed_with_the_rest(self, alice, grafana, database):
-        session, other, opened = alice.sign_in(), alice.sign_in(), allow(database, alice.id, grafana)
-        (change,) = recent(session)
+        session, other, app_session_id = alice.sign_in(), alice.sign_in(), allow(database, alice.id, grafana)
+        (change,) = recent_changes(session)
         assert change == {"id": A_UUID, "type": "grant", "added_at": A_TIMESTAMP, "label": "Grafana"}
         assert session.put("/user", json={"remove": [change["id"]]}).status_code == 200
-        assert (recent(session), state_of(database, opened)) == ([], None)
+        assert (recent_changes(session), state_of(database, app_session_id)) == ([], None)
         # A caller who may remove a grant may not end the user's own sessions.
         assert other.get("/user").status_code == 200
         assert (
@@ -40,12 +40,12 @@ class TestAsAnAddition:
 
 def agree(session, client_id, scope="openid email"):
     """Allow an application as its user, by the JSON interface of consent."""
-    begun = session.client.get(authorize_path(client_id, scope=scope, redirect_uri=REDIRECT_URI))
-    request = f"/oauth/authorizations/{begun.location.partition('authorization_id=')[2]}"
-    asked = session.get(request)
-    if "redirect_url" not in asked.json:
-        asked = session.post(f"{request}/consent", json={"action": "approve"})
-    assert asked.status_code == 200, asked.text
+    redirect = session.client.get(authorize_path(client_id, scope=scope, redirect_uri=REDIRECT_URI))
+    request = f"/oauth/authorizations/{redirect.location.partition('authorization_id=')[2]}"
+    response = session.get(request)
+    if "redirect_url" not in response.json:
+        response = session.post(f"{request}/consent", json={"action": "approve"})
+    assert response.status_code == 200, response.text
 
 
 class TestNotice:
@@ -58,8 +58,8 @@ class TestNotice:
         assert "sign in to “Grafana”. It can see the data you agreed to share." in notice.text
         agree(session, grafana.id, "openid email profile")
         assert len(mailbox.messages_to(alice.email)) == 1
-        added = "action = 'grant_added' AND details ->> 'client' = 'Grafana'"
-        assert database.count("audit_log", added) == 2
+        is_added = "action = 'grant_added' AND details ->> 'client' = 'Grafana'"
+        assert database.count("audit_log", is_added) == 2
         response = client.get(mailbox.link_for(alice.email).removeprefix(SITE))
         assert fragment(response)["type"] == "undo"
         assert database.count("oauth_grants") == 0
@@ -67,8 +67,8 @@ class TestNotice:
 
     def test_page_of_the_link_names_the_application(self, client, alice, database, outbox):
         agree(alice.sign_in(), make_client(database, name="<b>Grafana").id)
-        sent = outbox.last(alice.email, "application_added")
-        page = client.get(f"/verify?type=undo&token={sent.token}", headers=BROWSER).text
+        notice = outbox.last(alice.email, "application_added")
+        page = client.get(f"/verify?type=undo&token={notice.token}", headers=BROWSER).text
         assert 'The application <bdi translate="no">&lt;b&gt;Grafana</bdi>' in page
 
     def test_first_use_of_an_application_without_consent_is_mailed(self, alice, database, outbox):

@@ -18,12 +18,12 @@ OTHER = "https://payroll.example.com/mcp"
 
 @pytest.fixture
 def make_agent(make_app, database):
-    """Return a client with a metadata document, as it is in the database once that has been fetched."""
+    """Return a client whose metadata document has been fetched."""
 
     def make(**settings: str) -> Application:
         app = make_app(AUTH_OAUTH_CLIENT_DOCUMENTS=HOST, **settings)
-        own = {"id": client_ids.row_id(URL), "metadata_url": URL, "fetched_until": "infinity"}
-        make_client(database, CALLBACK, token_endpoint_auth_method="none", is_dynamic=True, **own)
+        columns = {"id": client_ids.row_id(URL), "metadata_url": URL, "fetched_until": "infinity"}
+        make_client(database, CALLBACK, token_endpoint_auth_method="none", is_dynamic=True, **columns)
         return Application(app.test_client(), Client(URL, None, "none"), CALLBACK)
 
     return make
@@ -66,7 +66,7 @@ def resources_of_sessions(database):
 
 
 @cases(
-    ("allowed", "asked"),
+    ("first", "second"),
     [
         (None, OTHER),
         (RESOURCE, OTHER),
@@ -76,15 +76,15 @@ def resources_of_sessions(database):
     ],
 )
 def test_resource_that_the_user_was_not_asked_about_is_asked_for_once(
-    agent, visitor, database, allowed, asked
+    agent, visitor, database, first, second
 ):
     database.run("DELETE FROM oauth_grants")
-    assert audience(agent.tokens(visitor, resource=allowed)) == (allowed or USERINFO)
-    assert error_without_page(agent, visitor, resource=asked) == "consent_required"
-    assert asks(agent.begin(visitor, resource=asked), asked)
-    assert resources_of_sessions(database) == [allowed]
-    assert audience(agent.redeem(agent.returned(allow(visitor))["code"]).json) == asked
-    for resource in (allowed, asked, None):
+    assert audience(agent.tokens(visitor, resource=first)) == (first or USERINFO)
+    assert error_without_page(agent, visitor, resource=second) == "consent_required"
+    assert asks(agent.begin(visitor, resource=second), second)
+    assert resources_of_sessions(database) == [first]
+    assert audience(agent.redeem(agent.returned(allow(visitor))["code"]).json) == second
+    for resource in (first, second, None):
         assert error_without_page(agent, visitor, resource=resource) is None
         assert "code" in agent.returned(agent.begin(visitor, resource=resource))
     assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
@@ -146,7 +146,9 @@ def test_consent_page_of_the_application_is_told_the_resource(make_agent, alice,
         url = session.post(f"{path}/consent", json={"action": "approve"}).json["redirect_url"]
         agent.redeem(answer(visitor.visit(url).url, CALLBACK)["code"])
     assert resources_of_sessions(database) == [None, RESOURCE, OTHER]
-    acts = "SELECT details ->> 'resource' AS it FROM audit_log WHERE action = 'grant_added' ORDER BY at"
-    assert [row.it for row in database.all(acts)] == [None, RESOURCE, OTHER]
+    statement = (
+        "SELECT details ->> 'resource' AS resource FROM audit_log WHERE action = 'grant_added' ORDER BY at"
+    )
+    assert [row.resource for row in database.all(statement)] == [None, RESOURCE, OTHER]
     for resource in (None, RESOURCE, OTHER):
         assert begin(resource)[1].keys() == {"redirect_url"}

@@ -22,8 +22,8 @@ def test_grants_are_listed_newest_first_and_only_to_their_user(alice, bob, grafa
     gitea = insert_public_client(database, name="Gitea")
     allow(database, alice.id, grafana, age="2 days", scopes=["openid", "groups"])
     allow(database, alice.id, gitea, age="1 day")
-    listed = alice.sign_in().get(ROUTE)
-    assert listed.json == [grant_of(gitea, "Gitea"), grant_of(grafana, "Grafana", ["openid", "groups"])]
+    response = alice.sign_in().get(ROUTE)
+    assert response.json == [grant_of(gitea, "Gitea"), grant_of(grafana, "Grafana", ["openid", "groups"])]
     assert bob.sign_in().get(ROUTE).json == []
 
 
@@ -41,9 +41,9 @@ def test_removed_grant_takes_its_sessions_and_requests_along(alice, bob, grafana
     session = alice.sign_in()
     response = session.delete(f"{ROUTE}?client_id={grafana}")
     assert (response.status_code, response.data) == (204, b"")
-    left = {(alice.id, gitea), (bob.id, grafana)}
+    remaining = {(alice.id, gitea), (bob.id, grafana)}
     for table in ("oauth_grants", "oauth_requests"):
-        assert {(row.user_id, row.client_id) for row in database.all(f"SELECT * FROM {table}")} == left
+        assert {(row.user_id, row.client_id) for row in database.all(f"SELECT * FROM {table}")} == remaining
     assert database.count("sessions", "grant_id IS NOT NULL") == 2
     assert session.get("/user").status_code == 200
     (row,) = database.all("SELECT user_id, details FROM audit_log WHERE action = 'grant_removed'")

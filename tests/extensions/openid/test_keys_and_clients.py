@@ -30,10 +30,12 @@ def assert_kept(answer, name):
     assert_error(answer, 403, "insufficient_permissions", details=f"{name}: must be as before")
 
 
-@pytest.mark.parametrize("who", ["alice", "carol"])
-def test_key_gets_no_silent_code_of_who_has_allowed_the_application(client, database, change, request, who):
+@pytest.mark.parametrize("name", ["alice", "carol"])
+def test_key_gets_no_silent_code_of_a_user_who_has_allowed_the_application(
+    client, database, change, request, name
+):
     application = make_application(client, database, name="Wiki")
-    visitor = Visitor(client.application).with_session_of(request.getfixturevalue(who))
+    visitor = Visitor(client.application).with_session_of(request.getfixturevalue(name))
     application.tokens(visitor, scope="openid email")
     assert_kept(change(application, redirect_uris=[application.redirect_uri, FOREIGN]), "redirect_uris")
     assert_kept(change(application, redirect_uris=[FOREIGN], skip_consent=False), "redirect_uris")
@@ -55,7 +57,7 @@ def test_key_gives_an_application_that_does_not_ask_no_further_resource(
     assert "code=" not in page.url
 
 
-def test_key_opens_no_application_that_skips_the_consent_to_others(client, database, change, alice):
+def test_key_opens_an_application_that_skips_the_consent_to_no_other_users(client, database, change, alice):
     application = make_application(
         client, database, name="Wiki", skip_consent=True, allowed_roles=["staff"], scopes=["openid"]
     )

@@ -44,10 +44,10 @@ class TestRole:
         self, client, database, alice, put, app_client, change
     ):
         put(EDITOR)
-        admitted = "authenticated" if change == "role" else "editor"
-        database.run("UPDATE oauth_clients SET allowed_roles = ARRAY[%(role)s]", role=admitted)
+        role = "authenticated" if change == "role" else "editor"
+        database.run("UPDATE oauth_clients SET allowed_roles = ARRAY[%(role)s]", role=role)
         other = make_client(database)
-        tokens, kept = (tokens_of(client, database, each, alice) for each in (app_client, other))
+        tokens, other_tokens = (tokens_of(client, database, each, alice) for each in (app_client, other))
         code = granted_code(database, app_client, alice.open_session())
 
         CHANGES[change](put)
@@ -55,7 +55,7 @@ class TestRole:
         put(EDITOR | {"role": "authenticated"})
         assert app_client.refresh(client, tokens["refresh_token"]).json["error"] == "invalid_grant"
         assert app_client.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 400
-        assert other.refresh(client, kept["refresh_token"]).status_code == 200
+        assert other.refresh(client, other_tokens["refresh_token"]).status_code == 200
         assert alice.sign_in().get("/user").status_code == 200
 
     def test_change_that_admits_as_before_ends_nothing(self, client, database, alice, put, app_client):
@@ -100,14 +100,14 @@ class TestClient:
             """
         )
         tokens = tokens_of(client, database, app_client, alice)
-        access = bearer(tokens["access_token"])
-        assert client.get("/oauth/userinfo", headers=access).status_code == 200
-        # Hers is in the second of two batches.
+        headers = bearer(tokens["access_token"])
+        assert client.get("/oauth/userinfo", headers=headers).status_code == 200
+        # Alice's session is in the second of two batches.
         with database.locked("users", alice.id) as lock:
-            narrowing = lock.start(lambda: narrow("staff"))
+            request = lock.start(lambda: narrow("staff"))
             assert reasons(database).count("access_lost") == 500
-            assert client.get("/oauth/userinfo", headers=access).status_code == 401
-        narrowing.result()
+            assert client.get("/oauth/userinfo", headers=headers).status_code == 401
+        request.result()
         assert reasons(database) == ["access_lost"] * 1000
 
     @pytest.mark.parametrize("way", ["client", "role"])
@@ -141,8 +141,8 @@ class TestResource:
         path = f"/admin/oauth/clients/{app_client.id}"
 
         def give(*resources):
-            changed = client.put(path, json={"resources": resources}, headers=service_role)
-            assert changed.status_code == 200, changed.text
+            response = client.put(path, json={"resources": resources}, headers=service_role)
+            assert response.status_code == 200, response.text
 
         give(self.ONE, self.OTHER)
         tokens = {
@@ -152,11 +152,11 @@ class TestResource:
         code = granted_code(database, app_client, alice.open_session(), resource=self.ONE)
         give(self.OTHER)
         for _ in range(2):
-            refused = app_client.refresh(client, tokens[self.ONE]["refresh_token"])
-            assert (refused.status_code, refused.json["error"]) == (400, "invalid_grant")
-            lost = app_client.redeem(client, code, redirect_uri=REDIRECT_URI)
-            assert lost.status_code == 400
-            # It comes back.
+            response = app_client.refresh(client, tokens[self.ONE]["refresh_token"])
+            assert (response.status_code, response.json["error"]) == (400, "invalid_grant")
+            response = app_client.redeem(client, code, redirect_uri=REDIRECT_URI)
+            assert response.status_code == 400
+            # The resource comes back.
             give(self.ONE, self.OTHER)
         for resource in (self.OTHER, None):
             assert app_client.refresh(client, tokens[resource]["refresh_token"]).status_code == 200

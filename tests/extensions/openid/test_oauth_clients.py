@@ -63,11 +63,11 @@ class TestCreating:
     def test_secret_is_shown_once_and_only_its_hash_is_kept(self, ask, database):
         response = ask("post", client_name="Grafana", redirect_uris=[APP])
         assert_ok(response, oauth_client(client_name="Grafana", client_secret=A_CLIENT_SECRET), 201)
-        made = response.json
-        kept = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
-        assert kept == hashlib.sha256(made["client_secret"].encode()).digest()
-        assert made["client_secret"] not in str(database.everything("oauth_clients", "audit_log"))
-        assert_ok(ask("get", f"/{made['client_id']}"), oauth_client(client_name="Grafana"))
+        application = response.json
+        secret_hash = bytes(database.value("SELECT secret_hash FROM oauth_clients"))
+        assert secret_hash == hashlib.sha256(application["client_secret"].encode()).digest()
+        assert application["client_secret"] not in str(database.everything("oauth_clients", "audit_log"))
+        assert_ok(ask("get", f"/{application['client_id']}"), oauth_client(client_name="Grafana"))
         assert ask("get").json["clients"] == [oauth_client(client_name="Grafana")]
 
     def test_all_members_are_kept(self, ask, create):
@@ -88,16 +88,16 @@ class TestCreating:
             "token_lifetime": 30,
             "id_token_signed_response_alg": "ES256",
         }
-        made = create(**members)
-        assert made == oauth_client(**members, client_secret=A_CLIENT_SECRET)
-        assert ask("get", f"/{made['client_id']}").json == oauth_client(**members)
+        application = create(**members)
+        assert application == oauth_client(**members, client_secret=A_CLIENT_SECRET)
+        assert ask("get", f"/{application['client_id']}").json == oauth_client(**members)
 
     def test_client_without_redirects_has_client_credentials_alone(self, ask, create):
         machine = {"grant_types": ["client_credentials"], "redirect_uris": []}
         assert create(**machine) == oauth_client(**machine, client_secret=A_CLIENT_SECRET)
 
     @cases(
-        ("sent", "expected"),
+        ("body", "expected"),
         [
             ({"client_type": "public"}, PUBLIC),
             ({"token_endpoint_auth_method": "none"}, PUBLIC),
@@ -107,10 +107,10 @@ class TestCreating:
             ({"response_types": ["token"], "scope": "openid email"}, {}),
         ],
     )
-    def test_type_and_method_follow_from_each_other(self, create, sent, expected):
-        expected = sent if expected is None else expected
+    def test_type_and_method_follow_from_each_other(self, create, body, expected):
+        expected = body if expected is None else expected
         secret = {} if expected is PUBLIC else {"client_secret": A_CLIENT_SECRET}
-        assert create(**sent) == oauth_client(**expected, **secret)
+        assert create(**body) == oauth_client(**expected, **secret)
 
     @cases(
         ("body", "problem"),
@@ -191,25 +191,25 @@ class TestRedirectUris:
         uris.check_redirect(uri)
 
     @cases("uri", [*REFUSED.split(), *WITH_SPACES])
-    def test_others_are_refused(self, uri):
+    def test_other_redirect_uris_are_refused(self, uri):
         with pytest.raises(uris.InvalidUri):
             uris.check_redirect(uri)
 
 
 class TestListing:
     def test_dialect_has_the_audience_and_only_the_grants_that_its_clients_know(self, ask, create):
-        both = create(grant_types=["authorization_code", "client_credentials"])["client_id"]
-        listed = ask("get", prefix="/auth/v1").json
-        assert listed == {
-            "clients": [oauth_client(client_id=both, grant_types=["authorization_code"])],
+        client_id = create(grant_types=["authorization_code", "client_credentials"])["client_id"]
+        answer = ask("get", prefix="/auth/v1").json
+        assert answer == {
+            "clients": [oauth_client(client_id=client_id, grant_types=["authorization_code"])],
             "aud": "authenticated",
         }
-        assert ask("get", f"/{both}", prefix="/auth/v1").json["grant_types"] == ["authorization_code"]
+        assert ask("get", f"/{client_id}", prefix="/auth/v1").json["grant_types"] == ["authorization_code"]
 
 
 class TestUpdating:
     def test_absent_members_stay_and_lists_are_replaced(self, ask, create):
-        made = create(client_name="A", token_lifetime=60, allowed_roles=["admin"])
+        application = create(client_name="A", token_lifetime=60, allowed_roles=["admin"])
         expected = oauth_client(client_name="A", token_lifetime=60, allowed_roles=["admin"])
         changes: tuple[dict[str, Any], ...] = (
             {"client_name": "B"},
@@ -222,7 +222,7 @@ class TestUpdating:
         for change in changes:
             expected |= change
             change.pop("accepts_either_method", None)
-            assert_ok(ask("put", f"/{made['client_id']}", **change), expected)
+            assert_ok(ask("put", f"/{application['client_id']}", **change), expected)
 
     @cases(
         ("body", "msg"),
@@ -240,70 +240,70 @@ class TestUpdating:
         ],
     )
     def test_change_that_does_not_fit_is_refused(self, ask, create, database, body, msg):
-        made = create(skip_consent=True)
+        application = create(skip_consent=True)
         before = database.everything("oauth_clients")
-        assert_invalid(ask("put", f"/{made['client_id']}", **body), msg)
+        assert_invalid(ask("put", f"/{application['client_id']}", **body), msg)
         assert database.everything("oauth_clients") == before
 
     def test_redirect_uri_that_is_taken_away_gets_no_code(self, ask, create, database):
-        made = create(redirect_uris=[APP, "https://old.example.com/"])["client_id"]
+        client_id = create(redirect_uris=[APP, "https://old.example.com/"])["client_id"]
         for uri in (APP, "https://old.example.com/"):
-            database.run(REQUEST, client=made, uri=uri)
-        assert ask("put", f"/{made}", redirect_uris=[APP]).status_code == 200
+            database.run(REQUEST, client=client_id, uri=uri)
+        assert ask("put", f"/{client_id}", redirect_uris=[APP]).status_code == 200
         assert database.all("SELECT redirect_uri FROM oauth_requests") == [(APP,)]
 
     def test_changes_at_once_are_all_kept(self, ask, create):
-        made = create()["client_id"]
+        client_id = create()["client_id"]
         changes = {"client_name": "A", "token_lifetime": 60, "allowed_roles": ["x"], "skip_consent": True}
-        each = [{name: value} for name, value in changes.items()]
-        at_once(4, lambda number: ask("put", f"/{made}", **each[number]))
-        assert ask("get", f"/{made}").json == oauth_client(**changes)
+        bodies = [{name: value} for name, value in changes.items()]
+        at_once(4, lambda number: ask("put", f"/{client_id}", **bodies[number]))
+        assert ask("get", f"/{client_id}").json == oauth_client(**changes)
 
 
 class TestSecret:
-    def test_public_client_has_none(self, ask, create):
-        made = create(client_type="public")
-        assert "client_secret" not in made
-        response = ask("post", f"/{made['client_id']}/regenerate_secret")
+    def test_public_client_has_no_secret(self, ask, create):
+        application = create(client_type="public")
+        assert "client_secret" not in application
+        response = ask("post", f"/{application['client_id']}/regenerate_secret")
         assert_invalid(response, "Cannot regenerate secret for public client")
 
 
 def test_grant_that_a_change_waited_for_is_older_than_the_change(ask, create, alice, database):
     """A consent must not cover what a document says later."""
-    made = create()["client_id"]
-    shared = "SELECT FROM oauth_clients WHERE id = %s FOR SHARE"
-    with database.locked("oauth_clients", made, shared) as lock:
-        changed = lock.start(lambda: ask("put", f"/{made}", client_name="Another"))
-        grant(database, alice.id, made)
-    assert changed.result().status_code == 200
-    order = "SELECT g.granted_at < c.updated_at FROM oauth_grants AS g JOIN oauth_clients AS c ON c.id = g.client_id"
-    assert database.value(order) is True
+    client_id = create()["client_id"]
+    lock_shared = "SELECT FROM oauth_clients WHERE id = %s FOR SHARE"
+    with database.locked("oauth_clients", client_id, lock_shared) as lock:
+        request = lock.start(lambda: ask("put", f"/{client_id}", client_name="Another"))
+        grant(database, alice.id, client_id)
+    assert request.result().status_code == 200
+    is_older = "SELECT g.granted_at < c.updated_at FROM oauth_grants AS g JOIN oauth_clients AS c ON c.id = g.client_id"
+    assert database.value(is_older) is True
 
 
 class TestDeleting:
-    def test_its_grants_requests_and_sessions_go_with_it(self, ask, create, alice, database):
-        made, other = create()["client_id"], create()["client_id"]
-        for each in (made, other):
+    def test_grants_requests_and_sessions_go_with_their_client(self, ask, create, alice, database):
+        client_id, other = create()["client_id"], create()["client_id"]
+        for each in (client_id, other):
             grant(database, alice.id, each)
         database.run(SESSION)
-        database.run(REQUEST, client=made, uri=APP)
-        response = ask("delete", f"/{made}")
+        database.run(REQUEST, client=client_id, uri=APP)
+        response = ask("delete", f"/{client_id}")
         assert (response.status_code, response.data) == (204, b"")
         assert database.all("SELECT client_id FROM oauth_grants") == [(other,)]
         assert (database.count("sessions"), database.count("oauth_requests")) == (1, 0)
-        assert_error(ask("delete", f"/{made}"), 404, "oauth_client_not_found", "OAuth client not found")
+        assert_error(ask("delete", f"/{client_id}"), 404, "oauth_client_not_found", "OAuth client not found")
 
-    def test_it_waits_for_users_that_change(self, ask, create, alice, database):
-        made = create()["client_id"]
-        grant(database, alice.id, made)
+    def test_deletion_waits_for_users_that_change(self, ask, create, alice, database):
+        client_id = create()["client_id"]
+        grant(database, alice.id, client_id)
         with database.locked("users", alice.id) as lock:
-            deleted = lock.start(lambda: ask("delete", f"/{made}"))
-        assert deleted.result().status_code == 204
+            request = lock.start(lambda: ask("delete", f"/{client_id}"))
+        assert request.result().status_code == 204
 
 
-@cases("asked", ["get", "put", "delete", "post /regenerate_secret", "delete /previous_secret"])
-def test_unknown_client_is_not_found_and_other_text_refused(ask, asked):
-    method, _, path = asked.partition(" ")
+@cases("route", ["get", "put", "delete", "post /regenerate_secret", "delete /previous_secret"])
+def test_unknown_client_is_not_found_and_other_text_refused(ask, route):
+    method, _, path = route.partition(" ")
     body = {"client_name": "x"} if method == "put" else {}
     assert_error(ask(method, f"/{NO_ID}{path}", **body), 404, "oauth_client_not_found", A_SENTENCE)
     assert_invalid(ask(method, f"/x{path}", **body), "client_id: must be a UUID")

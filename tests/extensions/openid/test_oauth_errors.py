@@ -12,10 +12,16 @@ from tests.support.cases import cases
 from tests.support.openid import assert_refused, bearer, make_client, tokens_of
 
 FORM_NEEDED = "Content-Type: must be application/x-www-form-urlencoded or application/json"
-OF_FORMS = ("/oauth/token", "/oauth/device_authorization", "/oauth/revoke", "/oauth/userinfo", "/introspect")
+FORM_PATHS = (
+    "/oauth/token",
+    "/oauth/device_authorization",
+    "/oauth/revoke",
+    "/oauth/userinfo",
+    "/introspect",
+)
 
 
-@cases("path", OF_FORMS)
+@cases("path", FORM_PATHS)
 @cases("kind", ["text/plain", "multipart/form-data; boundary=x", "application/xml", ""])
 def test_body_of_another_type_is_an_invalid_request_that_names_the_form(
     client, database, service_role, path, kind
@@ -59,7 +65,7 @@ def test_each_401_about_a_token_has_a_realm_and_an_error_if_there_was_one(client
         assert answer.headers["WWW-Authenticate"] == challenge(error_code)
 
 
-def test_ended_session_is_an_invalid_token_and_a_wrong_password_is_none(client, alice):
+def test_ended_session_is_an_invalid_token_and_a_wrong_password_is_not(client, alice):
     session = alice.open_session()
     client.post("/logout", headers=session.authorization)
     ended = client.get("/user", headers=session.authorization)
@@ -111,7 +117,7 @@ def test_body_that_is_too_large_is_an_invalid_request(ask, path):
     assert_failed(ask(path, x="x" * 70_000), "invalid_request", 413, "request_entity_too_large")
 
 
-@cases("path", OF_FORMS)
+@cases("path", FORM_PATHS)
 @cases("form", [b"token=\xe9&grant_type=client_credentials", b"token=x" + b"&x=" * 100])
 def test_form_that_cannot_be_read_is_not_said_to_lack_a_parameter(client, database, path, form):
     application = make_client(database)
@@ -139,11 +145,11 @@ def test_client_learns_that_the_database_does_not_answer(make_app, ask, path):
 
 
 @cases("path", BODIES)
-def test_failure_of_ours_is_none_of_the_clients_request(make_app, ask, database, path):
-    registering = make_app(AUTH_OAUTH_DYNAMIC_REGISTRATION="true").test_client()
+def test_failure_of_the_service_is_a_server_error(make_app, ask, database, path):
+    http = make_app(AUTH_OAUTH_DYNAMIC_REGISTRATION="true").test_client()
     database.run("ALTER TABLE oauth_clients RENAME TO elsewhere")
     try:
-        answer = ask(path, registering)
+        answer = ask(path, http)
     finally:
         database.run("ALTER TABLE elsewhere RENAME TO oauth_clients")
     assert_failed(answer, "server_error", 500, "unexpected_failure")

@@ -21,7 +21,7 @@ from tests.support.server import at_once
 from tests.support.users import refresh
 
 UNKNOWN = "Invalid Refresh Token"
-MINUTES = "UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'"
+PASS_TWO_MINUTES = "UPDATE sessions SET refreshed_at = refreshed_at - interval '2 minutes'"
 
 
 @pytest.fixture
@@ -59,19 +59,19 @@ class TestRotation:
         first = tokens["refresh_token"]
         second = refresh_with(first).json["refresh_token"]
         assert refresh_with(first).json["refresh_token"] == second
-        database.run(MINUTES)
+        database.run(PASS_TWO_MINUTES)
         third = refresh_with(first).json["refresh_token"]
         assert third != second
         details = database.value("SELECT details FROM audit_log WHERE action = 'refresh_answer_lost'")
         assert details.keys() == {"session_id", "client_id"}
-        # The skipped one is a second copy.
+        # The token that was skipped is a copy.
         assert_refused(refresh_with(second), "invalid_grant", description=f"{UNKNOWN}: Already Used")
         for token in (first, third):
             assert_refused(refresh_with(token), "invalid_grant", description=UNKNOWN)
         userinfo = client.get("/oauth/userinfo", headers=bearer(tokens["access_token"]))
         assert userinfo.status_code == 401
-        ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
-        assert database.all(ended) == [("refresh_token_reused",)]
+        end_reason = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+        assert database.all(end_reason) == [("refresh_token_reused",)]
         assert database.count("audit_log", "action = 'refresh_token_reused'") == 1
 
     def test_dead_token_ends_nothing_for_another_client(self, client, database, refresh_with, tokens):
@@ -83,7 +83,7 @@ class TestRotation:
         self, server, app_client, database, refresh_with, tokens
     ):
         refresh_with(tokens["refresh_token"])
-        database.run(MINUTES)
+        database.run(PASS_TWO_MINUTES)
         answers = at_once(50, lambda _: app_client.refresh(server, tokens["refresh_token"]))
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.json["refresh_token"] for answer in answers}) == 1
@@ -147,7 +147,7 @@ class TestIdToken:
         assert (old.pop("iat") <= issued_at, old.pop("exp") <= issued_at + 3600) == (True, True)
         assert new == old
 
-    def test_claims_are_those_of_now(self, client, database, app_client, alice):
+    def test_refreshed_id_token_has_the_current_claims(self, client, database, app_client, alice):
         database.run('UPDATE users SET app_metadata = \'{"groups": ["editors", "staff"]}\'')
         tokens = tokens_of(client, database, app_client, alice, "openid email groups")
         assert claims_of(tokens["id_token"])["groups"] == ["editors", "staff"]
@@ -166,14 +166,14 @@ class TestRefusals:
         assert refresh_with(tokens["refresh_token"]).status_code == 200
 
     def test_client_must_authenticate(self, client, database, app_client, tokens):
-        before, sent = database.everything(), tokens["refresh_token"]
+        before, refresh_token = database.everything(), tokens["refresh_token"]
         for imposter in (
             Client(app_client.id, "wrong"),
             Client(app_client.id, None, "none"),
             Client(app_client.id, app_client.secret, "client_secret_post"),
             Client("00000000-0000-4000-8000-000000000000", app_client.secret),
         ):
-            for token in (sent, "x" * 56):
+            for token in (refresh_token, "x" * 56):
                 assert_refused(imposter.refresh(client, token), "invalid_client", 401)
         assert database.everything() == before
 
@@ -183,10 +183,12 @@ class TestRefusals:
         session = alice.open_session()
         assert_refused(refresh_with(session.refresh_token), "invalid_grant", description=UNKNOWN)
         assert_error(refresh(client, tokens["refresh_token"]), 400, "refresh_token_not_found")
-        # Nor with a token of the right key for such a session.
+        # A token of the right key for the other kind of session is refused too.
         parts = client.application.extensions["latchkey"]
-        own = claims_of(tokens["access_token"])["session_id"]
-        assert_error(refresh(client, parts.refresh_tokens.make(own, 0)), 400, "refresh_token_not_found")
+        session_id = claims_of(tokens["access_token"])["session_id"]
+        assert_error(
+            refresh(client, parts.refresh_tokens.make(session_id, 0)), 400, "refresh_token_not_found"
+        )
         forged = parts.client_refresh_tokens.make(session.id, 0)
         assert_refused(refresh_with(forged), "invalid_grant", description=UNKNOWN)
         assert session.refresh().status_code == refresh_with(tokens["refresh_token"]).status_code == 200
@@ -209,7 +211,7 @@ class TestRefusals:
 def test_session_of_a_client_ends_at_once(
     client, database, app_client, alice, refresh_with, tokens, service_role, change
 ):
-    """So do its access token and, for those who ask, its introspection."""
+    """Its access token ends too, and introspection says so."""
     headers = bearer(tokens["access_token"])
     assert client.get("/oauth/userinfo", headers=headers).status_code == 200
     code = granted_code(database, app_client, alice.open_session())
@@ -220,7 +222,7 @@ def test_session_of_a_client_ends_at_once(
     answer = client.get("/oauth/userinfo", headers=headers)
     assert_refused(answer, "invalid_token", 401)
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="latchkey", error="invalid_token"'
-    asked = client.post("/introspect", json={"token": tokens["access_token"]}, headers=service_role)
-    assert_ok(asked, {"active": False})
+    introspection = client.post("/introspect", json={"token": tokens["access_token"]}, headers=service_role)
+    assert_ok(introspection, {"active": False})
     if "refreshed_at" not in change:
         assert app_client.redeem(client, code).status_code in (400, 401)

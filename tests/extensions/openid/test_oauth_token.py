@@ -46,11 +46,13 @@ class TestTokens:
         assert_ok(answer, expected)
         assert (answer.headers["Cache-Control"], answer.headers["Pragma"]) == ("no-store", "no-cache")
         assert database.everything("users", "user_objects", "known_networks", "browser_sessions") == before
-        opened = database.one("SELECT id::text, method, scopes FROM sessions WHERE grant_id IS NOT NULL")
-        assert opened[1:] == ("oauth_client", ["openid", "email"])
-        act = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'signed_in'")
-        assert (act.user_id, act.details["session_id"]) == (alice.id, opened.id)
-        # It is no session of the user's.
+        opened_session = database.one(
+            "SELECT id::text, method, scopes FROM sessions WHERE grant_id IS NOT NULL"
+        )
+        assert opened_session[1:] == ("oauth_client", ["openid", "email"])
+        entry = database.one("SELECT user_id::text, details FROM audit_log WHERE action = 'signed_in'")
+        assert (entry.user_id, entry.details["session_id"]) == (alice.id, opened_session.id)
+        # The user's sessions do not include it.
         assert [each["id"] for each in session.get("/sessions").json["data"]] == [session.id]
 
     def test_access_token_has_no_other_claims(self, client, database, app_client, alice, session):
@@ -94,17 +96,17 @@ class TestTokens:
         app_client = make_client(database, token_lifetime=lifetime)
         tokens = tokens_of(client, database, app_client, alice)
         for answer in (tokens, app_client.refresh(client, tokens["refresh_token"]).json):
-            access, own = claims_of(answer["access_token"]), claims_of(answer["id_token"])
-            assert answer["expires_in"] == access["exp"] - access["iat"] == lifetime or 3600
-            assert own["exp"] - own["iat"] == min(lifetime or 3600, 3600)
+            claims, id_claims = claims_of(answer["access_token"]), claims_of(answer["id_token"])
+            assert answer["expires_in"] == claims["exp"] - claims["iat"] == lifetime or 3600
+            assert id_claims["exp"] - id_claims["iat"] == min(lifetime or 3600, 3600)
 
     def test_eleventh_session_of_a_grant_ends_its_oldest(self, client, database, app_client, alice, bob):
-        other = tokens_of(client, database, make_client(database), alice)
-        of_bob = tokens_of(client, database, app_client, bob)
+        other_tokens = tokens_of(client, database, make_client(database), alice)
+        tokens_of_bob = tokens_of(client, database, app_client, bob)
         all_tokens = [tokens_of(client, database, app_client, alice) for _ in range(11)]
         answers = [
             client.get("/oauth/userinfo", headers=bearer(each["access_token"]))
-            for each in (other, of_bob, *all_tokens)
+            for each in (other_tokens, tokens_of_bob, *all_tokens)
         ]
         assert [answer.status_code for answer in answers] == [200, 200, 401, *[200] * 10]
         assert database.count("sessions", "grant_id IS NULL AND ended_at IS NOT NULL") == 0
@@ -122,16 +124,16 @@ class TestCode:
         assert_refused(app_client.redeem(client, code), "invalid_grant", description=GONE)
         assert_refused(app_client.refresh(client, tokens["refresh_token"]), "invalid_grant")
         assert client.get("/oauth/userinfo", headers=bearer(tokens["access_token"])).status_code == 401
-        ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
-        assert database.all(ended) == [("authorization_code_reused",)]
+        end_reason = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+        assert database.all(end_reason) == [("authorization_code_reused",)]
         assert session.get("/user").status_code == 200
         assert database.count("audit_log", "action = 'authorization_code_reused'") == 1
 
     def test_one_of_fifty_concurrent_uses_wins(self, server, database, app_client, code):
         answers = at_once(50, lambda _: app_client.redeem(server, code))
         assert sorted(answer.status_code for answer in answers) == [200] + [400] * 49
-        ended = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
-        assert database.all(ended) == [("authorization_code_reused",)]
+        end_reason = "SELECT end_reason FROM sessions WHERE grant_id IS NOT NULL"
+        assert database.all(end_reason) == [("authorization_code_reused",)]
 
     def test_authorization_code_injection_into_another_session_or_client_is_refused(
         self, client, database, app_client, code
@@ -151,45 +153,45 @@ class TestCode:
         assert_refused(lax.redeem(client, code, redirect_uri=REDIRECT_URI), "invalid_grant")
         unverified = {"redirect_uri": REDIRECT_URI, "code_verifier": ""}
         assert lax.redeem(client, code, **unverified).status_code == 200
-        # And from the request of a client that must use it.
+        # The same from the request of a client that must use PKCE.
         strict = make_client(database)
         code = granted_code(database, strict, session, code_challenge=None)
         assert_refused(strict.redeem(client, code, **unverified), "invalid_grant")
 
     def test_challenge_is_always_checked(self, client, database, app_client, session):
-        for registered in (app_client, make_client(database, require_pkce=False)):
-            code = granted_code(database, registered, session)
-            own = {"redirect_uri": REDIRECT_URI}
+        for each in (app_client, make_client(database, require_pkce=False)):
+            code = granted_code(database, each, session)
+            form = {"redirect_uri": REDIRECT_URI}
             for verifier in ("", OTHER_VERIFIER, VERIFIER.upper()):
-                assert_refused(
-                    registered.redeem(client, code, code_verifier=verifier, **own), "invalid_grant"
-                )
+                assert_refused(each.redeem(client, code, code_verifier=verifier, **form), "invalid_grant")
             for malformed in ("short", "é" * 43, "x" * 129):
-                refused = registered.redeem(client, code, code_verifier=malformed, **own)
+                refused = each.redeem(client, code, code_verifier=malformed, **form)
                 assert_refused(refused, "invalid_request")
-            assert registered.redeem(client, code, **own).status_code == 200
+            assert each.redeem(client, code, **form).status_code == 200
 
     def test_redirect_uri_is_compared_and_required_without_pkce(self, client, database, app_client, session):
         lax = make_client(database, require_pkce=False)
-        for registered, status in ((app_client, 200), (lax, 400)):
-            code = granted_code(database, registered, session)
+        for each, status in ((app_client, 200), (lax, 400)):
+            code = granted_code(database, each, session)
             for other in (f"{REDIRECT_URI}/", "https://evil.example/callback"):
-                assert_refused(registered.redeem(client, code, redirect_uri=other), "invalid_grant")
-            assert registered.redeem(client, code).status_code == status
+                assert_refused(each.redeem(client, code, redirect_uri=other), "invalid_grant")
+            assert each.redeem(client, code).status_code == status
         refused = lax.redeem(client, code, redirect_uri="")
         assert_refused(refused, "invalid_request", description="redirect_uri: is required")
         assert lax.redeem(client, code, redirect_uri=REDIRECT_URI).status_code == 200
 
     def test_access_token_is_not_issued_for_another_resource(self, client, database, app_client, session):
         """RFC 8707, section 2.2."""
-        own, none = (granted_code(database, app_client, session, resource=each) for each in (RESOURCE, None))
-        for code in (own, none):
+        code_for_resource, code_for_none = (
+            granted_code(database, app_client, session, resource=each) for each in (RESOURCE, None)
+        )
+        for code in (code_for_resource, code_for_none):
             assert_refused(
                 app_client.redeem(client, code, resource="https://other.example/"), "invalid_target"
             )
-        assert_refused(app_client.redeem(client, none, resource=RESOURCE), "invalid_target")
-        assert app_client.redeem(client, own, resource=RESOURCE).status_code == 200
-        assert claims_of(app_client.redeem(client, none).json["access_token"])["aud"] == USERINFO
+        assert_refused(app_client.redeem(client, code_for_none, resource=RESOURCE), "invalid_target")
+        assert app_client.redeem(client, code_for_resource, resource=RESOURCE).status_code == 200
+        assert claims_of(app_client.redeem(client, code_for_none).json["access_token"])["aud"] == USERINFO
 
     @pytest.mark.parametrize(
         ("change", "error"),
@@ -208,7 +210,9 @@ class TestCode:
             ("UPDATE oauth_clients SET grant_types = '{refresh_token}'", "unauthorized_client"),
         ],
     )
-    def test_code_is_void_after(self, client, database, app_client, code, change, error):
+    def test_code_is_void_once_it_or_its_user_client_or_session_has_changed(
+        self, client, database, app_client, code, change, error
+    ):
         database.run(change)
         assert_refused(app_client.redeem(client, code), error, 401 if error == "invalid_client" else 400)
         assert database.count("sessions", "grant_id IS NOT NULL") == 0
@@ -228,23 +232,25 @@ class TestClientAuthentication:
             assert app_client.redeem(client, codes[0]).status_code == 200
             body = {"grant_type": "authorization_code", "code": codes[1], "code_verifier": VERIFIER}
             is_basic = method == "client_secret_basic"
-            own = {"client_id": app_client.id.upper(), "client_secret": app_client.secret}
+            credentials = {"client_id": app_client.id.upper(), "client_secret": app_client.secret}
             answer = client.post(
-                PATH, json=body | ({} if is_basic else own), headers=app_client.basic if is_basic else None
+                PATH,
+                json=body | ({} if is_basic else credentials),
+                headers=app_client.basic if is_basic else None,
             )
             assert answer.status_code == 200, answer.json
 
     def test_client_without_a_named_method_uses_either(self, client, database, session, service_role):
-        made = {"client_name": "Hub", "redirect_uris": [REDIRECT_URI]}
-        made = client.post("/admin/oauth/clients", json=made, headers=service_role).json
+        body = {"client_name": "Hub", "redirect_uris": [REDIRECT_URI]}
+        application = client.post("/admin/oauth/clients", json=body, headers=service_role).json
         methods = ("client_secret_basic", "client_secret_post")
-        ways = [Client(made["client_id"], made["client_secret"], method) for method in methods]
+        ways = [Client(application["client_id"], application["client_secret"], method) for method in methods]
         for hub in ways:
             tokens = hub.redeem(client, granted_code(database, hub, session)).json
             assert hub.refresh(client, tokens["refresh_token"]).status_code == 200
             assert hub.post(client, "/introspect", token=tokens["access_token"]).json["active"] is True
-        named = {"token_endpoint_auth_method": "client_secret_post"}
-        client.put(f"/admin/oauth/clients/{made['client_id']}", json=named, headers=service_role)
+        change = {"token_endpoint_auth_method": "client_secret_post"}
+        client.put(f"/admin/oauth/clients/{application['client_id']}", json=change, headers=service_role)
         answers = [hub.redeem(client, granted_code(database, hub, session)) for hub in ways]
         assert [answer.status_code for answer in answers] == [401, 200]
 
@@ -274,17 +280,21 @@ class TestClientAuthentication:
 
     def test_errors_name_the_cause(self, database, app_client, redeem):
         public = make_client(database, token_endpoint_auth_method="none")
-        own = {"client_id": app_client.id, "client_secret": app_client.secret}
-        for headers, members, said in (
+        credentials = {"client_id": app_client.id, "client_secret": app_client.secret}
+        for headers, members, cause in (
             (None, {}, "client_id: is required"),
-            (None, own, "client is registered for 'client_secret_basic' but 'client_secret_post' was used"),
+            (
+                None,
+                credentials,
+                "client is registered for 'client_secret_basic' but 'client_secret_post' was used",
+            ),
             (None, {"client_id": app_client.id}, "confidential clients must provide client_secret"),
-            (None, own | {"client_secret": ""}, "confidential clients must provide client_secret"),
-            (None, own | {"client_id": public.id}, "public clients must not provide client_secret"),
+            (None, credentials | {"client_secret": ""}, "confidential clients must provide client_secret"),
+            (None, credentials | {"client_id": public.id}, "public clients must not provide client_secret"),
             (public.basic, {}, "public clients must not provide client_secret"),
             (None, {"client_id": "not a UUID"}, UNKNOWN),
         ):
-            assert_refused(redeem(headers, **members), "invalid_client", 401, said)
+            assert_refused(redeem(headers, **members), "invalid_client", 401, cause)
         assert redeem(app_client.basic).status_code == 200
 
     @cases(

@@ -1,6 +1,6 @@
 """What applications and their attackers meet on the whole way, from /oauth/authorize to /oauth/userinfo.
 
-Each endpoint alone: test_authorization.py, test_oauth_token.py and their like.
+Other files test each endpoint alone: test_authorization.py, test_oauth_token.py and more.
 """
 
 from urllib.parse import urlsplit
@@ -27,7 +27,7 @@ https://app.example.com/callback?next=//evil.example https://app.example.com/cal
 https://app.example.com%00.evil.example/callback https://xn--pp-hia.example.com/callback
 //app.example.com/callback /callback javascript:alert(1)
 """
-OTHERS_OF_LOOPBACK = """
+LOOPBACK_LOOK_ALIKES = """
 http://127.0.0.1:5/callback/ http://127.0.0.1:5 http://127.0.0.1:5@evil.example/callback
 http://127.0.0.1:80:5/callback http://127.0.0.1:x/callback http://127.0.0.1:+5/callback
 http://127.0.0.1:5_0/callback http://127.0.0.1:/callback http://127.0.0.2:5/callback
@@ -44,8 +44,8 @@ def notes(client, database) -> Application:
 
 
 @pytest.fixture
-def native(client, database):
-    """Make a program on the user's device."""
+def make_native(client, database):
+    """Register a program on the user's device."""
 
     def make(redirect_uri: str) -> Application:
         return make_application(
@@ -71,16 +71,14 @@ class TestConformance:
 
     def test_request_that_waits_for_its_client_locks_no_user(self, app, notes, visitor, alice, database):
         """A deletion of the client locks them in this order."""
-        hinted = {"id_token_hint": notes.tokens(visitor)["id_token"]}
+        hint = {"id_token_hint": notes.tokens(visitor)["id_token"]}
         with database.locked("oauth_clients", notes.client.id) as lock:
-            page = lock.start(lambda: notes.begin(Visitor(app), **hinted))
+            page = lock.start(lambda: notes.begin(Visitor(app), **hint))
             database.run("SELECT FROM users FOR UPDATE NOWAIT")
         assert urlsplit(page.result().url).path == "/sign-in"
 
     @pytest.mark.parametrize("has_factor", [True, False])
-    def test_level_that_is_asked_for_is_that_of_a_user_who_can_reach_it(
-        self, app, client, notes, alice, has_factor
-    ):
+    def test_requested_level_is_reached_by_a_user_who_can(self, app, client, notes, alice, has_factor):
         assert client.get("/.well-known/openid-configuration").json["acr_values_supported"] == [
             "aal1",
             "aal2",
@@ -110,7 +108,7 @@ class TestRedirects:
             "https://app.example.com/callback\r\nSet-Cookie: a=b",
         ],
     )
-    def test_uri_that_looks_like_the_registered_one_gets_nobody(self, notes, visitor, redirect_uri):
+    def test_uri_that_looks_like_the_registered_one_is_refused(self, notes, visitor, redirect_uri):
         notes.tokens(visitor)
         for changes in ({}, {"prompt": "none"}, {"response_type": "token"}):
             page = notes.begin(visitor, redirect_uri=redirect_uri, **changes)
@@ -118,9 +116,9 @@ class TestRedirects:
 
     @cases("port", [":1", ":65535", ":80", ""])
     @cases("host", ["127.0.0.1", "localhost", "[::1]"])
-    def test_port_of_loopback_may_vary(self, native, visitor, host, port):
+    def test_port_of_loopback_may_vary(self, make_native, visitor, host, port):
         """RFC 8252, section 7.3. The code goes to the program that listens there, and is redeemed with it."""
-        application = native(f"http://{host}:4711/callback")
+        application = make_native(f"http://{host}:4711/callback")
         application.redirect_uri = f"http://{host}{port}/callback"
         assert "/oauth/consent" in application.begin(visitor).url
         page = visitor.submit(action="approve", stop=lambda url: url.startswith(application.redirect_uri))
@@ -135,15 +133,15 @@ class TestRedirects:
             *(
                 ("http://127.0.0.1:4711/callback", uri)
                 for uri in (
-                    *OTHERS_OF_LOOPBACK.split(),
+                    *LOOPBACK_LOOK_ALIKES.split(),
                     "http://127.0.0.1:\u0665/callback",
                     "http://127.0.0.1:5\\@evil.example/callback",
                 )
             ),
         ],
     )
-    def test_nothing_else_of_loopback_may_vary(self, native, visitor, registered, redirect_uri):
-        page = native(registered).begin(visitor, redirect_uri=redirect_uri)
+    def test_nothing_else_of_loopback_may_vary(self, make_native, visitor, registered, redirect_uri):
+        page = make_native(registered).begin(visitor, redirect_uri=redirect_uri)
         assert (page.status, page.url) == (400, page.trail[0])
 
     def test_form_with_the_consent_is_not_sent_on(self, app, notes, visitor):

@@ -22,28 +22,28 @@ def is_live(client, tokens):
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "none"])
 def test_either_token_ends_the_session(client, database, alice, name, method):
     app_client = make_client(database, token_endpoint_auth_method=method)
-    tokens, others = (tokens_of(client, database, app_client, alice) for _ in range(2))
+    tokens, other_tokens = (tokens_of(client, database, app_client, alice) for _ in range(2))
     for _ in range(2):
         assert_ok(app_client.post(client, PATH, token=tokens[name], token_type_hint="x"), {})
     statuses = [
         client.get("/oauth/userinfo", headers=bearer(each["access_token"])).status_code
-        for each in (tokens, others)
+        for each in (tokens, other_tokens)
     ]
     assert statuses == [401, 200]
     assert_refused(app_client.refresh(client, tokens["refresh_token"]), "invalid_grant")
-    ended = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
-    assert database.all(ended) == [("logout",)]
-    acts = "SELECT user_id::text, details ->> 'client_id' FROM audit_log WHERE action = 'session_ended'"
-    assert database.all(acts) == [(alice.id, app_client.id)]
+    end_reason = "SELECT end_reason FROM sessions WHERE ended_at IS NOT NULL"
+    assert database.all(end_reason) == [("logout",)]
+    statement = "SELECT user_id::text, details ->> 'client_id' FROM audit_log WHERE action = 'session_ended'"
+    assert database.all(statement) == [(alice.id, app_client.id)]
 
 
 def test_token_that_is_not_the_clients_changes_nothing(client, database, alice, app_client, tokens, is_live):
     session, stranger = alice.open_session(), make_client(database)
-    own = client.application.extensions["latchkey"].client_refresh_tokens.make(session.id, 0)
+    forged = client.application.extensions["latchkey"].client_refresh_tokens.make(session.id, 0)
     before = database.everything()
     for token in (*(tokens[name] for name in ("access_token", "refresh_token")), "nonsense", "é", "x" * 56):
         assert_ok(stranger.post(client, PATH, token=token), {})
-    for token in (session.access_token, session.refresh_token, own, tokens["id_token"]):
+    for token in (session.access_token, session.refresh_token, forged, tokens["id_token"]):
         assert_ok(app_client.post(client, PATH, token=token), {})
     assert database.everything() == before
     assert is_live()

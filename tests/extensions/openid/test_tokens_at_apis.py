@@ -40,20 +40,20 @@ def accepts(jwks: Any, token: str, audience: str, nonce: str | None = None) -> b
         key = jwt.PyJWKSet.from_dict(jwks)[jwt.get_unverified_header(token)["kid"]]
         algorithms = ["ES256", "RS256"]
         claims = jwt.decode(token, key, algorithms=algorithms, audience=audience, issuer=BASE_URL)
-    # Others verify by public keys.
+    # The key of the token is not public.
     except (jwt.PyJWTError, KeyError):
         return False
     return nonce is None or claims.get("nonce") == nonce
 
 
-def test_each_accepts_exactly_its_own(client, tokens, notes):
+def test_each_audience_accepts_exactly_its_own_tokens(client, tokens, notes):
     jwks = client.get("/.well-known/jwks.json").json
-    own: dict[tuple[str, ...], set[str]] = {
+    names_of_audience: dict[tuple[str, ...], set[str]] = {
         (RESOURCE,): {"client, with resource", "client_credentials, with resource"},
         (OTHER_RESOURCE,): {"another client, elsewhere"},
         (USERINFO,): FOR_USERINFO,
         (notes.id, NONCE): {"id token"},
         ("authenticated",): {"session", "API key"},
     }
-    for expected, names in own.items():
-        assert {name for name, token in tokens.items() if accepts(jwks, token, *expected)} == names, expected
+    for audience, names in names_of_audience.items():
+        assert {name for name, token in tokens.items() if accepts(jwks, token, *audience)} == names, audience

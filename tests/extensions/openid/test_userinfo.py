@@ -57,10 +57,10 @@ class TestClaims:
             ' "email": "x@evil.example", "sub": "x", "phone_number": "+1", "groups": ["admins"]}'
         )
         database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
-        found = userinfo("openid profile groups")
+        claims = userinfo("openid profile groups")
         expected = {"name": "Alice", "preferred_username": "al", "picture": "https://a.example/a.png"}
         expected |= {"given_name": "Alice Ann", "family_name": "Ames", "nickname": "Ally", "locale": "de"}
-        assert found == expected | {"groups": [], "updated_at": found["updated_at"]}
+        assert claims == expected | {"groups": [], "updated_at": claims["updated_at"]}
 
     @cases(
         "metadata",
@@ -68,21 +68,21 @@ class TestClaims:
     )
     def test_profile_is_left_out_if_it_is_no_text(self, database, userinfo, metadata):
         database.run("UPDATE users SET user_metadata = %(metadata)s", metadata=metadata)
-        found = userinfo("openid profile")
-        assert found == {"updated_at": found["updated_at"]}
+        claims = userinfo("openid profile")
+        assert claims == {"updated_at": claims["updated_at"]}
 
     @cases(
-        ("listed", "expected"),
+        ("value", "expected"),
         [('["a", "b"]', ["a", "b"]), ('["a", 1, null, ["b"]]', ["a"]), ('"a"', []), ('{"a": "b"}', [])],
     )
-    def test_groups_and_roles_are_lists_of_text_in_app_metadata(self, database, userinfo, listed, expected):
-        metadata = f'{{"groups": {listed}, "roles": {listed}}}'
+    def test_groups_and_roles_are_lists_of_text_in_app_metadata(self, database, userinfo, value, expected):
+        metadata = f'{{"groups": {value}, "roles": {value}}}'
         database.run("UPDATE users SET app_metadata = %(metadata)s", metadata=metadata)
         assert userinfo("openid groups") == {"groups": expected}
         assert userinfo("openid roles") == {"roles": expected}
 
     def test_address_that_nobody_has_shown_is_not_verified(self, database, userinfo, alice):
-        """With AUTH_AUTOCONFIRM, for example, an application would mistake the user for the owner."""
+        """AUTH_AUTOCONFIRM, for example, confirms it; an application would mistake the user for its owner."""
         database.run("UPDATE users SET email_proved = false")
         assert userinfo("openid email") == {"email": alice.email, "email_verified": False}
         database.run("UPDATE users SET email = NULL")
@@ -105,9 +105,9 @@ class TestToken:
         twice = client.post(PATH, data={"access_token": [token, token]})
         assert_refused(twice, "invalid_request", description=TOKEN_TWICE)
         in_query = [client.open(f"{PATH}?access_token={token}", method=method) for method in ("GET", "POST")]
-        for elsewhere in (*in_query, client.post(PATH, json={"access_token": token})):
-            assert_refused(elsewhere, "invalid_token", 401)
-            assert elsewhere.headers["WWW-Authenticate"] == challenge("no_authorization")
+        for response in (*in_query, client.post(PATH, json={"access_token": token})):
+            assert_refused(response, "invalid_token", 401)
+            assert response.headers["WWW-Authenticate"] == challenge("no_authorization")
 
     def test_other_tokens_are_refused(self, client, database, alice, token):
         session = alice.open_session()

@@ -29,9 +29,9 @@ def join(client, owner):
 
     def join(person, organization, role="member"):
         session = person.open_session(client)
-        invited = owner.post(f"{organization}/invitations", json={"email": person.email, "role": role})
-        assert invited.status_code == 201, invited.text
-        assert session.post(f"/user/invitations/{invited.json['id']}").json["role"] == role
+        response = owner.post(f"{organization}/invitations", json={"email": person.email, "role": role})
+        assert response.status_code == 201, response.text
+        assert session.post(f"/user/invitations/{response.json['id']}").json["role"] == role
         return session.refreshed()
 
     return join

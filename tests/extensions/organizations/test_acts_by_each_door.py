@@ -1,4 +1,4 @@
-"""Every act on organizations by each door: who may, and that a door refuses what the others refuse."""
+"""Every action on organizations by each door: who may, and that a door refuses what the others refuse."""
 
 from dataclasses import dataclass
 
@@ -19,13 +19,13 @@ MEMBER, INVITATION = "/members/{user_id}", "/invitations/{invitation_id}"
 
 
 @dataclass(frozen=True)
-class Act:
-    """An act: its doors, the actors who may, and what else it demands.
+class Action:
+    """An action: its doors, the actors who may, and what else it demands.
 
     `body` is that of the API, and `fields` are of the page's form, if they differ.
     """
 
-    who: set[str]
+    actors: set[str]
     api: tuple[str, str]
     page: str
     console: tuple[str, ...] = ()
@@ -33,16 +33,16 @@ class Act:
     body: dict[str, object] | None = None
     fields: dict[str, str] | None = None
     needs_proof: bool = False
-    # Of who has a membership that does not count, too.
+    # A member without the level that the organization requires may not.
     needs_level: bool = True
-    # In a session at the level that it demands of others.
+    # The session must be at the level that the action demands of others.
     is_raised: bool = False
     by_operator: bool = True
 
 
-ACTS = {
-    "create": Act(
-        who=ANYBODY,
+ACTIONS = {
+    "create": Action(
+        actors=ANYBODY,
         api=("post", "/organizations"),
         page="/account/organizations/new",
         console=("/new",),
@@ -50,26 +50,26 @@ ACTS = {
         body={"name": "Other", "slug": "other"},
         needs_level=False,
     ),
-    "rename": Act(
-        who={"owner"},
+    "rename": Action(
+        actors={"owner"},
         api=("put", ORGANIZATION),
         page=f"{PAGE}/name",
         console=("/{organization_id}/change",),
         body={"name": "Other"},
     ),
-    "require": Act(
-        who={"owner"},
+    "require": Action(
+        actors={"owner"},
         api=("put", ORGANIZATION),
         page=f"{PAGE}/requirement",
-        console=tuple(f"/{{organization_id}}/{act}" for act in ("require", "lift", "lift_sign_in")),
+        console=tuple(f"/{{organization_id}}/{action}" for action in ("require", "lift", "lift_sign_in")),
         command=("require",),
         body={"requires": {"aal": "aal2"}},
         fields={"aal": "aal2"},
         needs_proof=True,
         is_raised=True,
     ),
-    "end": Act(
-        who={"owner"},
+    "end": Action(
+        actors={"owner"},
         api=("delete", ORGANIZATION),
         page=f"{PAGE}/end",
         console=("/{organization_id}/end",),
@@ -77,8 +77,8 @@ ACTS = {
         body={},
         needs_proof=True,
     ),
-    "promote": Act(
-        who={"owner"},
+    "promote": Action(
+        actors={"owner"},
         api=("put", ORGANIZATION + MEMBER),
         page=PAGE + MEMBER,
         console=("/{organization_id}/add", f"/{{organization_id}}{MEMBER}/role"),
@@ -86,56 +86,56 @@ ACTS = {
         body={"role": "admin"},
         needs_proof=True,
     ),
-    "change a role": Act(
-        who=MANAGERS,
+    "change a role": Action(
+        actors=MANAGERS,
         api=("put", ORGANIZATION + MEMBER),
         page=PAGE + MEMBER,
         body={"role": "billing"},
     ),
-    "remove": Act(
-        who=MANAGERS,
+    "remove": Action(
+        actors=MANAGERS,
         api=("delete", ORGANIZATION + MEMBER),
         page=f"{PAGE}{MEMBER}/remove",
         console=(f"/{{organization_id}}{MEMBER}/remove",),
         command=("remove",),
     ),
-    "leave": Act(
-        who=MEMBERS,
+    "leave": Action(
+        actors=MEMBERS,
         api=("delete", f"{ORGANIZATION}/members/{{own_id}}"),
         page=f"{PAGE}/leave",
         needs_level=False,
     ),
-    "invite": Act(
-        who=MANAGERS,
+    "invite": Action(
+        actors=MANAGERS,
         api=("post", f"{ORGANIZATION}/invitations"),
         page=f"{PAGE}/invite",
         console=("/{organization_id}/invite",),
         command=("invite",),
         body={"email": "other@example.com", "role": "member"},
     ),
-    "invite who will manage": Act(
-        who={"owner"},
+    "invite who will manage": Action(
+        actors={"owner"},
         api=("post", f"{ORGANIZATION}/invitations"),
         page=f"{PAGE}/invite",
         body={"email": "other@example.com", "role": "admin"},
         needs_proof=True,
     ),
-    "withdraw": Act(
-        who=MANAGERS,
+    "withdraw": Action(
+        actors=MANAGERS,
         api=("delete", ORGANIZATION + INVITATION),
         page=f"{PAGE}{INVITATION}/withdraw",
         console=(f"/{{organization_id}}{INVITATION}/withdraw",),
     ),
-    "join": Act(
-        who={"invited"},
+    "join": Action(
+        actors={"invited"},
         api=("post", "/user/invitations/{invitation_id}"),
         page="/organizations/{slug}/join",
         fields={"action": "approve"},
         needs_level=False,
         by_operator=False,
     ),
-    "decline": Act(
-        who={"invited"},
+    "decline": Action(
+        actors={"invited"},
         api=("delete", "/user/invitations/{invitation_id}"),
         page="/organizations/{slug}/join",
         fields={"action": "deny"},
@@ -156,11 +156,11 @@ def client(app):
     return app.test_client()
 
 
-def changing(listed):
+def changing(all_routes):
     """Return the routes about organizations that change something, each with the method."""
     return {
         (method, path)
-        for method, path, view in listed
+        for method, path, view in all_routes
         if method != "get" and view.__module__.startswith("auth.extensions.organizations")
     }
 
@@ -168,17 +168,19 @@ def changing(listed):
 def test_every_door_is_in_the_table(app):
     from auth.extensions.organizations.command import command
 
-    acts = ACTS.values()
-    own = {(method, path.replace("{own_id}", "{user_id}")) for method, path in (act.api for act in acts)}
-    assert changing(routes(app)) == own
-    assert changing(page_routes(app)) == {("post", act.page) for act in acts}
-    of_console = {
+    actions = ACTIONS.values()
+    api_routes = {
+        (method, path.replace("{own_id}", "{user_id}")) for method, path in (action.api for action in actions)
+    }
+    assert changing(routes(app)) == api_routes
+    assert changing(page_routes(app)) == {("post", action.page) for action in actions}
+    console_actions = {
         ("post", path)
         for method, path, _view in console_routes(app)
         if method == "post" and path.startswith(CONSOLE)
     }
-    assert of_console == {("post", CONSOLE + path) for act in acts for path in act.console}
-    assert command.commands.keys() - READING == {name for act in acts for name in act.command}
+    assert console_actions == {("post", CONSOLE + path) for action in actions for path in action.console}
+    assert command.commands.keys() - READING == {name for action in actions for name in action.command}
 
 
 class Stage:
@@ -191,9 +193,9 @@ class Stage:
         self.invitation = self._invite(NEW)
 
     def _invite(self, email):
-        invited = self.owner.post(f"{self.acme}/invitations", json={"email": email, "role": "member"})
-        assert invited.status_code == 201
-        return invited.json["id"]
+        response = self.owner.post(f"{self.acme}/invitations", json={"email": email, "role": "member"})
+        assert response.status_code == 201
+        return response.json["id"]
 
     def be(self, actor):
         """Give Bob the role, and return the ids that he acts on."""
@@ -217,7 +219,7 @@ class Stage:
         }
 
     def is_done(self, do):
-        """Whether an act changes anything. The API says so by its status."""
+        """Whether an action changes anything, which the status of the API must say."""
         before = self.database.everything(*TABLES)
         status = do()
         has_changed = self.database.everything(*TABLES) != before
@@ -234,14 +236,14 @@ def stage(owner, acme, bob, mallory, join, client, database):
 def by_api(stage, bob, client, database):
     session = bob.open_session(client)
 
-    def do(act, ids):
-        method, path = act.api
-        sent = {} if act.body is None else {"json": act.body}
-        if act.is_raised:
+    def do(action, ids):
+        method, path = action.api
+        options = {} if action.body is None else {"json": action.body}
+        if action.is_raised:
             database.run("UPDATE sessions SET aal = 'aal2'")
         return (
-            (session.refreshed() if act.is_raised else session)
-            .open(path.format(**ids), method=method.upper(), **sent)
+            (session.refreshed() if action.is_raised else session)
+            .open(path.format(**ids), method=method.upper(), **options)
             .status_code
         )
 
@@ -252,27 +254,27 @@ def by_api(stage, bob, client, database):
 def by_page(stage, bob, app, database):
     visitor = Visitor(app).with_session_of(bob)
 
-    def do(act, ids):
-        if act.is_raised:
+    def do(action, ids):
+        if action.is_raised:
             database.run("UPDATE sessions SET aal = 'aal2'")
         visitor.visit("/account/organizations/new")
-        fields = act.fields or {name: str(value) for name, value in (act.body or {}).items()}
-        assert visitor.send(act.page.format(**ids), **fields).status < 500
+        fields = action.fields or {name: str(value) for name, value in (action.body or {}).items()}
+        assert visitor.send(action.page.format(**ids), **fields).status < 500
 
     return do
 
 
-def least(act):
-    return next(actor for actor in reversed(ACTORS) if actor in act.who)
+def least_actor(action):
+    return next(actor for actor in reversed(ACTORS) if actor in action.actors)
 
 
-@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize("name", ACTIONS)
 @pytest.mark.parametrize("door", ["api", "page"])
-def test_door_refuses_who_may_not(stage, database, request, name, door):
-    act, do = ACTS[name], request.getfixturevalue(f"by_{door}")
-    for actor in (each for each in ACTORS if each not in act.who):
+def test_door_refuses_each_actor_who_may_not(stage, database, request, name, door):
+    action, do = ACTIONS[name], request.getfixturevalue(f"by_{door}")
+    for actor in (each for each in ACTORS if each not in action.actors):
         ids = stage.be(actor)
-        assert not stage.is_done(lambda ids=ids: do(act, ids)), actor
+        assert not stage.is_done(lambda ids=ids: do(action, ids)), actor
         refused = database.all(
             "DELETE FROM audit_log WHERE action = 'change_refused' RETURNING details #>> '{organization,id}'"
         )
@@ -281,43 +283,47 @@ def test_door_refuses_who_may_not(stage, database, request, name, door):
 
 @pytest.mark.parametrize(
     ("name", "door", "actor"),
-    [(name, "api", actor) for name, act in ACTS.items() for actor in ACTORS if actor in act.who]
-    + [(name, "page", least(act)) for name, act in ACTS.items()],
+    [(name, "api", actor) for name, action in ACTIONS.items() for actor in ACTORS if actor in action.actors]
+    + [(name, "page", least_actor(action)) for name, action in ACTIONS.items()],
 )
-def test_door_asks_who_may_for_the_level_and_the_proof(stage, database, request, name, door, actor):
-    act, do = ACTS[name], request.getfixturevalue(f"by_{door}")
+def test_door_demands_the_level_and_the_proof_of_an_actor_who_may(
+    stage, database, request, name, door, actor
+):
+    action, do = ACTIONS[name], request.getfixturevalue(f"by_{door}")
     ids = stage.be(actor)
-    if act.needs_level and not act.is_raised:
+    if action.needs_level and not action.is_raised:
         database.run("UPDATE organizations SET level = 'aal2'")
-        assert not stage.is_done(lambda: do(act, ids))
+        assert not stage.is_done(lambda: do(action, ids))
         database.run("UPDATE organizations SET level = 'aal1'")
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-    if act.needs_proof:
-        assert not stage.is_done(lambda: do(act, ids))
+    if action.needs_proof:
+        assert not stage.is_done(lambda: do(action, ids))
         database.run("UPDATE sessions SET created_at = created_at + interval '20 minutes'")
-    assert stage.is_done(lambda: do(act, ids))
+    assert stage.is_done(lambda: do(action, ids))
 
 
-@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize("name", ACTIONS)
 def test_key_acts_for_the_operator_only_with_its_scope(stage, parts, client, name):
-    act = ACTS[name]
-    method, path = act.api
+    action = ACTIONS[name]
+    method, path = action.api
     reading, writing = (
         make_admin_key(parts, f"organizations:{each}", name=each) for each in ("read", "write")
     )
     ids = stage.be("member")
 
-    sent = {} if act.body is None else {"json": act.body}
+    options = {} if action.body is None else {"json": action.body}
 
     def send(key):
-        return client.open(path.format(**ids), method=method.upper(), headers=key.headers, **sent).status_code
+        return client.open(
+            path.format(**ids), method=method.upper(), headers=key.headers, **options
+        ).status_code
 
     assert not stage.is_done(lambda: send(reading))
-    assert stage.is_done(lambda: send(writing)) == act.by_operator
+    assert stage.is_done(lambda: send(writing)) == action.by_operator
 
 
-def test_every_act_of_the_console_asks_for_a_factor():
+def test_every_action_of_the_console_asks_for_a_factor():
     from auth.extensions.organizations import console
 
-    for acts in (console._MAKING, console._ACTS, console._MEMBER_ACTS, console._INVITATION_ACTS):
-        assert all(act.needs_factor for act in acts.values())
+    for actions in (console._MAKING, console._ACTS, console._MEMBER_ACTS, console._INVITATION_ACTS):
+        assert all(action.needs_factor for action in actions.values())

@@ -16,42 +16,42 @@ DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 @pytest.fixture
-def introspected(client, application):
-    def introspected(answer):
+def introspect(client, application):
+    def introspect(answer):
         return application.client.post(client, "/introspect", token=answer["access_token"]).json
 
-    return introspected
+    return introspect
 
 
 def id_of(organization: str) -> str:
     return organization.rpartition("/")[2]
 
 
-def refuses(application, answer) -> None:
-    """Assert that a refresh is refused, for good."""
+def assert_refresh_refused(application, answer) -> None:
+    """Assert that a refresh is refused, and again."""
     for _ in range(2):
         assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
 
 
 class TestScopes:
     def test_only_membership_is_named_on_the_page_and_in_every_token(
-        self, alice, acme, application, browser, introspected
+        self, alice, acme, application, browser, introspect
     ):
         visitor = browser(alice)
         page = application.begin(visitor, scope=SCOPE)
         assert "You’ll use it as a member of Acme ." in words(page)
         assert "See your organization and your role in it" in words(page)
         answer = application.redeem(application.returned(allow(visitor))["code"]).json
-        said = {"id": id_of(acme), "slug": "acme", "role": "owner"}
+        membership = {"id": id_of(acme), "slug": "acme", "role": "owner"}
         assert answer["scope"] == SCOPE
         for token in ("access_token", "id_token"):
-            assert claims_of(answer[token])["organization"] == said
+            assert claims_of(answer[token])["organization"] == membership
             assert "organizations" not in claims_of(answer[token])
-        assert application.userinfo(answer["access_token"]).json["organization"] == said
-        assert introspected(answer)["organization"] == said
-        renewed = application.refresh(answer["refresh_token"]).json
-        assert claims_of(renewed["access_token"])["organization"] == said
-        assert claims_of(renewed["id_token"])["organization"] == said
+        assert application.userinfo(answer["access_token"]).json["organization"] == membership
+        assert introspect(answer)["organization"] == membership
+        refreshed = application.refresh(answer["refresh_token"]).json
+        assert claims_of(refreshed["access_token"])["organization"] == membership
+        assert claims_of(refreshed["id_token"])["organization"] == membership
 
     def test_member_of_several_chooses_one_each_time(self, alice, acme, beta, application, browser):
         visitor = browser(alice)
@@ -70,8 +70,8 @@ class TestScopes:
         pages = [application.begin(visitor, scope=SCOPE) for _ in range(2)]
         for page, organization in reversed(list(zip(pages, (acme, beta), strict=True))):
             visitor.visit(page.url)
-            done = visitor.submit(action="approve", organization=id_of(organization))
-            answer = application.redeem(application.returned(done)["code"]).json
+            redirect = visitor.submit(action="approve", organization=id_of(organization))
+            answer = application.redeem(application.returned(redirect)["code"]).json
             assert claims_of(answer["id_token"])["organization"]["id"] == id_of(organization)
 
     def test_choice_that_is_lost_meanwhile_gives_no_other_one(
@@ -100,12 +100,12 @@ class TestScopes:
         page = browser(alice).visit("/account")
         assert (page.status, words(page).count("See your organization and your role in it")) == (200, 1)
 
-    def test_organizations_says_the_roles_in_all_that_count(self, alice, acme, beta, tokens, introspected):
+    def test_organizations_says_the_roles_in_all_that_count(self, alice, acme, beta, tokens, introspect):
         answer = tokens(alice, "openid organizations")
         roles = {id_of(acme): "owner", id_of(beta): "owner"}
         for token in ("access_token", "id_token"):
             assert claims_of(answer[token])["organizations"] == roles
-        assert introspected(answer)["organizations"] == roles
+        assert introspect(answer)["organizations"] == roles
         assert "organization" not in claims_of(answer["access_token"])
 
     def test_no_scope_says_nothing(self, alice, acme, tokens):
@@ -133,7 +133,7 @@ class TestScopes:
             ("openid organization:acme organization:beta", "invalid_scope"),
         ],
     )
-    def test_name_that_names_nothing_goes_back_as_an_error(
+    def test_short_name_of_no_organization_goes_back_as_an_error(
         self, alice, acme, application, browser, scope, error
     ):
         visitor = browser(alice)
@@ -149,15 +149,17 @@ class TestScopes:
         answer = application.returned(application.begin(visitor, scope=SCOPE, prompt="none"))
         assert answer["error"] == "interaction_required"
         tokens(alice, "openid organization:beta")
-        named = application.begin(visitor, scope="openid organization:beta", prompt="none")
-        assert "code" in application.returned(named)
+        page = application.begin(visitor, scope="openid organization:beta", prompt="none")
+        assert "code" in application.returned(page)
 
     def test_metadata_lists_the_scopes_while_the_extension_is_on(self, client, make_app):
         path = "/.well-known/openid-configuration"
         assert {"organization", "organizations"} <= {*client.get(path).json["scopes_supported"]}
         assert {"organization", "organizations"} <= {*client.get(path).json["claims_supported"]}
-        off = make_app(AUTH_ORGANIZATIONS="off").test_client().get(path).json
-        assert {"organization", "organizations"}.isdisjoint(off["scopes_supported"] + off["claims_supported"])
+        metadata = make_app(AUTH_ORGANIZATIONS="off").test_client().get(path).json
+        assert {"organization", "organizations"}.isdisjoint(
+            metadata["scopes_supported"] + metadata["claims_supported"]
+        )
 
 
 class TestOwnConsentPage:
@@ -168,15 +170,18 @@ class TestOwnConsentPage:
         visitor = Visitor(app)
         page = application.begin(visitor, scope=SCOPE)
         path = f"/oauth/authorizations/{page.url.rpartition('=')[2]}"
-        offered = owner.get(path).json["organizations"]
-        assert [(each["slug"], each["role"]) for each in offered] == [("acme", "owner"), ("beta", "owner")]
+        organizations = owner.get(path).json["organizations"]
+        assert [(each["slug"], each["role"]) for each in organizations] == [
+            ("acme", "owner"),
+            ("beta", "owner"),
+        ]
         for organization in ({}, {"organization": owner.user["id"]}):
             refused = owner.post(f"{path}/consent", json={"action": "approve"} | organization)
             assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
-        chosen = owner.post(f"{path}/consent", json={"action": "approve", "organization": id_of(beta)})
-        code = application.returned(visitor.visit(chosen.json["redirect_url"]))["code"]
-        said = claims_of(application.redeem(code).json["access_token"])
-        assert said["organization"]["slug"] == "beta"
+        response = owner.post(f"{path}/consent", json={"action": "approve", "organization": id_of(beta)})
+        code = application.returned(visitor.visit(response.json["redirect_url"]))["code"]
+        claims = claims_of(application.redeem(code).json["access_token"])
+        assert claims["organization"]["slug"] == "beta"
 
     def test_interface_gives_no_other_organization_than_the_chosen_one(
         self, alice, acme, beta, owner, application, make_app, database
@@ -186,8 +191,8 @@ class TestOwnConsentPage:
         path = f"/oauth/authorizations/{page.url.rpartition('=')[2]}"
         assert len(owner.get(path).json["organizations"]) == 2
         database.run("DELETE FROM memberships WHERE organization_id = %(id)s", id=id_of(beta))
-        sent = {"action": "approve", "organization": id_of(beta)}
-        refused = owner.post(f"{path}/consent", json=sent)
+        body = {"action": "approve", "organization": id_of(beta)}
+        refused = owner.post(f"{path}/consent", json=body)
         assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
         assert database.count("oauth_grants") == 0
 
@@ -201,13 +206,15 @@ class TestAttacks:
         # Members of two, of one and of none.
         for person in (alice, bob, carol):
             visitor = browser(person)
-            for asks in ({}, {"max_age": "0"}):
-                silent = application.returned(application.begin(visitor, scope=scope, prompt="none", **asks))
+            for changes in ({}, {"max_age": "0"}):
+                silent = application.returned(
+                    application.begin(visitor, scope=scope, prompt="none", **changes)
+                )
                 assert silent["error"] == "consent_required"
             application.begin(visitor, scope=scope)
             denied = application.returned(visitor.submit(action="deny"))
-            said = ("access_denied", "User denied the request")
-            assert (denied["error"], denied["error_description"]) == said
+            refusal = ("access_denied", "User denied the request")
+            assert (denied["error"], denied["error_description"]) == refusal
 
     @cases("scope", [SCOPE, "openid organization:acme"])
     def test_organization_of_others_gives_a_stranger_nothing(self, bob, acme, application, browser, scope):
@@ -235,47 +242,50 @@ class TestAttacks:
         assert database.count("sessions", "grant_id IS NOT NULL") == 0
 
     def test_role_is_that_of_the_token_and_not_of_the_consent(
-        self, alice, bob, acme, join, application, browser, owner, introspected
+        self, alice, bob, acme, join, application, browser, owner, introspect
     ):
         join(bob, acme, "admin")
         code = application.code(browser(bob), scope="openid organization organizations")
 
         def lower(role):
-            changed = owner.put(f"{acme}/members/{bob.id}", json={"role": role})
-            assert changed.status_code == 200, changed.text
+            response = owner.put(f"{acme}/members/{bob.id}", json={"role": role})
+            assert response.status_code == 200, response.text
 
         lower("member")
         answer = application.redeem(code).json
-        said = claims_of(answer["access_token"])
-        assert (said["organization"]["role"], said["organizations"]) == ("member", {id_of(acme): "member"})
+        claims = claims_of(answer["access_token"])
+        assert (claims["organization"]["role"], claims["organizations"]) == (
+            "member",
+            {id_of(acme): "member"},
+        )
         lower("billing")
-        assert introspected(answer)["organization"]["role"] == "billing"
-        assert introspected(answer)["organizations"] == {id_of(acme): "billing"}
+        assert introspect(answer)["organization"]["role"] == "billing"
+        assert introspect(answer)["organizations"] == {id_of(acme): "billing"}
         assert application.userinfo(answer["access_token"]).json["organization"]["role"] == "billing"
-        renewed = application.refresh(answer["refresh_token"]).json
-        assert claims_of(renewed["id_token"])["organization"]["role"] == "billing"
+        refreshed = application.refresh(answer["refresh_token"]).json
+        assert claims_of(refreshed["id_token"])["organization"]["role"] == "billing"
 
     @pytest.mark.parametrize("way", ["removed", "left"])
     def test_lost_membership_ends_the_sessions_for_it_and_no_others(
-        self, alice, bob, acme, join, owner, application, tokens, database, introspected, way
+        self, alice, bob, acme, join, owner, application, tokens, database, introspect, way
     ):
         member = join(bob, acme)
         answer, other = tokens(bob), tokens(bob, "openid organizations")
         code = application.code(Visitor(owner.client.application).with_session_of(bob), scope=SCOPE)
         actor = owner if way == "removed" else member
         assert actor.delete(f"{acme}/members/{bob.id}").status_code == 204
-        assert introspected(answer) == {"active": False}
+        assert introspect(answer) == {"active": False}
         assert application.userinfo(answer["access_token"]).status_code == 401
-        refuses(application, answer)
+        assert_refresh_refused(application, answer)
         assert application.redeem(code).status_code == 400
         assert database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL") == [
             ("access_lost",)
         ]
         # The map is smaller, and nothing comes back with the membership.
-        assert "organizations" not in introspected(other)
+        assert "organizations" not in introspect(other)
         assert "organizations" not in claims_of(application.refresh(other["refresh_token"]).json["id_token"])
         join(bob, acme)
-        refuses(application, answer)
+        assert_refresh_refused(application, answer)
         assert member.refreshed().get("/user").status_code == 200
 
     def test_no_session_outlives_a_removal_at_the_same_moment(
@@ -296,16 +306,16 @@ class TestAttacks:
         assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
 
     def test_requirement_that_is_raised_ends_the_session_at_its_refresh(
-        self, alice, acme, tokens, application, database, introspected
+        self, alice, acme, tokens, application, database, introspect
     ):
         answer, other = tokens(alice), tokens(alice, "openid organizations")
         database.run("UPDATE organizations SET level = 'aal2'")
-        assert introspected(answer) == {"active": False}
-        assert introspected(other)["active"] is True
-        assert "organizations" not in introspected(other)
+        assert introspect(answer) == {"active": False}
+        assert introspect(other)["active"] is True
+        assert "organizations" not in introspect(other)
         assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
         database.run("UPDATE organizations SET level = 'aal1'")
-        refuses(application, answer)
+        assert_refresh_refused(application, answer)
         assert database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL") == [
             ("access_lost",)
         ]
@@ -316,22 +326,22 @@ class TestAttacks:
             assert_refused(application.refresh(answer["refresh_token"], scope=scope), "invalid_scope")
 
     def test_organization_that_has_ended_ends_its_sessions_and_clients(
-        self, alice, acme, owner, tokens, application, database, client, introspected
+        self, alice, acme, owner, tokens, application, database, client, introspect
     ):
         answer = tokens(alice)
         database.run(
             "UPDATE oauth_clients SET is_blocked = true, admits_members = true, organization_id = %(id)s",
             id=id_of(acme),
         )
-        assert introspected(answer)["active"] is True
+        assert introspect(answer)["active"] is True
         assert owner.delete(acme, json={}).status_code == 204
-        assert introspected(answer) == {"active": False}
+        assert introspect(answer) == {"active": False}
         from auth.delivery import janitor
 
         parts = client.application.extensions["latchkey"]
         janitor.keep_house(parts.settings, parts.db, parts.sealer)
-        left = [database.count(table) for table in ("memberships", "organizations", "oauth_clients")]
-        assert left == [0, 0, 0]
+        counts = [database.count(table) for table in ("memberships", "organizations", "oauth_clients")]
+        assert counts == [0, 0, 0]
         assert database.count("sessions", "grant_id IS NOT NULL") == 0
         assert database.count("audit_log", "action = 'client_deleted'") == 1
 
@@ -340,20 +350,20 @@ class TestAttacks:
     ):
         join(bob, acme)
         answer = tokens(bob)
-        banned = client.put(f"/admin/users/{bob.id}", json={"ban_duration": "24h"}, headers=service_role)
-        assert banned.status_code == 200
-        refuses(application, answer)
+        response = client.put(f"/admin/users/{bob.id}", json={"ban_duration": "24h"}, headers=service_role)
+        assert response.status_code == 200
+        assert_refresh_refused(application, answer)
 
     def test_scope_in_a_stored_consent_gives_no_membership(
         self, bob, acme, tokens, application, database, browser
     ):
         tokens(bob, "openid")
-        forged = "scopes = '{openid,organization,organizations,organization:acme}'"
-        database.run(f"UPDATE oauth_grants SET {forged}")
+        forged_scopes = "scopes = '{openid,organization,organizations,organization:acme}'"
+        database.run(f"UPDATE oauth_grants SET {forged_scopes}")
         for scope in (SCOPE, "openid organization:acme"):
             answer = application.returned(application.begin(browser(bob), scope=scope, prompt="none"))
             assert answer["error"] == "access_denied"
-        database.run(f"UPDATE sessions SET {forged} WHERE grant_id IS NOT NULL")
+        database.run(f"UPDATE sessions SET {forged_scopes} WHERE grant_id IS NOT NULL")
         answer = tokens(bob, "openid organizations")
         assert {"organization", "organizations"}.isdisjoint(claims_of(answer["access_token"]))
 
@@ -364,7 +374,7 @@ class TestAttacks:
         database.run(
             "UPDATE sessions SET organization_id = %(id)s WHERE grant_id IS NOT NULL", id=id_of(acme)
         )
-        refuses(application, answer)
+        assert_refresh_refused(application, answer)
         assert application.userinfo(answer["access_token"]).status_code == 401
 
     def test_session_gets_the_level_of_its_consent(self, alice, acme, owner, application, database, browser):
@@ -378,21 +388,23 @@ class TestAttacks:
         # A session loses the level with the factor.
         database.run("UPDATE sessions SET aal = 'aal1' WHERE organization_id IS NOT NULL")
         database.run("DELETE FROM factors")
-        refuses(application, answer)
+        assert_refresh_refused(application, answer)
 
 
 @pytest.fixture
 def members_only(client, service_role, application, acme):
     """The application, which admits members of Acme alone."""
     path = f"/admin/oauth/clients/{application.client.id}"
-    changed = client.put(path, json={"organization_id": "acme"}, headers=service_role)
-    assert changed.status_code == 200, changed.text
-    assert (changed.json["organization_id"], changed.json["is_blocked"]) == (id_of(acme), False)
+    response = client.put(path, json={"organization_id": "acme"}, headers=service_role)
+    assert response.status_code == 200, response.text
+    assert (response.json["organization_id"], response.json["is_blocked"]) == (id_of(acme), False)
     return application
 
 
 class TestClientOfAnOrganization:
-    def test_admits_its_members_alone(self, alice, bob, members_only, tokens, browser, join, acme):
+    def test_application_of_an_organization_admits_its_members_alone(
+        self, alice, bob, members_only, tokens, browser, join, acme
+    ):
         assert "organization" not in claims_of(tokens(alice, "openid")["access_token"])
         for scope in ("openid", SCOPE):
             page = members_only.begin(browser(bob), scope=scope)
@@ -422,22 +434,22 @@ class TestClientOfAnOrganization:
             database.run("UPDATE organizations SET level = 'aal2' WHERE slug = 'acme'")
         if admits == "a role":
             path, body = f"/admin/oauth/clients/{members_only.client.id}", {"organization_id": None}
-            changed = client.put(path, json=body | {"allowed_roles": ["admin"]}, headers=service_role)
-            assert changed.status_code == 200, changed.text
-        asked_for: tuple[dict[str, str], ...] = ({}, {"max_age": "0"}, {"prompt": "login"})
+            response = client.put(path, json=body | {"allowed_roles": ["admin"]}, headers=service_role)
+            assert response.status_code == 200, response.text
+        requests: tuple[dict[str, str], ...] = ({}, {"max_age": "0"}, {"prompt": "login"})
         for person in (alice, bob, carol):
             visitor = browser(person)
-            for asks in asked_for[:2]:
-                page = members_only.begin(visitor, scope=scope, **asks | {"prompt": "none"})
+            for changes in requests[:2]:
+                page = members_only.begin(visitor, scope=scope, **changes | {"prompt": "none"})
                 silent = members_only.returned(page)
                 assert (silent["error"], "code" in silent) == ("consent_required", False), person.email
-            for asks in asked_for:
-                members_only.begin(visitor, scope=scope, **asks)
+            for changes in requests:
+                members_only.begin(visitor, scope=scope, **changes)
                 authorization_id = re.search(r"authorization_id(=|%3D)([\w-]+)", visitor.page.url)
-                sent = {"authorization_id": authorization_id and authorization_id[2], "action": "deny"}
-                denied = members_only.returned(visitor.send("/oauth/consent", **sent))
-                said = ("access_denied", "User denied the request")
-                assert (denied["error"], denied["error_description"]) == said, (person.email, asks)
+                fields = {"authorization_id": authorization_id and authorization_id[2], "action": "deny"}
+                denied = members_only.returned(visitor.send("/oauth/consent", **fields))
+                refusal = ("access_denied", "User denied the request")
+                assert (denied["error"], denied["error_description"]) == refusal, (person.email, changes)
 
     def test_application_that_the_user_allowed_learns_that_the_membership_is_lost(
         self, bob, acme, join, owner, members_only, tokens, browser
@@ -449,7 +461,7 @@ class TestClientOfAnOrganization:
         assert owner.delete(f"{acme}/members/{bob.id}").status_code == 204
         page = members_only.begin(visitor, scope="openid", prompt="none")
         assert members_only.returned(page)["error"] == "access_denied"
-        # Not about what it did not allow.
+        # A scope that the user has not allowed tells nothing about it.
         page = members_only.begin(visitor, scope="openid email", prompt="none")
         assert members_only.returned(page)["error"] == "consent_required"
 
@@ -457,74 +469,83 @@ class TestClientOfAnOrganization:
         self, alice, bob, members_only, browser, database
     ):
         database.run("UPDATE oauth_clients SET skip_consent = true")
-        for person, member in ((alice, "code"), (bob, "error")):
+        for person, outcome in ((alice, "code"), (bob, "error")):
             page = members_only.begin(browser(person), scope="openid", prompt="none")
             answer = members_only.returned(page)
-            assert (member in answer, answer.get("error")) == (
+            assert (outcome in answer, answer.get("error")) == (
                 True,
                 None if person is alice else "access_denied",
             )
 
-    def test_offers_no_other_organization(self, alice, beta, members_only, tokens, browser):
+    def test_application_of_an_organization_offers_no_other_organization(
+        self, alice, beta, members_only, tokens, browser
+    ):
         assert claims_of(tokens(alice)["access_token"])["organization"]["slug"] == "acme"
         page = members_only.begin(browser(alice), scope="openid organization:beta")
         assert page.status == 403
 
-    def test_ends_the_sessions_of_a_member_who_is_lost(
-        self, bob, acme, join, owner, members_only, tokens, introspected
+    def test_application_of_an_organization_ends_the_sessions_of_a_lost_member(
+        self, bob, acme, join, owner, members_only, tokens, introspect
     ):
         join(bob, acme)
         answer = tokens(bob, "openid")
         assert owner.delete(f"{acme}/members/{bob.id}").status_code == 204
-        assert introspected(answer) == {"active": False}
+        assert introspect(answer) == {"active": False}
         join(bob, acme)
-        refuses(members_only, answer)
+        assert_refresh_refused(members_only, answer)
 
-    def test_setting_it_ends_the_sessions_of_others_for_good(
+    def test_setting_the_organization_ends_the_sessions_of_others_for_good(
         self, alice, bob, acme, application, tokens, client, service_role, database
     ):
         answers = [tokens(person, "openid") for person in (alice, bob)]
         path = f"/admin/oauth/clients/{application.client.id}"
         for organization in (id_of(acme), None):
-            changed = client.put(path, json={"organization_id": organization}, headers=service_role)
-            assert changed.status_code == 200, changed.text
-        assert "organization_id" not in changed.json
+            response = client.put(path, json={"organization_id": organization}, headers=service_role)
+            assert response.status_code == 200, response.text
+        assert "organization_id" not in response.json
         assert application.refresh(answers[0]["refresh_token"]).status_code == 200
-        refuses(application, answers[1])
+        assert_refresh_refused(application, answers[1])
 
-    def test_can_be_blocked_like_another(self, alice, members_only, tokens, client, service_role):
+    def test_application_of_an_organization_can_be_blocked_like_another(
+        self, alice, members_only, tokens, client, service_role
+    ):
         answer, path = tokens(alice, "openid"), f"/admin/oauth/clients/{members_only.client.id}"
         for is_blocked in (True, False):
-            changed = client.put(path, json={"is_blocked": is_blocked}, headers=service_role).json
-            assert (changed["is_blocked"], "organization_id" in changed) == (is_blocked, True)
-        refuses(members_only, answer)
+            application_object = client.put(path, json={"is_blocked": is_blocked}, headers=service_role).json
+            assert (application_object["is_blocked"], "organization_id" in application_object) == (
+                is_blocked,
+                True,
+            )
+        assert_refresh_refused(members_only, answer)
         assert "access_token" in tokens(alice, "openid")
 
     def test_organization_must_exist_and_be_on(self, client, service_role, application, acme, make_app):
         path = f"/admin/oauth/clients/{application.client.id}"
-        off = make_app(AUTH_ORGANIZATIONS="off").test_client()
-        for http, name in ((client, "nobody"), (client, application.client.id), (off, "acme")):
+        client_without = make_app(AUTH_ORGANIZATIONS="off").test_client()
+        for http, name in ((client, "nobody"), (client, application.client.id), (client_without, "acme")):
             refused = http.put(path, json={"organization_id": name}, headers=service_role)
             assert (refused.status_code, refused.json["error_code"]) == (400, "validation_failed")
 
 
 class TestOff:
-    def test_scopes_are_unknown(self, alice, acme, application, make_app):
-        off = make_app(AUTH_ORGANIZATIONS="off")
-        visitor = Visitor(off).with_session_of(alice)
+    def test_scopes_are_unknown_while_organizations_are_off(self, alice, acme, application, make_app):
+        app = make_app(AUTH_ORGANIZATIONS="off")
+        visitor = Visitor(app).with_session_of(alice)
         returned = application.returned(application.begin(visitor, scope="organization organization:acme"))
         assert returned["error"] == "invalid_scope"
         answer = application.tokens(visitor, scope="openid organization organizations")
         assert answer["scope"] == "openid"
 
-    def test_what_needs_a_membership_is_refused(self, alice, members_only, tokens, make_app):
+    def test_session_that_needs_a_membership_is_refused_while_organizations_are_off(
+        self, alice, members_only, tokens, make_app
+    ):
         answers = [tokens(alice), tokens(alice, "openid")]
-        off = make_app(AUTH_ORGANIZATIONS="off")
-        members_only.http = off.test_client()
+        app = make_app(AUTH_ORGANIZATIONS="off")
+        members_only.http = app.test_client()
         assert members_only.userinfo(answers[0]["access_token"]).status_code == 401
         for answer in answers:
-            refuses(members_only, answer)
-        page = members_only.begin(Visitor(off).with_session_of(alice), scope="openid")
+            assert_refresh_refused(members_only, answer)
+        page = members_only.begin(Visitor(app).with_session_of(alice), scope="openid")
         assert page.status == 403
 
 
@@ -532,15 +553,15 @@ def test_device_is_used_for_the_organization_that_its_user_chooses(
     alice, acme, beta, client, database, browser
 ):
     television = make_client(database, grant_types=[DEVICE_CODE])
-    asked = television.post(client, "/oauth/device_authorization", scope=SCOPE).json
+    codes = television.post(client, "/oauth/device_authorization", scope=SCOPE).json
     visitor = browser(alice)
     database.run("UPDATE sessions SET reauthenticated_at = now()")
-    visitor.visit(f"/device?user_code={asked['user_code']}")
-    page = visitor.submit(user_code=asked["user_code"])
+    visitor.visit(f"/device?user_code={codes['user_code']}")
+    page = visitor.submit(user_code=codes["user_code"])
     assert "For which organization?" in words(page)
     assert "For which organization?" in words(visitor.submit(action="approve", organization=""))
     visitor.submit(action="approve", organization=id_of(beta))
-    form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
+    form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"]}
     answer = television.post(client, "/oauth/token", **form).json
     assert claims_of(answer["access_token"])["organization"]["slug"] == "beta"
 

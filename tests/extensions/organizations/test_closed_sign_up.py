@@ -15,14 +15,14 @@ def client(make_app):
 
 
 @pytest.fixture
-def invited(acme, owner):
+def invitation_id(acme, owner):
     response = owner.post(f"{acme}/invitations", json={"email": NEW, "role": "member"})
     assert response.status_code == 201
     return response.json["id"]
 
 
 @pytest.fixture
-def sent(client, database):
+def outbox(client, database):
     return Outbox(client.application.extensions["latchkey"], database)
 
 
@@ -30,24 +30,24 @@ def ask(client, email, **members):
     return client.post("/otp", json={"email": email, **members})
 
 
-def test_code_makes_the_user_of_an_invited_address(client, invited, sent, database):
+def test_code_makes_the_user_of_an_invited_address(client, invitation_id, outbox, database):
     assert ask(client, NEW).status_code == 200
     assert database.count("users", "email = 'new@example.com' AND NOT email_proved") == 1
-    assert type_in(client, "email", NEW, sent.last(NEW, "magiclink").code).status_code == 200
+    assert type_in(client, "email", NEW, outbox.last(NEW, "magiclink").code).status_code == 200
     assert database.count("users", "email = 'new@example.com' AND email_proved") == 1
     assert database.count("memberships", "role = 'member'") == 0
 
 
-def test_code_on_the_page_of_sign_in_does_it_too(client, invited, sent):
+def test_code_on_the_sign_in_page_makes_the_user_too(client, invitation_id, outbox):
     visitor = Visitor(client.application)
     visitor.visit("/sign-in")
     visitor.press("sign-in/code", email=NEW)
-    visitor.press("sign-in/verify", code=sent.last(NEW, "magiclink").code)
+    visitor.press("sign-in/verify", code=outbox.last(NEW, "magiclink").code)
     assert "Your account" in words(visitor.page)
 
 
 @pytest.mark.parametrize("spoil", ["expired", "ended", "other"])
-def test_address_without_an_open_invitation_gets_no_user(client, invited, database, spoil):
+def test_address_without_an_open_invitation_gets_no_user(client, invitation_id, database, spoil):
     if spoil == "expired":
         database.run("UPDATE organization_invitations SET expires_at = now()")
     if spoil == "ended":
@@ -57,38 +57,38 @@ def test_address_without_an_open_invitation_gets_no_user(client, invited, databa
     assert database.count("users", "email <> 'alice@example.com'") == 0
 
 
-def test_client_that_wants_no_user_gets_none(client, invited, database):
+def test_client_that_wants_no_user_gets_none(client, invitation_id, database):
     assert ask(client, NEW, create_user=False).status_code == 200
     assert database.count("users", "email = 'new@example.com'") == 0
 
 
-def test_password_does_not_sign_an_invited_address_up(client, invited, database):
+def test_password_does_not_sign_an_invited_address_up(client, invitation_id, database):
     response = client.post("/signup", json={"email": NEW, "password": "Correct-Horse-1"})
     assert (response.status_code, response.json["error_code"]) == (403, "signup_disabled")
     assert database.count("users", "email = 'new@example.com'") == 0
 
 
-def test_with_organizations_off_an_old_invitation_opens_nothing(make_app, invited, database):
-    closed = make_app(AUTH_DISABLE_SIGNUP="true").test_client()
-    assert ask(closed, NEW).status_code == 200
+def test_with_organizations_off_an_old_invitation_opens_nothing(make_app, invitation_id, database):
+    client = make_app(AUTH_DISABLE_SIGNUP="true").test_client()
+    assert ask(client, NEW).status_code == 200
     assert database.count("users", "email = 'new@example.com'") == 0
 
 
 @pytest.mark.parametrize("create_user", [True, False])
 def test_answer_statements_and_messages_are_the_same_for_all_addresses(
-    client, invited, alice, database, create_user
+    client, invitation_id, alice, database, create_user
 ):
     answers = set()
     for email in (alice.email, NEW, STRANGER):
         before = statements_run(), database.count("outbox")
         response = ask(client, email, create_user=create_user)
-        now = statements_run(), database.count("outbox")
-        shown = {**response.json, "message_id": ""}
-        answers.add((response.status_code, str(shown), now[0] - before[0], now[1] - before[1]))
+        after = statements_run(), database.count("outbox")
+        answer = {**response.json, "message_id": ""}
+        answers.add((response.status_code, str(answer), after[0] - before[0], after[1] - before[1]))
     assert len(answers) == 1
 
 
-def test_page_of_sign_in_runs_the_same_statements_for_all_addresses(client, invited, alice):
+def test_page_of_sign_in_runs_the_same_statements_for_all_addresses(client, invitation_id, alice):
     answers = set()
     for email in (alice.email, NEW, STRANGER):
         visitor = Visitor(client.application)

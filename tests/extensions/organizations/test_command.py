@@ -32,13 +32,15 @@ def role_of(database, person):
 
 
 def test_organization_is_created_with_an_owner_and_shown(run, alice, database):
-    (made,) = run("create", "Acme Inc.", "--slug", "acme", "--owner", alice.email, "--json")
-    assert (made["slug"], made["name"], made["requires"]) == ("acme", "Acme Inc.", {"aal": "aal1"})
+    (created,) = run("create", "Acme Inc.", "--slug", "acme", "--owner", alice.email, "--json")
+    assert (created["slug"], created["name"], created["requires"]) == ("acme", "Acme Inc.", {"aal": "aal1"})
     assert role_of(database, alice) == "owner"
-    (shown,) = run("show", "acme", "--json")
-    assert shown["id"] == made["id"]
-    assert [(each["email"], each["role"]) for each in shown["members"]] == [("alice@example.com", "owner")]
-    assert f"member: {alice.id}  alice@example.com  owner  no second factor" in run("show", made["id"])
+    (organization,) = run("show", "acme", "--json")
+    assert organization["id"] == created["id"]
+    assert [(each["email"], each["role"]) for each in organization["members"]] == [
+        ("alice@example.com", "owner")
+    ]
+    assert f"member: {alice.id}  alice@example.com  owner  no second factor" in run("show", created["id"])
 
 
 def test_organizations_are_listed_and_searched(run, acme, database):
@@ -47,11 +49,11 @@ def test_organizations_are_listed_and_searched(run, acme, database):
         " SELECT gen_random_uuid(), 'o' || n, 'Other ' || n FROM generate_series(1, 130) AS n"
     )
     assert len(run("list")) == 131
-    (found,) = run("list", "--search", "acm", "--json")
-    assert (found["slug"], found["members"]) == ("acme", 1)
+    (organization,) = run("list", "--search", "acm", "--json")
+    assert (organization["slug"], organization["members"]) == ("acme", 1)
     database.run("UPDATE organizations SET level = 'aal2', needs_own_provider = true")
     (line,) = run("list", "--search", "acm")
-    assert line == f"{found['id']}  acme  Acme  1 member  requires a second factor and its own sign-in"
+    assert line == f"{organization['id']}  acme  Acme  1 member  requires a second factor and its own sign-in"
 
 
 def test_user_who_is_no_member_is_not_looked_for_in_a_list_of_organizations(client, acme, bob):
@@ -76,8 +78,8 @@ def test_last_owner_is_removed_by_the_operator(run, id, alice, database):
 
 
 def test_address_is_invited(run, id, database):
-    (invited,) = run("invite", "acme", "New@Example.com", "--role", "billing", "--json")
-    assert (invited["email"], invited["role"]) == ("new@example.com", "billing")
+    (invitation,) = run("invite", "acme", "New@Example.com", "--role", "billing", "--json")
+    assert (invitation["email"], invitation["role"]) == ("new@example.com", "billing")
     assert database.count("outbox", "kind = 'organization_invitation'") == 1
 
 
@@ -119,8 +121,8 @@ class TestTransfer:
         join(mallory, acme)
         run("require", "acme", "aal2")
         file = tmp_path / "organizations.jsonl"
-        (exported,) = run("export", file, "--json")
-        assert exported == {"organizations": 1, "file": str(file)}
+        (outcome,) = run("export", file, "--json")
+        assert outcome == {"organizations": 1, "file": str(file)}
         return file
 
     def test_line_has_the_organization_and_its_members(self, file, id, alice, bob):
@@ -141,7 +143,7 @@ class TestTransfer:
 
     def test_import_restores_what_was_lost_and_tells_nobody(self, run, file, id, bob, database):
         before = database.all("SELECT user_id, organization_id, role FROM memberships ORDER BY user_id")
-        sent = database.count("outbox", "channel <> 'webhook'")
+        messages = database.count("outbox", "channel <> 'webhook'")
         database.run("DELETE FROM organizations")
         assert run("import", file)[-1] == (
             "Organizations created: 1. Members added: 3. Domains named: 0. Providers connected: 0."
@@ -150,9 +152,9 @@ class TestTransfer:
         after = database.all("SELECT user_id, organization_id, role FROM memberships ORDER BY user_id")
         assert after == before
         assert database.value("SELECT level FROM organizations") == "aal2"
-        assert database.count("outbox", "channel <> 'webhook'") == sent
+        assert database.count("outbox", "channel <> 'webhook'") == messages
 
-    def test_import_again_changes_nothing(self, run, file, database, bob):
+    def test_second_import_changes_nothing(self, run, file, database, bob):
         run("add", "acme", bob.email, "--role", "admin")
         before = database.everything("organizations", "memberships")
         totals = run("import", file, "--json")[-1]
@@ -193,14 +195,17 @@ class TestTransfer:
 
 
 def test_client_of_an_organization_is_made_shown_and_opened_to_all(client, acme):
-    def clients(*arguments):
+    def run_clients(*arguments):
         result = run_command(client.application, "clients", *arguments, "--json")
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout.splitlines()[0])
 
-    made = clients("create", "Wiki", "https://wiki.example.com/", "--organization", "acme")
-    assert made["organization_id"] == acme.rpartition("/")[2]
-    for command in (("show", made["client_id"]), ("list",)):
-        shown = clients(*command)
-        assert (shown["organization_id"], shown["is_blocked"]) == (made["organization_id"], False)
-    assert "organization_id" not in clients("update", made["client_id"], "--organization", "")
+    created = run_clients("create", "Wiki", "https://wiki.example.com/", "--organization", "acme")
+    assert created["organization_id"] == acme.rpartition("/")[2]
+    for command in (("show", created["client_id"]), ("list",)):
+        client_object = run_clients(*command)
+        assert (client_object["organization_id"], client_object["is_blocked"]) == (
+            created["organization_id"],
+            False,
+        )
+    assert "organization_id" not in run_clients("update", created["client_id"], "--organization", "")

@@ -22,7 +22,7 @@ from tests.support.users import PASSWORD
 CALLERS = {
     "changes.py delete_caller": "refused",
     "users.py delete_user": "refused, but for the service role key and commands, which leave the others an organization",
-    "administrators.py _appoint": "a command, like these; by a user with an unproved address alone",
+    "administrators.py _appoint": "a command, like these; deletes only a user with an unproved address",
     "targets.py make_way": "cannot own",
     "declining.py decline_sign_up": "cannot own",
     "spending.py _take_new_address": "cannot own",
@@ -101,30 +101,32 @@ def test_operator_may_leave_members_without_an_owner(
     assert database.count("users", "id = %(id)s", id=id) == 0
     assert database.all("SELECT role FROM memberships") == [("member",)]
     assert database.count("organizations", "ended_at IS NULL") == 1
-    removed = database.all("SELECT user_id FROM audit_log WHERE action = 'membership_removed'")
-    assert removed == [(id,)]
+    rows = database.all("SELECT user_id FROM audit_log WHERE action = 'membership_removed'")
+    assert rows == [(id,)]
 
 
 @pytest.fixture
-def hardly_proved(with_member, owner, client, service_role, database):
-    """The id of the only owner, of whom an administrator alone knows that the address is right."""
-    made = client.post("/admin/users", json={"email": DAVE}, headers=service_role).json["id"]
-    place = f"{with_member}/members"
-    assert client.put(f"{place}/{made}", json={"role": "owner"}, headers=service_role).status_code == 200
-    assert owner.delete(f"{place}/{owner.user['id']}").status_code == 204
-    database.run("UPDATE users SET created_at = created_at - interval '90 days' WHERE id = %(id)s", id=made)
-    return made
+def unproved_owner(with_member, owner, client, service_role, database):
+    """The id of the only owner, whose address only an administrator has confirmed."""
+    user_id = client.post("/admin/users", json={"email": DAVE}, headers=service_role).json["id"]
+    path = f"{with_member}/members"
+    assert client.put(f"{path}/{user_id}", json={"role": "owner"}, headers=service_role).status_code == 200
+    assert owner.delete(f"{path}/{owner.user['id']}").status_code == 204
+    database.run(
+        "UPDATE users SET created_at = created_at - interval '90 days' WHERE id = %(id)s", id=user_id
+    )
+    return user_id
 
 
 @pytest.mark.parametrize("door", ["create", "import", "change", "sign-up", "janitor"])
 def test_owner_gives_way_to_nobody(
-    hardly_proved, owner, client, service_role, outbox, parts, database, tmp_path, door
+    unproved_owner, owner, client, service_role, outbox, parts, database, tmp_path, door
 ):
     if door == "create":
-        created = client.post(
+        response = client.post(
             "/admin/users", json={"email": DAVE, "email_confirm": True}, headers=service_role
         )
-        assert_error(created, 409, "email_exists")
+        assert_error(response, 409, "email_exists")
     elif door == "import":
         (tmp_path / "users.jsonl").write_text(json.dumps({"email": DAVE, "email_confirmed": True}))
         run_command(client.application, "users", "import", str(tmp_path / "users.jsonl"))
@@ -136,22 +138,22 @@ def test_owner_gives_way_to_nobody(
         assert outbox.last(to=DAVE).token is None
     else:
         janitor.clean(parts.db)
-    assert database.count("users", "id = %(id)s", id=hardly_proved) == 1
-    assert database.count("memberships", "role = 'owner' AND user_id = %(id)s", id=hardly_proved) == 1
+    assert database.count("users", "id = %(id)s", id=unproved_owner) == 1
+    assert database.count("memberships", "role = 'owner' AND user_id = %(id)s", id=unproved_owner) == 1
 
 
 @pytest.mark.parametrize("made_by", ["signup", "message", "anonymous"])
 def test_user_whom_others_may_delete_is_nobodys_owner(acme, bob, client, service_role, database, made_by):
-    """A sign-up that gives way, one that is declined, replaced, never used or abandoned."""
+    """The user signed up, and gives way, is declined or replaced, or was never used, or was abandoned."""
     database.run(
         "UPDATE users SET made_by = %(made_by)s, email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s",
         made_by=made_by,
         id=bob.id,
     )
-    added = client.put(f"{acme}/members/{bob.id}", json={"role": "owner"}, headers=service_role)
-    assert_error(added, 403, "email_not_confirmed")
-    created = client.post("/organizations", json={"name": "Other", "owner": bob.id}, headers=service_role)
-    assert_error(created, 403, "email_not_confirmed")
+    response = client.put(f"{acme}/members/{bob.id}", json={"role": "owner"}, headers=service_role)
+    assert_error(response, 403, "email_not_confirmed")
+    response = client.post("/organizations", json={"name": "Other", "owner": bob.id}, headers=service_role)
+    assert_error(response, 403, "email_not_confirmed")
     assert database.count("memberships", "user_id = %(id)s", id=bob.id) == 0
 
 
@@ -159,16 +161,16 @@ def test_user_who_gives_way_once_the_address_is_unconfirmed_is_nobodys_owner(
     acme, client, service_role, database
 ):
     id = client.post("/signup", json={"email": DAVE, "password": PASSWORD}).json["id"]
-    confirmed = client.put(f"/admin/users/{id}", json={"email_confirm": True}, headers=service_role)
-    assert confirmed.status_code == 200
-    place = {"path": f"{acme}/members/{id}", "json": {"role": "owner"}, "headers": service_role}
-    assert_error(client.put(**place), 403, "email_not_confirmed")
+    response = client.put(f"/admin/users/{id}", json={"email_confirm": True}, headers=service_role)
+    assert response.status_code == 200
+    request = {"path": f"{acme}/members/{id}", "json": {"role": "owner"}, "headers": service_role}
+    assert_error(client.put(**request), 403, "email_not_confirmed")
     database.run("UPDATE users SET last_sign_in_at = now() WHERE id = %(id)s", id=id)
-    assert client.put(**place).status_code == 200
-    changed = client.put(f"/admin/users/{id}", json={"email": "d@example.com"}, headers=service_role)
-    assert (changed.status_code, database.count("users", "email_proved")) == (200, 1)
-    created = client.post("/admin/users", json={"email": "d@example.com"}, headers=service_role)
-    assert_error(created, 409, "email_exists")
+    assert client.put(**request).status_code == 200
+    response = client.put(f"/admin/users/{id}", json={"email": "d@example.com"}, headers=service_role)
+    assert (response.status_code, database.count("users", "email_proved")) == (200, 1)
+    response = client.post("/admin/users", json={"email": "d@example.com"}, headers=service_role)
+    assert_error(response, 409, "email_exists")
     assert database.count("memberships", "user_id = %(id)s", id=id) == 1
 
 

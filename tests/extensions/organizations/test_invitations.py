@@ -1,4 +1,4 @@
-"""Invitations of organizations: for an address, whoever has proved it. The id opens nothing."""
+"""Invitations of organizations are for the user who has proved the address. Their id opens nothing."""
 
 import pytest
 
@@ -17,25 +17,27 @@ def invite(session, acme, email, role="member"):
     return f"/user/invitations/{response.json['id']}"
 
 
-def dismiss(act, owner, session, person, acme):
-    own = f"{acme}/members/{person.id}"
-    done = {
-        "remove": lambda: owner.delete(own),
-        "lower": lambda: owner.put(own, json={"role": "member"}),
-        "leave": lambda: session.delete(own),
-    }[act]()
-    assert done.status_code in (200, 204)
+def dismiss(way, owner, session, person, acme):
+    path = f"{acme}/members/{person.id}"
+    response = {
+        "remove": lambda: owner.delete(path),
+        "lower": lambda: owner.put(path, json={"role": "member"}),
+        "leave": lambda: session.delete(path),
+    }[way]()
+    assert response.status_code in (200, 204)
 
 
 def test_invited_address_gets_a_mail_without_a_secret_and_joins_by_a_press(owner, acme, bob, client, outbox):
     path, session = invite(owner, acme, bob.email), bob.open_session(client)
-    sent = outbox.last(to=bob.email)
-    assert (sent.kind, sent.token, sent.code) == ("organization_invitation", None, None)
-    listed = {"id": path.rpartition("/")[2], "email": bob.email, "role": "member"}
-    listed |= {"created_at": A_TIMESTAMP, "expires_at": A_TIMESTAMP}
-    assert_ok(owner.get(f"{acme}/invitations"), {"invitations": [listed]})
+    message = outbox.last(to=bob.email)
+    assert (message.kind, message.token, message.code) == ("organization_invitation", None, None)
+    invitation = {"id": path.rpartition("/")[2], "email": bob.email, "role": "member"}
+    invitation |= {"created_at": A_TIMESTAMP, "expires_at": A_TIMESTAMP}
+    assert_ok(owner.get(f"{acme}/invitations"), {"invitations": [invitation]})
     organization = {"id": A_UUID, "slug": "acme", "name": "Acme"}
-    assert_ok(session.get("/user/invitations"), {"invitations": [listed | {"organization": organization}]})
+    assert_ok(
+        session.get("/user/invitations"), {"invitations": [invitation | {"organization": organization}]}
+    )
     assert_ok(session.post(path), organization | {"role": "member"})
     assert session.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "member"}
     assert_ok(owner.get(f"{acme}/invitations"), {"invitations": []})
@@ -51,11 +53,11 @@ def test_stolen_session_makes_nobody_manage_without_a_proof(owner, acme, mallory
     wrong = owner.post(path, json=body | {"current_password": "wrong"})
     assert_error(wrong, 400, "current_password_invalid", details=ANYTHING)
     assert database.count("organization_invitations") == 0
-    # Others are invited without one, and raised by an invitation of theirs as little.
-    invited = owner.post(path, json=body | {"role": "member"})
-    assert invited.status_code == 201
+    # Members are invited without a proof, but not raised by another invitation.
+    response = owner.post(path, json=body | {"role": "member"})
+    assert response.status_code == 201
     assert_error(owner.post(path, json=body), 400, "reauthentication_needed", details=ANYTHING)
-    assert accomplice.post(f"/user/invitations/{invited.json['id']}").json["role"] == "member"
+    assert accomplice.post(f"/user/invitations/{response.json['id']}").json["role"] == "member"
     assert owner.post(path, json=body | {"current_password": PASSWORD}).status_code == 201
 
 
@@ -73,7 +75,7 @@ def test_invitation_beyond_a_limit_does_not_tell_who_has_an_account(make_app, ac
     session = alice.open_session(make_app(AUTH_ORGANIZATIONS="users", **limits).test_client())
     path, body = f"{acme}/invitations", {"role": "member"}
     assert session.post(path, json=body | {"email": "first@example.com"}).status_code == 201
-    # Its tenth is used up.
+    # The organization's tenth of the total is used up.
     of_nobody, of_user = (session.post(path, json=body | {"email": email}) for email in (DAVE, bob.email))
     assert_error(of_nobody, 429, "over_email_send_rate_limit")
     assert_error(of_user, 429, "over_email_send_rate_limit")
@@ -87,7 +89,7 @@ def test_address_that_is_not_proved_joins_nothing(owner, acme, bob, client, data
     assert_error(session.post(path), 404, "invitation_not_found")
 
 
-def test_expired_invitation_is_none(owner, acme, bob, client, database):
+def test_expired_invitation_is_not_found(owner, acme, bob, client, database):
     path, session = invite(owner, acme, bob.email), bob.open_session(client)
     database.run("UPDATE organization_invitations SET expires_at = now()")
     for response in (session.post(path), session.delete(path)):
@@ -122,32 +124,32 @@ def test_admin_cannot_replace_the_invitation_of_an_owner(owner, acme, join, bob,
     session = join(bob, acme, "admin")
     invite(owner, acme, DAVE, "owner")
     before = database.everything(*TABLES)
-    again = session.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
-    assert_error(again, 403, "insufficient_permissions")
+    response = session.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
+    assert_error(response, 403, "insufficient_permissions")
     assert database.everything(*TABLES) == before
 
 
-@pytest.mark.parametrize("act", ["remove", "lower", "leave"])
-def test_invitations_go_with_the_membership_of_who_sent_them(owner, acme, join, bob, mallory, client, act):
+@pytest.mark.parametrize("way", ["remove", "lower", "leave"])
+def test_invitations_go_with_the_membership_of_their_sender(owner, acme, join, bob, mallory, client, way):
     session = join(bob, acme, "admin")
     path = invite(session, acme, mallory.email)
-    dismiss(act, owner, session, bob, acme)
+    dismiss(way, owner, session, bob, acme)
     assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
 
 
-@pytest.mark.parametrize("act", ["remove", "lower", "leave"])
+@pytest.mark.parametrize("way", ["remove", "lower", "leave"])
 @pytest.mark.parametrize("first", ["owner", "operator"])
-def test_invitation_with_another_role_goes_with_the_membership_of_who_gave_it(
-    owner, acme, join, bob, mallory, client, service_role, first, act
+def test_invitation_with_another_role_goes_with_the_membership_of_the_owner_who_gave_it(
+    owner, acme, join, bob, mallory, client, service_role, first, way
 ):
     body = {"email": mallory.email, "role": "member"}
-    by = {"json": body} if first == "owner" else {"json": body, "headers": service_role}
-    sent = (owner if first == "owner" else client).post(f"{acme}/invitations", **by)
-    assert sent.status_code == 201
+    options = {"json": body} if first == "owner" else {"json": body, "headers": service_role}
+    response = (owner if first == "owner" else client).post(f"{acme}/invitations", **options)
+    assert response.status_code == 201
     session = join(bob, acme, "owner")
     path = invite(session, acme, mallory.email, "owner")
-    assert path.endswith(sent.json["id"])
-    dismiss(act, owner, session, bob, acme)
+    assert path.endswith(response.json["id"])
+    dismiss(way, owner, session, bob, acme)
     assert_error(mallory.open_session(client).post(path), 404, "invitation_not_found")
 
 
@@ -160,8 +162,8 @@ def test_invitation_that_the_operator_sends_again_is_the_operators_if_the_role_i
     body = {"email": mallory.email, "role": role}
     assert client.post(f"{acme}/invitations", json=body, headers=service_role).status_code == 201
     dismiss("remove", owner, session, bob, acme)
-    joined = mallory.open_session(client).post(path)
-    assert joined.status_code == (200 if role == "admin" else 404)
+    response = mallory.open_session(client).post(path)
+    assert response.status_code == (200 if role == "admin" else 404)
 
 
 def test_invitation_that_another_owner_only_sends_again_stays_with_the_first(
@@ -174,18 +176,18 @@ def test_invitation_that_another_owner_only_sends_again_stays_with_the_first(
 
 
 @pytest.mark.parametrize("end", ["ban", "reset", "recovery"])
-def test_invitations_end_with_everything_of_who_sent_them(
+def test_invitations_end_with_everything_of_their_sender(
     owner, acme, alice, mallory, client, service_role, outbox, end
 ):
-    """A thief with Alice's session invites an own address; then the account is taken back, or away (rule 19)."""
+    """A thief with Alice's session invites another address; then Alice, or the operator, ends everything (rule 19)."""
     path = invite(owner, acme, mallory.email, "owner")
     if end == "recovery":
         assert client.post("/recover", json={"email": alice.email}).status_code == 200
         code = outbox.last(to=alice.email).code
         verified = client.post("/verify", json={"type": "recovery", "email": alice.email, "token": code})
-        recovered = {"Authorization": f"Bearer {verified.json['access_token']}"}
+        headers = {"Authorization": f"Bearer {verified.json['access_token']}"}
         body = {"password": "Another-Horse-2"}
-        assert client.put("/user", json=body, headers=recovered).status_code == 200
+        assert client.put("/user", json=body, headers=headers).status_code == 200
     else:
         body = {"ban": {"ban_duration": "permanent"}, "reset": {"password": "Another-Horse-2"}}[end]
         assert client.put(f"/admin/users/{alice.id}", json=body, headers=service_role).status_code == 200
@@ -212,8 +214,8 @@ def test_member_who_joins_again_keeps_the_role(owner, acme, join, bob):
 
 def test_demoted_admin_does_not_rise_by_an_invitation_of_his_own(owner, acme, join, bob, database):
     session = join(bob, acme, "admin")
-    refused = session.post(f"{acme}/invitations", json={"email": bob.email, "role": "owner"})
-    assert_error(refused, 403, "insufficient_permissions")
+    response = session.post(f"{acme}/invitations", json={"email": bob.email, "role": "owner"})
+    assert_error(response, 403, "insufficient_permissions")
     assert owner.put(f"{acme}/members/{bob.id}", json={"role": "member"}).status_code == 200
     assert database.count("organization_invitations") == 0
 
@@ -251,14 +253,14 @@ def test_hundred_open_invitations_are_the_limit(owner, acme, database):
            SELECT gen_random_uuid(), o.id, n || '@example.com', 'member', now() + interval '1 day'
              FROM organizations AS o, generate_series(1, 100) AS n"""
     )
-    beyond = owner.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
-    assert_error(beyond, 422, "too_many_invitations")
+    response = owner.post(f"{acme}/invitations", json={"email": DAVE, "role": "member"})
+    assert_error(response, 422, "too_many_invitations")
     assert (
         owner.post(f"{acme}/invitations", json={"email": "1@example.com", "role": "admin"}).status_code == 201
     )
 
 
-def test_fifty_memberships_are_the_limit_also_at_once(owner, acme, bob, client, database):
+def test_fifty_memberships_are_the_limit_even_at_once(owner, acme, bob, client, database):
     session = bob.open_session(client)
     database.run(
         """WITH made AS (INSERT INTO organizations (id, slug, name)
@@ -296,18 +298,18 @@ class TestWindows:
 
         session = bob.open_session(client)
         other = f"/organizations/{session.post('/organizations', json={'name': 'Other'}).json['id']}"
-        sent = [send(owner, acme, f"x@foreign{number}.example") for number in range(6)]
-        assert [each.status_code for each in sent] == [201] * 5 + [429]
-        assert_error(sent[5], 429, "over_request_rate_limit")
+        responses = [send(owner, acme, f"x@foreign{number}.example") for number in range(6)]
+        assert [each.status_code for each in responses] == [201] * 5 + [429]
+        assert_error(responses[5], 429, "over_request_rate_limit")
         assert send(session, other, "y@example.net").status_code == 201
         assert send(client, acme, "w@example.net", headers=service_role).status_code == 201
-        invited = client.post("/admin/invite", json={"email": "z@example.net"}, headers=service_role)
-        assert invited.status_code == 200
+        response = client.post("/admin/invite", json={"email": "z@example.net"}, headers=service_role)
+        assert response.status_code == 200
 
     def test_operators_invitations_share_a_window(self, client, acme, service_role):
-        ways = [("/admin/invite", {}), (f"{acme}/invitations", {"role": "member"})] * 3
-        sent = [
+        requests = [("/admin/invite", {}), (f"{acme}/invitations", {"role": "member"})] * 3
+        responses = [
             client.post(path, json={"email": f"x@foreign{number}.example", **role}, headers=service_role)
-            for number, (path, role) in enumerate(ways)
+            for number, (path, role) in enumerate(requests)
         ]
-        assert [each.status_code for each in sent] == [200, 201, 200, 201, 200, 429]
+        assert [each.status_code for each in responses] == [200, 201, 200, 201, 200, 429]

@@ -17,10 +17,10 @@ def read(client, database):
     templates = load_templates(parts.settings)
 
     def read(address, kind):
-        sent = Outbox(parts, database).last(address, kind)
-        row = {"id": "5", "channel": sent.channel, "kind": kind, "recipient": address}
+        message = Outbox(parts, database).last(address, kind)
+        row = {"id": "5", "channel": message.channel, "kind": kind, "recipient": address}
         moments = {"created_at": datetime.now(UTC), "expires_at": None}
-        return templates.render(SimpleNamespace(**row, **moments, variables=sent.variables), {})
+        return templates.render(SimpleNamespace(**row, **moments, variables=message.variables), {})
 
     return read
 
@@ -48,7 +48,7 @@ def test_name_that_looks_like_a_link_is_not_sent(owner, read):
         assert "evil.example" not in text
 
 
-def test_removed_member_is_told_and_who_leaves_is_not(acme, owner, join, bob, mallory, read, database):
+def test_member_is_told_of_a_removal_but_not_of_leaving(acme, owner, join, bob, mallory, read, database):
     join(bob, acme)
     owner.delete(f"{acme}/members/{bob.id}")
     assert "You were removed from Acme" in read(bob.email, "membership_removed").text
@@ -57,7 +57,7 @@ def test_removed_member_is_told_and_who_leaves_is_not(acme, owner, join, bob, ma
     assert database.count("outbox", "kind = 'membership_removed'") == 1
 
 
-def test_owners_are_told_of_who_becomes_one_by_an_invitation(acme, join, bob, mallory, read, database):
+def test_owners_are_told_of_a_new_owner_by_invitation(acme, join, bob, mallory, read, database):
     join(mallory, acme, "admin")
     assert database.count("outbox", "kind = 'organization_owner_added'") == 0
     join(bob, acme, "owner")

@@ -51,8 +51,8 @@ def test_stranger_and_nobody_see_the_same_404(owner, acme, bob, client, path):
 def test_member_reads_and_may_change_nothing(acme, owner, join, bob, database):
     session = join(bob, acme)
     assert_ok(session.get(acme), OBJECT)
-    listed = session.get(f"{acme}/members").json["data"]
-    assert [sorted(each) for each in listed] == [["name", "role", "user_id"]] * 2
+    members = session.get(f"{acme}/members").json["data"]
+    assert [sorted(each) for each in members] == [["name", "role", "user_id"]] * 2
     before = database.everything("organizations", "memberships", "organization_invitations")
     refused = [
         session.put(acme, json={"name": "Evil"}),
@@ -78,8 +78,8 @@ def test_owners_and_admins_see_addresses(acme, owner, join, bob):
 
 
 def test_owner_does_not_learn_whether_a_user_exists_who_is_no_member(acme, owner, bob):
-    for ask in (lambda path: owner.put(path, json={"role": "staff"}), owner.delete):
-        of_user, of_nobody = (ask(f"{acme}/members/{id}") for id in (bob.id, uuid4()))
+    for send in (lambda path: owner.put(path, json={"role": "staff"}), owner.delete):
+        of_user, of_nobody = (send(f"{acme}/members/{id}") for id in (bob.id, uuid4()))
         assert_error(of_user, 404, "user_not_found")
         assert (of_nobody.status_code, of_nobody.json) == (404, of_user.json)
 
@@ -87,8 +87,8 @@ def test_owner_does_not_learn_whether_a_user_exists_who_is_no_member(acme, owner
 def test_admin_manages_those_below(acme, owner, join, bob, mallory):
     session = join(bob, acme, "admin")
     join(mallory, acme)
-    changed = session.put(f"{acme}/members/{mallory.id}", json={"role": "billing"})
-    assert_ok(changed, {"user_id": mallory.id, "role": "billing"})
+    response = session.put(f"{acme}/members/{mallory.id}", json={"role": "billing"})
+    assert_ok(response, {"user_id": mallory.id, "role": "billing"})
     for role in ("admin", "owner"):
         assert_error(
             session.put(f"{acme}/members/{mallory.id}", json={"role": role}), 403, "insufficient_permissions"
@@ -106,19 +106,19 @@ def test_removed_member_keeps_the_account_and_loses_the_membership(acme, owner, 
     session = join(bob, acme)
     assert owner.delete(f"{acme}/members/{bob.id}").status_code == 204
     assert_error(session.get(acme), 404, "organization_not_found")
-    renewed = session.refreshed()
-    assert "organizations" not in renewed.claims
-    assert "organizations" not in renewed.get("/user").json
+    refreshed = session.refreshed()
+    assert "organizations" not in refreshed.claims
+    assert "organizations" not in refreshed.get("/user").json
     assert outbox.last(to=bob.email).kind == "membership_removed"
 
 
 def test_last_owner_neither_leaves_nor_is_lowered_nor_deleted(acme, owner, join, bob, database):
     join(bob, acme)
-    own = f"{acme}/members/{owner.user['id']}"
+    path = f"{acme}/members/{owner.user['id']}"
     before = database.everything("memberships", "users")
     for response in (
-        owner.delete(own),
-        owner.put(own, json={"role": "member"}),
+        owner.delete(path),
+        owner.put(path, json={"role": "member"}),
         owner.delete("/user", json={}),
     ):
         assert_error(response, 409, "last_owner")
@@ -131,7 +131,7 @@ def test_organization_without_other_members_ends_with_its_owner(acme, owner, dat
     assert_error(owner.client.get(acme, headers=service_role), 404, "organization_not_found")
 
 
-def test_ended_organization_is_said_nowhere(acme, owner, join, bob):
+def test_ended_organization_is_named_nowhere(acme, owner, join, bob):
     session = join(bob, acme)
     assert owner.delete(acme, json={}).status_code == 204
     for each in (owner, session):
@@ -151,9 +151,9 @@ class TestRequirement:
         without_role = membership(acme, requires={"aal": "aal2"})
         del without_role["role"]
         assert session.get("/user").json["organizations"] == [without_role]
-        renewed = session.refreshed()
-        assert "organizations" not in renewed.claims
-        assert renewed.user["organizations"] == [without_role]
+        refreshed = session.refreshed()
+        assert "organizations" not in refreshed.claims
+        assert refreshed.user["organizations"] == [without_role]
         assert raised.refreshed().claims["organizations"] == {acme.rpartition("/")[2]: "owner"}
         assert raised.get("/user").json["organizations"] == [membership(acme)]
         # The account is usable, and everybody may leave.
@@ -170,7 +170,7 @@ class TestRequirement:
         assert memberships == session.user["organizations"]
         assert [{"role", "requires"} & each.keys() for each in memberships] == [{"requires"}, {"role"}]
 
-    def test_session_that_does_not_meet_it_cannot_demand_it(self, acme, owner, database):
+    def test_session_below_a_level_cannot_require_it(self, acme, owner, database):
         assert_error(owner.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")
         assert database.value("SELECT level FROM organizations") == "aal1"
 
@@ -193,44 +193,44 @@ class TestRequirement:
         assert raised.get("/organizations").json["data"] == [hidden]
         assert database.value("SELECT name FROM organizations") == "Acme"
 
-    def test_session_that_has_lost_its_level_demands_it_of_nobody(self, acme, owner, database):
+    def test_session_that_has_lost_its_level_cannot_require_it(self, acme, owner, database):
         app, raised = set_up(owner)
         assert raised.delete(f"/factors/{app.id}", json={}).status_code == 200
         assert_error(raised.put(acme, json={"requires": {"aal": "aal2"}}), 403, "insufficient_aal")
         assert database.value("SELECT level FROM organizations") == "aal1"
 
 
-@pytest.mark.parametrize("sent", ["session", "garbage"])
-def test_servers_key_as_apikey_beside_what_its_user_sent_makes_nobody_an_operator(
-    acme, owner, bob, client, service_role, database, sent
+@pytest.mark.parametrize("credential", ["session", "garbage"])
+def test_servers_key_as_apikey_beside_a_users_credential_makes_nobody_an_operator(
+    acme, owner, bob, client, service_role, database, credential
 ):
-    """A server that hands on the header of its user, and whose client sends the server's own key always."""
-    token = bob.open_session(client).access_token if sent == "session" else "nonsense"
+    """A server passes on the header of its user, through a client that always sends the server's own key."""
+    token = bob.open_session(client).access_token if credential == "session" else "nonsense"
     key = service_role["Authorization"].removeprefix("Bearer ")
     headers = {"Authorization": f"Bearer {token}", "apikey": key}
     before = database.everything("organizations", "memberships")
-    place = f"{acme}/members/{bob.id}"
-    refused = (404, "organization_not_found") if sent == "session" else (401, "bad_jwt")
+    path = f"{acme}/members/{bob.id}"
+    refused = (404, "organization_not_found") if credential == "session" else (401, "bad_jwt")
     for response in (
         client.get(acme, headers=headers),
         client.get(f"{acme}/audit", headers=headers),
-        client.put(place, json={"role": "owner"}, headers=headers),
+        client.put(path, json={"role": "owner"}, headers=headers),
         client.delete(acme, json={}, headers=headers),
     ):
         assert_error(response, *refused)
-    if sent == "session":
+    if credential == "session":
         assert client.get("/organizations", headers=headers).json["data"] == []
     assert database.everything("organizations", "memberships") == before
-    for own in ({"apikey": key}, service_role, service_role | {"apikey": key}):
-        assert client.get(acme, headers=own).status_code == 200
+    for operator_headers in ({"apikey": key}, service_role, service_role | {"apikey": key}):
+        assert client.get(acme, headers=operator_headers).status_code == 200
 
 
-def test_off_both_doors_say_nothing(acme, owner, make_app):
-    off = owner.on(make_app().test_client())
-    assert "organizations" not in off.get("/user").json
-    assert "organizations" not in off.refreshed().claims
+def test_tokens_and_get_user_say_nothing_while_organizations_are_off(acme, owner, make_app):
+    session = owner.on(make_app().test_client())
+    assert "organizations" not in session.get("/user").json
+    assert "organizations" not in session.refreshed().claims
     for path in ("/organizations", acme, "/user/invitations"):
-        assert_error(off.get(path), 404, "feature_disabled")
+        assert_error(session.get(path), 404, "feature_disabled")
 
 
 def test_operator_alone_creates_where_users_may_not(alice, make_app, service_role):
@@ -257,8 +257,10 @@ def test_founder_and_owner_set_nothing_of_the_operators(owner, acme, bob, databa
     assert database.everything("organizations", "memberships") == before
 
 
-@pytest.mark.parametrize("act", ["found", "create for", "add", "import"])
-def test_nobody_is_in_more_than_fifty(owner, acme, bob, client, service_role, database, act, tmp_path):
+@pytest.mark.parametrize("way", ["found", "create for", "add", "import"])
+def test_nobody_is_in_more_than_fifty_organizations(
+    owner, acme, bob, client, service_role, database, way, tmp_path
+):
     database.run(
         "INSERT INTO organizations (id, slug, name)"
         " SELECT gen_random_uuid(), 'o' || n, 'O' FROM generate_series(1, 50) AS n"
@@ -270,7 +272,7 @@ def test_nobody_is_in_more_than_fifty(owner, acme, bob, client, service_role, da
     )
     session, new = bob.open_session(client), {"name": "Beta", "slug": "beta"}
     before = database.everything("organizations", "memberships")
-    if act == "import":
+    if way == "import":
         file = tmp_path / "organizations.jsonl"
         member = {"user_id": bob.id, "email": bob.email, "role": "owner"}
         file.write_text(json.dumps(new | {"id": str(uuid4()), "members": [member]}))
@@ -283,7 +285,7 @@ def test_nobody_is_in_more_than_fifty(owner, acme, bob, client, service_role, da
             "/organizations", json=new | {"owner": bob.id}, headers=service_role
         ),
         "add": lambda: client.put(f"{acme}/members/{bob.id}", json={"role": "member"}, headers=service_role),
-    }[act]()
+    }[way]()
     assert_error(response, 422, "too_many_memberships")
     assert database.everything("organizations", "memberships") == before
 
@@ -310,8 +312,8 @@ def test_owner_reads_in_the_log_what_was_refused_to_members_and_no_strangers(
     assert_error(owner.put(acme, json=wrong), 400, "current_password_invalid", details=ANYTHING)
 
     def refused(path):
-        listed = owner.get(f"{path}/audit").json["data"]
-        return {(each["reason"], each["user_id"], each["count"]) for each in listed if each["reason"]}
+        entries = owner.get(f"{path}/audit").json["data"]
+        return {(each["reason"], each["user_id"], each["count"]) for each in entries if each["reason"]}
 
     of_owner = ("current_password_invalid", owner.user["id"], 1)
     assert refused(acme) == {("insufficient_permissions", bob.id, 2), of_owner}
@@ -342,10 +344,10 @@ def test_owner_does_not_read_in_the_log_which_stranger_an_operator_could_not_add
     key = make_admin_key(parts, "organizations:write", name="billing-job")
     refused = client.put(f"{acme}/members/{mallory.id}", json={"role": "member"}, headers=key.headers)
     assert_error(refused, 403, "insufficient_permissions")
-    listed = owner.get(f"{acme}/audit")
-    newest = listed.json["data"][0]
+    response = owner.get(f"{acme}/audit")
+    newest = response.json["data"][0]
     assert (newest["reason"], newest["user_id"]) == ("insufficient_permissions", None)
-    assert mallory.id not in listed.text
+    assert mallory.id not in response.text
 
 
 def test_log_is_counted_up_to_100_000(acme, owner, database):
@@ -361,38 +363,38 @@ def test_log_is_counted_up_to_100_000(acme, owner, database):
     assert owner.get(f"{acme}/audit?per_page=100&page=1001").json["data"] == []
 
 
-def test_act_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):
+def test_request_that_changes_nothing_writes_nothing(acme, owner, join, bob, client, service_role, database):
     join(bob, acme, "owner")
     metadata = {"is_paid": True}
     assert client.put(acme, json={"app_metadata": metadata}, headers=service_role).status_code == 200
     tables = ("organizations", "memberships", "organization_invitations", "audit_log", "outbox")
     _, raised = set_up(owner)
     same = {"name": "Acme", "requires": {"aal": "aal1", "own_provider": False}}
-    bobs = f"{acme}/members/{bob.id}"
+    path_of_bob = f"{acme}/members/{bob.id}"
     before = database.everything(*tables)
     for response in (
         raised.put(acme, json=same),
         raised.put(acme, json={}),
         client.put(acme, json={"slug": "acme", "app_metadata": metadata}, headers=service_role),
-        raised.put(bobs, json={"role": "owner"}),
-        client.put(bobs, json={"role": "owner"}, headers=service_role),
+        raised.put(path_of_bob, json={"role": "owner"}),
+        client.put(path_of_bob, json={"role": "owner"}, headers=service_role),
     ):
         assert response.status_code == 200, response.text
     assert database.everything(*tables) == before
     # 1 is not true.
-    other = client.put(acme, json={"app_metadata": {"is_paid": 1}}, headers=service_role)
-    assert other.status_code == 200
+    response = client.put(acme, json={"app_metadata": {"is_paid": 1}}, headers=service_role)
+    assert response.status_code == 200
     assert database.value("SELECT app_metadata ->> 'is_paid' FROM organizations") == "1"
 
 
-@pytest.mark.parametrize("how", ["leaves", "is lowered"])
-def test_organization_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, how):
+@pytest.mark.parametrize("way", ["leaves", "is lowered"])
+def test_organization_that_its_founder_gave_away_counts_until_it_ends(owner, acme, join, bob, database, way):
     for number in range(2, 6):
         assert owner.post("/organizations", json={"name": f"Team {number}"}).status_code == 201
     other = join(bob, acme, "owner")
-    own = f"{acme}/members/{owner.user['id']}"
-    gave = owner.delete(own) if how == "leaves" else owner.put(own, json={"role": "member"})
-    assert gave.status_code in (200, 204)
+    path = f"{acme}/members/{owner.user['id']}"
+    response = owner.delete(path) if way == "leaves" else owner.put(path, json={"role": "member"})
+    assert response.status_code in (200, 204)
     assert_error(owner.post("/organizations", json={"name": "Team 6"}), 422, "too_many_organizations")
     assert database.count("organizations") == 5
     # Bob owns it now, and has founded none.
@@ -439,14 +441,14 @@ def test_owner_reads_in_the_log_that_an_operator_acted_but_not_which_one(
     database.run(
         "UPDATE audit_log SET details = details || '{\"system_user\": \"root\"}' WHERE actor <> 'user'"
     )
-    listed = owner.get(f"{acme}/audit")
-    assert "billing-job" not in listed.text
-    assert "root" not in listed.text
-    by_operator, *_ = listed.json["data"]
+    response = owner.get(f"{acme}/audit")
+    assert "billing-job" not in response.text
+    assert "root" not in response.text
+    by_operator, *_ = response.json["data"]
     assert (by_operator["actor"], by_operator["actor_id"]) == ("service_role", None)
     assert by_operator["details"]["organization"]["slug"] == "acme"
-    assert {each["actor_id"] for each in listed.json["data"][1:]} == {owner.user["id"]}
-    kept = database.value(
+    assert {each["actor_id"] for each in response.json["data"][1:]} == {owner.user["id"]}
+    administrator = database.value(
         "SELECT details ->> 'administrator' FROM audit_log WHERE action = 'organization_changed'"
     )
-    assert kept == "key billing-job"
+    assert administrator == "key billing-job"

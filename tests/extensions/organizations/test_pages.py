@@ -52,14 +52,14 @@ class TestFounding:
         visitor.visit("/account")
         visitor.visit(visitor.link_to("account/organizations/new"))
         visitor.press("account/organizations/new", name="Acme & Söhne", slug="acme")
-        shown = words(visitor.page)
-        assert "The organization has been created." in shown
-        assert "Acme & Söhne" in shown
-        assert "alice@example.com You Owner" in shown
+        text = words(visitor.page)
+        assert "The organization has been created." in text
+        assert "Acme & Söhne" in text
+        assert "alice@example.com You Owner" in text
         assert database.count("memberships", "role = 'owner' AND added_by = 'founder'") == 1
 
     @pytest.mark.parametrize(
-        ("fields", "said"),
+        ("fields", "message"),
         [
             ({"name": "Acme", "slug": "acme"}, "This short name is taken."),
             ({"name": "Other", "slug": "Not A Slug"}, "Use lowercase letters, digits and hyphens."),
@@ -67,10 +67,10 @@ class TestFounding:
             ({"name": "n" * 101, "slug": "other"}, "Use 1 to 100 visible characters."),
         ],
     )
-    def test_refused_form_keeps_what_was_typed(self, at_acme, database, fields, said):
+    def test_refused_form_keeps_what_was_typed(self, at_acme, database, fields, message):
         at_acme.visit("/account/organizations/new")
         at_acme.press("account/organizations/new", **fields)
-        assert said in words(at_acme.page)
+        assert message in words(at_acme.page)
         assert at_acme.page.forms[0].fields["name"] == fields["name"]
         assert database.count("organizations") == 1
 
@@ -104,9 +104,9 @@ class TestInvitation:
         visitor.visit("/account")
         assert "You’re invited as admin." in words(visitor.page)
         visitor.visit(visitor.link_to("organizations/acme/join"))
-        shown = words(visitor.page)
-        assert "Join Acme as admin?" in shown
-        assert "Its owners and admins will see your name and email address" in shown
+        text = words(visitor.page)
+        assert "Join Acme as admin?" in text
+        assert "Its owners and admins will see your name and email address" in text
         visitor.press("organizations/acme/join", action="approve")
         assert "You’ve joined the organization." in words(visitor.page)
         assert unsigned(visitor.page).endswith("/account?done=organization_joined#organizations")
@@ -127,7 +127,7 @@ class TestInvitation:
         visitor.press("sign-in", email=bob.email, password=PASSWORD)
         assert "Join Acme as member?" in words(visitor.page)
 
-    def test_person_without_an_account_types_a_code_also_where_sign_up_is_closed(
+    def test_person_without_an_account_types_a_code_even_where_sign_up_is_closed(
         self, make_app, invite, mails, database
     ):
         invite(NEW)
@@ -201,10 +201,10 @@ class TestStranger:
         database.run(
             """UPDATE users SET user_metadata = '{"name": "Ada"}' WHERE email = 'alice@example.com'"""
         )
-        shown = words(browse(bob).visit(PATH))
-        assert "Ada" in shown
-        assert "alice@example.com" not in shown
-        assert "Invitations" not in shown
+        text = words(browse(bob).visit(PATH))
+        assert "Ada" in text
+        assert "alice@example.com" not in text
+        assert "Invitations" not in text
 
     def test_form_of_a_member_changes_nothing(self, acme, join, bob, alice, browse, database):
         join(bob, acme)
@@ -224,10 +224,10 @@ class TestStranger:
             visitor = browse(person)
             visitor.visit("/account/organizations/new")
             assert visitor.send(f"{PATH}/name", name="Evil").status == 404
-        refused = database.all(
+        rows = database.all(
             "SELECT reason, user_id FROM audit_log WHERE action = 'change_refused' ORDER BY at"
         )
-        assert [(row.reason, row.user_id) for row in refused] == [
+        assert [(row.reason, row.user_id) for row in rows] == [
             ("insufficient_permissions", bob.id),
             ("organization_not_found", mallory.id),
         ]
@@ -237,9 +237,9 @@ class TestManaging:
     def test_owner_invites_and_withdraws(self, at_acme, mails, database):
         at_acme.visit(at_acme.link_to("account/organizations/acme/invite"))
         at_acme.press(f"{PATH[1:]}/invite", email="Bob@Example.com ", role="admin")
-        shown = words(at_acme.page)
-        assert "The invitation has been sent." in shown
-        assert "bob@example.com Admin" in shown
+        text = words(at_acme.page)
+        assert "The invitation has been sent." in text
+        assert "bob@example.com Admin" in text
         assert mails.last("bob@example.com", "organization_invitation").variables["organization"] == "Acme"
         at_acme.press("withdraw")
         assert "The invitation has been withdrawn." in words(at_acme.page)
@@ -305,7 +305,7 @@ class TestManaging:
         at_acme.press("invite", email="owner@example.com", role="owner")
         assert database.count("organization_invitations", "role = 'owner'") == 1
 
-    def test_word_of_the_application_can_be_chosen_once_it_is_in_use(self, acme, join, bob, mallory, at_acme):
+    def test_role_of_the_application_can_be_chosen_once_it_is_in_use(self, acme, join, bob, mallory, at_acme):
         join(bob, acme, "billing")
         join(mallory, acme)
         at_acme.visit(f"{PATH}/members/{mallory.id}")
@@ -327,7 +327,7 @@ class TestManaging:
         assert "You’ve left the organization." in words(visitor.page)
         assert database.count("memberships") == 1
 
-    def test_owner_ends_it(self, at_acme, acme, database):
+    def test_owner_ends_the_organization(self, at_acme, acme, database):
         at_acme.visit(f"{PATH}/end")
         at_acme.press("end")
         assert "The organization has ended." in words(at_acme.page)
@@ -348,12 +348,12 @@ class TestManaging:
 
 
 class TestSecondStep:
-    def test_owner_sees_who_lacks_one_before_it_is_required(
+    def test_owner_sees_who_lacks_a_second_step_before_requiring_it(
         self, acme, owner, join, bob, alice, browse, database
     ):
         join(bob, acme)
-        shown = words(browse(alice).visit(PATH))
-        assert shown.count("no second step") == 2
+        text = words(browse(alice).visit(PATH))
+        assert text.count("no second step") == 2
         app, _session = set_up(owner)
         visitor = browse(alice)
         visitor.visit(f"{PATH}/requirement")
@@ -364,12 +364,12 @@ class TestSecondStep:
         assert "Members now need two-step verification." in words(visitor.page)
         assert database.value("SELECT level FROM organizations") == "aal2"
 
-    def test_owner_without_one_has_to_set_it_up_first(self, at_acme, database):
+    def test_owner_without_a_second_step_has_to_set_it_up_first(self, at_acme, database):
         at_acme.visit(f"{PATH}/requirement")
         assert unsigned(at_acme.page).endswith("/account/two-step?next=organizations%2Facme%2Frequirement")
         assert database.value("SELECT level FROM organizations") == "aal1"
 
-    def test_member_is_asked_for_it_on_the_account_page_and_may_leave(
+    def test_member_is_asked_for_a_second_step_on_the_account_page_and_may_leave(
         self, acme, join, bob, browse, database
     ):
         join(bob, acme)

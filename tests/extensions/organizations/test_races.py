@@ -1,4 +1,4 @@
-"""Acts on one organization at once: its lock decides, after those of the users."""
+"""Concurrent requests about one organization: its lock decides, after those of the users."""
 
 import pytest
 
@@ -7,41 +7,41 @@ from tests.support.server import at_once
 
 @pytest.fixture
 def two_owners(owner, acme, join, bob):
-    """The sessions of two owners, and their own places."""
+    """The sessions of two owners, each with the path of its membership."""
     second = join(bob, acme, "owner")
     return [(owner, f"{acme}/members/{owner.user['id']}"), (second, f"{acme}/members/{bob.id}")]
 
 
-@pytest.mark.parametrize("act", ["leave", "remove each other", "lower each other", "delete themselves"])
-def test_of_two_owners_one_remains(two_owners, database, act):
-    (first, first_place), (second, second_place) = two_owners
-    acts = {
-        "leave": [lambda: first.delete(first_place), lambda: second.delete(second_place)],
-        "remove each other": [lambda: first.delete(second_place), lambda: second.delete(first_place)],
+@pytest.mark.parametrize("way", ["leave", "remove each other", "lower each other", "delete themselves"])
+def test_of_two_owners_one_remains(two_owners, database, way):
+    (first, first_path), (second, second_path) = two_owners
+    requests = {
+        "leave": [lambda: first.delete(first_path), lambda: second.delete(second_path)],
+        "remove each other": [lambda: first.delete(second_path), lambda: second.delete(first_path)],
         "lower each other": [
-            lambda: first.put(second_place, json={"role": "member"}),
-            lambda: second.put(first_place, json={"role": "member"}),
+            lambda: first.put(second_path, json={"role": "member"}),
+            lambda: second.put(first_path, json={"role": "member"}),
         ],
         "delete themselves": [
             lambda: first.delete("/user", json={}),
             lambda: second.delete("/user", json={}),
         ],
-    }[act]
-    at_once(2, lambda number: acts[number]().status_code)
-    ended = database.count("organizations", "ended_at IS NOT NULL")
+    }[way]
+    at_once(2, lambda number: requests[number]().status_code)
+    has_ended = database.count("organizations", "ended_at IS NOT NULL")
     # The second of two who delete themselves is alone, so that the organization ends with him.
-    assert ended == (act == "delete themselves")
-    assert database.count("memberships", "role = 'owner'") == (0 if ended else 1)
+    assert has_ended == (way == "delete themselves")
+    assert database.count("memberships", "role = 'owner'") == (0 if has_ended else 1)
 
 
 def test_invitation_is_accepted_or_withdrawn(owner, acme, bob, client, database):
     session = bob.open_session(client)
-    invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
-    acts = [
-        lambda: session.post(f"/user/invitations/{invited}"),
-        lambda: owner.delete(f"{acme}/invitations/{invited}"),
+    invitation_id = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
+    requests = [
+        lambda: session.post(f"/user/invitations/{invitation_id}"),
+        lambda: owner.delete(f"{acme}/invitations/{invitation_id}"),
     ]
-    answers = at_once(2, lambda number: acts[number]().status_code)
+    answers = at_once(2, lambda number: requests[number]().status_code)
     assert sorted(answers) in ([200, 404], [204, 404])
     assert database.count("memberships", "role = 'member'") == (200 in answers)
 
@@ -49,13 +49,13 @@ def test_invitation_is_accepted_or_withdrawn(owner, acme, bob, client, database)
 def test_invitation_is_accepted_while_it_is_sent_again(owner, acme, bob, client, database):
     session = bob.open_session(client)
     body = {"email": bob.email, "role": "member"}
-    invited = owner.post(f"{acme}/invitations", json=body).json["id"]
-    acts = [
-        lambda: session.post(f"/user/invitations/{invited}"),
+    invitation_id = owner.post(f"{acme}/invitations", json=body).json["id"]
+    requests = [
+        lambda: session.post(f"/user/invitations/{invitation_id}"),
         lambda: owner.post(f"{acme}/invitations", json=body),
     ]
     for _ in range(5):
-        answers = at_once(2, lambda number: acts[number]().status_code)
+        answers = at_once(2, lambda number: requests[number]().status_code)
         assert answers[1] == 201
         assert answers[0] in (200, 404)
     assert database.count("memberships", "role = 'member'") == 1
@@ -63,28 +63,31 @@ def test_invitation_is_accepted_while_it_is_sent_again(owner, acme, bob, client,
 
 def test_invitation_is_used_once(owner, acme, bob, client, database):
     session = bob.open_session(client)
-    invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
-    answers = at_once(8, lambda _: session.post(f"/user/invitations/{invited}").status_code)
+    invitation_id = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
+    answers = at_once(8, lambda _: session.post(f"/user/invitations/{invitation_id}").status_code)
     assert sorted(answers) == [200] + 7 * [404]
     assert database.count("audit_log", "action = 'membership_added' AND details ->> 'role' = 'member'") == 1
 
 
 def test_nobody_joins_an_organization_that_has_ended(owner, acme, bob, client, database):
     session = bob.open_session(client)
-    invited = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
-    acts = [lambda: session.post(f"/user/invitations/{invited}"), lambda: owner.delete(acme, json={})]
-    answers = at_once(2, lambda number: acts[number]().status_code)
+    invitation_id = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "member"}).json["id"]
+    requests = [
+        lambda: session.post(f"/user/invitations/{invitation_id}"),
+        lambda: owner.delete(acme, json={}),
+    ]
+    answers = at_once(2, lambda number: requests[number]().status_code)
     assert answers[1] == 204
     assert "organizations" not in session.refreshed().claims
 
 
 def test_deletion_and_removal_of_one_member_do_not_wait_in_a_circle(owner, acme, join, bob, database):
     session = join(bob, acme)
-    acts = [
+    requests = [
         lambda: session.delete("/user", json={}),
         lambda: owner.delete(f"{acme}/members/{bob.id}"),
     ]
-    answers = at_once(2, lambda number: acts[number]().status_code)
+    answers = at_once(2, lambda number: requests[number]().status_code)
     assert answers[0] == 200
     assert answers[1] in (204, 404)
     assert database.count("memberships") == 1
@@ -92,10 +95,10 @@ def test_deletion_and_removal_of_one_member_do_not_wait_in_a_circle(owner, acme,
 
 def test_raise_and_leave_of_the_last_owner_leave_an_owner(owner, acme, join, bob, database):
     join(bob, acme)
-    own = f"{acme}/members/{owner.user['id']}"
-    acts = [
+    path = f"{acme}/members/{owner.user['id']}"
+    requests = [
         lambda: owner.put(f"{acme}/members/{bob.id}", json={"role": "owner"}),
-        lambda: owner.delete(own),
+        lambda: owner.delete(path),
     ]
-    at_once(2, lambda number: acts[number]().status_code)
+    at_once(2, lambda number: requests[number]().status_code)
     assert database.count("memberships", "role = 'owner'") >= 1

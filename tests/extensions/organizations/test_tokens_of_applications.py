@@ -22,8 +22,8 @@ def test_lost_answer_is_repeated_and_a_dead_token_ends_the_session(
     application.refresh(second)
     database.run("UPDATE sessions SET refreshed_at = refreshed_at - interval '1 hour', echoes = '[]'")
     assert_refused(application.refresh(first), "invalid_grant")
-    ended = database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL")
-    assert ended == [("refresh_token_reused",)]
+    reasons = database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL")
+    assert reasons == [("refresh_token_reused",)]
 
 
 def test_token_that_does_not_rotate_still_needs_the_membership(alice, acme, make_app, application, database):
@@ -35,7 +35,7 @@ def test_token_that_does_not_rotate_still_needs_the_membership(alice, acme, make
     assert_refused(application.refresh(token), "invalid_grant")
 
 
-def test_token_is_none_of_a_user_and_can_be_revoked(alice, acme, tokens, application, client, database):
+def test_refresh_token_is_no_users_and_can_be_revoked(alice, acme, tokens, application, client, database):
     token = tokens(alice)["refresh_token"]
     refused = client.post("/token?grant_type=refresh_token", json={"refresh_token": token})
     assert_error(refused, 400, "refresh_token_not_found")
@@ -50,18 +50,18 @@ def test_session_stays_with_its_organization_when_the_short_name_moves(
     token = tokens(alice, "openid organization:acme")["refresh_token"]
     for path, slug in ((acme, "old"), (beta, "acme")):
         assert client.put(path, json={"slug": slug}, headers=service_role).status_code == 200
-    said = claims_of(application.refresh(token).json["access_token"])["organization"]
-    assert (said["id"], said["slug"]) == (acme.rpartition("/")[2], "old")
+    organization = claims_of(application.refresh(token).json["access_token"])["organization"]
+    assert (organization["id"], organization["slug"]) == (acme.rpartition("/")[2], "old")
 
 
-@pytest.mark.parametrize("ask", ["user", "refresh", "userinfo", "introspection"])
+@pytest.mark.parametrize("name", ["user", "refresh", "userinfo", "introspection"])
 def test_statements_are_as_many_with_a_membership_as_without(
-    alice, bob, acme, tokens, application, client, ask
+    alice, bob, acme, tokens, application, client, name
 ):
-    run = []
+    counts = []
     for person, scope in ((bob, "openid"), (alice, "openid"), (alice, SCOPE)):
         answer, session = tokens(person, scope), person.open_session(client)
-        asked = {
+        requests = {
             "user": lambda session=session: session.get("/user"),
             "refresh": lambda answer=answer: application.refresh(answer["refresh_token"]),
             "userinfo": lambda answer=answer: application.userinfo(answer["access_token"]),
@@ -70,9 +70,9 @@ def test_statements_are_as_many_with_a_membership_as_without(
             ),
         }
         before = statements_run()
-        assert asked[ask]().status_code == 200
-        run.append(statements_run() - before)
-    assert run == run[:1] * 3
+        assert requests[name]().status_code == 200
+        counts.append(statements_run() - before)
+    assert counts == counts[:1] * 3
 
 
 class TestWaiting:
@@ -86,7 +86,9 @@ class TestWaiting:
 
         return lose
 
-    def test_approval_gives_no_code(self, bob, acme, join, lose, application, make_app):
+    def test_approval_gives_no_code_once_the_membership_was_lost(
+        self, bob, acme, join, lose, application, make_app
+    ):
         member = join(bob, acme)
         consent_url = "https://app.example.com/consent"
         visitor = Visitor(make_app(AUTH_ORGANIZATIONS="users", AUTH_OAUTH_CONSENT_URL=consent_url))
@@ -98,17 +100,19 @@ class TestWaiting:
         page = visitor.visit(url)
         assert (page.status, "code=" in page.url) == (404, False)
 
-    def test_code_of_a_device_gives_nothing(self, bob, acme, join, lose, client, database, browser):
+    def test_code_of_a_device_gives_nothing_once_the_membership_was_lost(
+        self, bob, acme, join, lose, client, database, browser
+    ):
         join(bob, acme)
         television = make_client(database, grant_types=[DEVICE_CODE])
-        asked = television.post(client, "/oauth/device_authorization", scope=SCOPE).json
+        codes = television.post(client, "/oauth/device_authorization", scope=SCOPE).json
         visitor = browser(bob)
         database.run("UPDATE sessions SET reauthenticated_at = now()")
-        visitor.visit(f"/device?user_code={asked['user_code']}")
-        visitor.submit(user_code=asked["user_code"])
+        visitor.visit(f"/device?user_code={codes['user_code']}")
+        visitor.submit(user_code=codes["user_code"])
         visitor.submit(action="approve")
         assert database.count("oauth_requests", "decision = 'approved'") == 1
         lose()
-        form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
+        form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"]}
         assert_refused(television.post(client, "/oauth/token", **form), "invalid_grant")
         assert database.count("sessions", "grant_id IS NOT NULL") == 0

@@ -7,12 +7,14 @@ from tests.support.users import MALLORY, NEW_EMAIL
 
 
 @pytest.fixture
-def hers(alice, bob, client, owner, acme):
-    """Bob's organization, in which Alice is by invitation."""
-    theirs = bob.open_session(client)
-    path = f"/organizations/{theirs.post('/organizations', json={'name': 'Theirs', 'slug': 'theirs'}).json['id']}"
-    invited = theirs.post(f"{path}/invitations", json={"email": alice.email, "role": "admin"}).json["id"]
-    assert owner.post(f"/user/invitations/{invited}").status_code == 200
+def bobs_organization(alice, bob, client, owner, acme):
+    """The path of Bob's organization, which Alice joined by an invitation."""
+    session = bob.open_session(client)
+    path = f"/organizations/{session.post('/organizations', json={'name': 'Theirs', 'slug': 'session'}).json['id']}"
+    invitation_id = session.post(f"{path}/invitations", json={"email": alice.email, "role": "admin"}).json[
+        "id"
+    ]
+    assert owner.post(f"/user/invitations/{invitation_id}").status_code == 200
     return path
 
 
@@ -29,7 +31,7 @@ def undo(owner, outbox, alice, client):
     return undo
 
 
-def roles(database):
+def roles_of_alice(database):
     return {
         (row.slug, row.role)
         for row in database.all(
@@ -39,26 +41,28 @@ def roles(database):
     }
 
 
-def test_what_was_accepted_and_sent_lately_is_gone_and_the_founder_stays(owner, acme, hers, undo, database):
-    invited = {"email": NEW_EMAIL, "role": "admin"}
-    for path in (acme, hers):
-        assert owner.post(f"{path}/invitations", json=invited | {"role": "member"}).status_code == 201
+def test_what_was_accepted_and_sent_lately_is_gone_and_the_founder_stays(
+    owner, acme, bobs_organization, undo, database
+):
+    body = {"email": NEW_EMAIL, "role": "admin"}
+    for path in (acme, bobs_organization):
+        assert owner.post(f"{path}/invitations", json=body | {"role": "member"}).status_code == 201
     undo()
-    assert roles(database) == {("acme", "owner")}
+    assert roles_of_alice(database) == {("acme", "owner")}
     assert database.count("organization_invitations") == 0
-    done = "SELECT details -> 'removed' AS removed FROM audit_log WHERE action = 'change_undone'"
-    assert database.value(done) == ["membership theirs"]
+    statement = "SELECT details -> 'removed' AS removed FROM audit_log WHERE action = 'change_undone'"
+    assert database.value(statement) == ["membership theirs"]
     assert database.count("audit_log", "action = 'membership_removed'") == 1
 
 
-def test_what_was_accepted_before_stays(hers, undo, database):
+def test_what_was_accepted_before_stays(bobs_organization, undo, database):
     database.run("UPDATE memberships SET created_at = created_at - interval '8 days'")
     undo()
-    assert roles(database) == {("acme", "owner"), ("theirs", "admin")}
+    assert roles_of_alice(database) == {("acme", "owner"), ("theirs", "admin")}
 
 
-def test_last_owner_stays(bob, client, hers, undo, database):
+def test_last_owner_stays(bob, client, bobs_organization, undo, database):
     database.run("DELETE FROM memberships WHERE user_id = %(id)s", id=bob.id)
     database.run("UPDATE memberships SET role = 'owner'")
     undo()
-    assert roles(database) == {("acme", "owner"), ("theirs", "owner")}
+    assert roles_of_alice(database) == {("acme", "owner"), ("theirs", "owner")}

@@ -30,30 +30,30 @@ def client(app):
 
 
 @pytest.fixture
-def stranger(app, idp, database):
-    """Return the id of a user whom the provider signs in, with the address that it says."""
+def sign_stranger_in(app, idp, database):
+    """Sign a user in at the provider, with the claims that it makes, and return the user's id."""
 
-    def stranger(**claims):
+    def sign_stranger_in(**claims):
         idp.person = {"sub": "stranger", **claims}
         Service(app).signed_in("idp")
         return database.value("SELECT id::text FROM users WHERE made_by = 'oauth'")
 
-    return stranger
+    return sign_stranger_in
 
 
 @pytest.mark.parametrize("door", ["api", "console", "command", "create"])
 def test_operator_who_names_an_address_adds_no_stranger_who_has_claimed_it(
-    acme, stranger, client, service_role, act_at, database, door
+    acme, sign_stranger_in, client, service_role, act_at, database, door
 ):
-    id = stranger(email=DAVE, email_verified=True)
+    id = sign_stranger_in(email=DAVE, email_verified=True)
     assert database.one("SELECT email, email_proved FROM users WHERE id = %(id)s", id=id) == (DAVE, False)
     if door == "api":
-        added = client.put(f"{acme}/members/{id}", json={"role": "owner"}, headers=service_role)
-        assert_error(added, 403, "email_not_confirmed")
+        response = client.put(f"{acme}/members/{id}", json={"role": "owner"}, headers=service_role)
+        assert_error(response, 403, "email_not_confirmed")
     elif door == "create":
         body = {"name": "Other", "owner": id}
-        created = client.post("/organizations", json=body, headers=service_role)
-        assert_error(created, 403, "email_not_confirmed")
+        response = client.post("/organizations", json=body, headers=service_role)
+        assert_error(response, 403, "email_not_confirmed")
     elif door == "command":
         result = run_command(client.application, "organizations", "add", "acme", DAVE, "--role", "owner")
         assert result.exit_code == 3
@@ -63,6 +63,6 @@ def test_operator_who_names_an_address_adds_no_stranger_who_has_claimed_it(
     assert database.count("organizations") == 1
 
 
-def test_operator_adds_who_has_no_address(acme, stranger, client, service_role):
-    place = f"{acme}/members/{stranger()}"
-    assert client.put(place, json={"role": "member"}, headers=service_role).status_code == 200
+def test_operator_adds_a_user_without_an_address(acme, sign_stranger_in, client, service_role):
+    path = f"{acme}/members/{sign_stranger_in()}"
+    assert client.put(path, json={"role": "member"}, headers=service_role).status_code == 200

@@ -31,15 +31,15 @@ def hint(parts, alice, client_id):
     parts.openid_keys.make_first()
 
     def hint(sub=alice.id, aud=client_id, **claims):
-        made = {"sub": sub, "aud": aud, "auth_time": 0, **claims}
-        return parts.client_tokens.id_token(made, issued_at=int(time.time()) - 7200, algorithm="RS256")
+        payload = {"sub": sub, "aud": aud, "auth_time": 0, **claims}
+        return parts.client_tokens.id_token(payload, issued_at=int(time.time()) - 7200, algorithm="RS256")
 
     return hint
 
 
 def path(**parameters):
-    sent = {"post_logout_redirect_uri": BACK, "state": "a state & more", **parameters}
-    return f"/oauth/logout?{urlencode({name: value for name, value in sent.items() if value})}"
+    query = {"post_logout_redirect_uri": BACK, "state": "a state & more", **parameters}
+    return f"/oauth/logout?{urlencode({name: value for name, value in query.items() if value})}"
 
 
 def is_signed_in(visitor) -> bool:
@@ -48,14 +48,14 @@ def is_signed_in(visitor) -> bool:
 
 def test_application_with_an_expired_id_token_signs_the_browser_out(app, alice, hint, database):
     visitor = Visitor(app).with_session_of(alice)
-    opened = alice.open_session()
-    elsewhere = Visitor(app).with_session_of(alice)
+    session = alice.open_session()
+    other_browser = Visitor(app).with_session_of(alice)
     visitor.be_at(APP)
     assert visitor.click(SITE + path(id_token_hint=hint())).url == f"{BACK}&state=a%20state%20%26%20more"
     assert not visitor.session_cookie
     assert not is_signed_in(visitor)
-    assert is_signed_in(elsewhere)
-    assert opened.get("/user").status_code == 200
+    assert is_signed_in(other_browser)
+    assert session.get("/user").status_code == 200
     assert database.value("SELECT details ->> 'scope' FROM audit_log WHERE action = 'signed_out'") == "local"
     # The browser is signed out already.
     assert visitor.visit(path(id_token_hint=hint(), state=None)).url == BACK
@@ -65,9 +65,9 @@ def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
     app, client, alice, hint, database
 ):
     visitor, grafana = Visitor(app).with_session_of(alice), make_client(database)
-    browser = database.value("SELECT session_id FROM browser_sessions")
-    allowed = granted_code(database, grafana, alice.open_session(), session_id=browser)
-    tokens = grafana.redeem(client, allowed, redirect_uri=REDIRECT_URI).json
+    browser_session_id = database.value("SELECT session_id FROM browser_sessions")
+    grafana_code = granted_code(database, grafana, alice.open_session(), session_id=browser_session_id)
+    tokens = grafana.redeem(client, grafana_code, redirect_uri=REDIRECT_URI).json
     visitor.visit(f"/sign-in?redirect_to={SITE}/health&code_challenge={CHALLENGE}")
     code = visitor.press("sign-in/continue").url.partition("?code=")[2]
     proof = {"auth_code": code, "code_verifier": VERIFIER}
@@ -84,26 +84,31 @@ def test_sign_out_ends_the_sessions_that_applications_got_from_the_browser(
 def test_form_with_an_id_token_that_fits_in_no_url_signs_the_browser_out(app, alice, hint, client_id):
     visitor = Visitor(app).with_session_of(alice)
     visitor.be_at(APP)
-    long = hint(groups=[f"{number:036}" for number in range(240)])
-    assert len(long) > 11_000
-    sent = {"id_token_hint": long, "client_id": client_id, "post_logout_redirect_uri": BACK, "state": "x y"}
-    assert visitor.post(f"{SITE}/oauth/logout", sent).url == f"{BACK}&state=x%20y"
-    led = [url for _, url, _ in visitor.requests if url.startswith(f"{SITE}/oauth/logout?")]
-    assert [len(url) < 600 for url in led] == [True]
-    # It is no ID token.
-    (short,) = parse_qs(urlsplit(led[0]).query)["id_token_hint"]
-    assert short.count(".") == 0
+    long_token = hint(groups=[f"{number:036}" for number in range(240)])
+    assert len(long_token) > 11_000
+    form = {
+        "id_token_hint": long_token,
+        "client_id": client_id,
+        "post_logout_redirect_uri": BACK,
+        "state": "x y",
+    }
+    assert visitor.post(f"{SITE}/oauth/logout", form).url == f"{BACK}&state=x%20y"
+    urls = [url for _, url, _ in visitor.requests if url.startswith(f"{SITE}/oauth/logout?")]
+    assert [len(url) < 600 for url in urls] == [True]
+    # The reference is no ID token.
+    (reference,) = parse_qs(urlsplit(urls[0]).query)["id_token_hint"]
+    assert reference.count(".") == 0
     assert not is_signed_in(visitor)
 
 
 def test_reference_to_an_id_token_counts_for_ten_minutes(app, parts, alice, client_id):
-    kept = {"sub": alice.id, "aud": client_id}
+    claims = {"sub": alice.id, "aud": client_id}
 
-    def sealed(until, purpose="logout hint"):
-        return parts.sealer.seal_for_url(kept | {"until": until}, purpose)
+    def reference(until, purpose="logout hint"):
+        return parts.sealer.seal_for_url(claims | {"until": until}, purpose)
 
-    visitor, good = Visitor(app).with_session_of(alice), sealed(9e9)
-    for refused in (sealed(int(time.time()) - 1), sealed(9e9, "another purpose"), good[:-2], "\u00fc"):
+    visitor, good = Visitor(app).with_session_of(alice), reference(9e9)
+    for refused in (reference(int(time.time()) - 1), reference(9e9, "another purpose"), good[:-2], "\u00fc"):
         visitor.visit(path(id_token_hint=refused, client_id=client_id))
         assert "asks to sign you out" in words(visitor.page)
     visitor.visit(path(id_token_hint=good, client_id=client_id, post_logout_redirect_uri=None))
@@ -113,9 +118,9 @@ def test_reference_to_an_id_token_counts_for_ten_minutes(app, parts, alice, clie
 def test_without_an_id_token_the_user_is_asked_and_goes_back(app, alice, client_id):
     visitor = Visitor(app).with_session_of(alice)
     visitor.visit(path(client_id=client_id, ui_locales="xx de"))
-    said = words(visitor.page)
-    assert "Grafana möchte Sie in diesem Browser von localhost:8000 abmelden." in said
-    assert f"Sie sind als {alice.email} angemeldet." in said
+    text = words(visitor.page)
+    assert "Grafana möchte Sie in diesem Browser von localhost:8000 abmelden." in text
+    assert f"Sie sind als {alice.email} angemeldet." in text
     assert is_signed_in(visitor)
     visitor.visit(path(client_id=client_id))
     assert visitor.press("oauth/logout/confirm").url == f"{BACK}&state=a%20state%20%26%20more"
@@ -124,7 +129,7 @@ def test_without_an_id_token_the_user_is_asked_and_goes_back(app, alice, client_
 
 class TestRefusedHints:
     @pytest.fixture
-    def refused(self, hint, parts, alice, bob, client_id):
+    def refused_hints(self, hint, parts, alice, bob, client_id):
         session = alice.open_session()
         header, payload, signature = hint().split(".")
         claims = {"sub": alice.id, "aud": client_id, "client_id": client_id, "scope": "openid"}
@@ -141,9 +146,9 @@ class TestRefusedHints:
             "no token": {"id_token_hint": "x"},
         }
 
-    def test_other_site_cannot_sign_the_user_out(self, app, alice, refused):
+    def test_other_site_cannot_sign_the_user_out(self, app, alice, refused_hints):
         visitor = Visitor(app).with_session_of(alice)
-        for name, parameters in refused.items():
+        for name, parameters in refused_hints.items():
             visitor.be_at("https://evil.example")
             visitor.click(SITE + path(**parameters))
             assert visitor.page.url.startswith(f"{SITE}/oauth/logout?"), name
@@ -156,8 +161,8 @@ class TestRefusedHints:
             assert visitor.post(f"{SITE}/oauth/logout/confirm", parameters).status in (403, 200), name
             assert is_signed_in(visitor), name
 
-    def test_signed_out_browser_stays_with_us(self, visitor, refused):
-        for name, parameters in refused.items():
+    def test_signed_out_browser_stays_with_us(self, visitor, refused_hints):
+        for name, parameters in refused_hints.items():
             if name != "another user's":
                 visitor.visit(path(**parameters))
                 assert visitor.page.url.startswith(f"{SITE}/oauth/logout?"), name
@@ -172,7 +177,7 @@ class TestRedirects:
             *("//evil.example", "javascript:alert(1)", "x" * 2048, None),
         ],
     )
-    def test_other_uri_than_a_registered_one_gets_nobody(self, app, alice, hint, client_id, uri):
+    def test_other_uri_than_a_registered_one_leads_nowhere(self, app, alice, hint, client_id, uri):
         visitor = Visitor(app).with_session_of(alice)
         for hints in ({}, {"id_token_hint": hint()}):
             visitor.visit(path(client_id=client_id, post_logout_redirect_uri=uri, **hints))
@@ -249,7 +254,7 @@ class TestLinkToSignOut:
         assert alice.email not in visitor.visit("/account").text
 
     @cases("url", ["https://evil.example/", "//evil.example", "javascript:alert(1)", f"{SITE}/account", ""])
-    def test_other_url_gets_nobody(self, app, alice, url):
+    def test_other_url_leads_nowhere(self, app, alice, url):
         for visitor in (Visitor(app), Visitor(app).with_session_of(alice)):
             page = visitor.visit(f"/sign-out?{urlencode({'redirect_to': url})}")
             if not url.startswith(SITE) and url:
@@ -272,17 +277,17 @@ class TestCounts:
             for answer in (stranger.post("/oauth/logout", **form), stranger.get(path(client_id=client_id))):
                 assert answer.status_code in (200, 303)
                 assert not [name for name in dict(answer.headers) if name.startswith("X-RateLimit")]
-            forged = stranger.get(path(id_token_hint=hint()), headers={"Cookie": f"{SESSION}={'x' * 43}"})
-            assert (forged.status_code, forged.headers["Location"].partition("?")[0]) == (
+            response = stranger.get(path(id_token_hint=hint()), headers={"Cookie": f"{SESSION}={'x' * 43}"})
+            assert (response.status_code, response.headers["Location"].partition("?")[0]) == (
                 303,
                 f"{APP}/signed-out",
             )
         for person, way in ((alice, "hint"), (bob, "question")):
             visitor = Visitor(app).with_session_of(person)
             if way == "hint":
-                sent = {"id_token_hint": hint(), "client_id": client_id, "post_logout_redirect_uri": BACK}
+                fields = {"id_token_hint": hint(), "client_id": client_id, "post_logout_redirect_uri": BACK}
                 visitor.be_at(APP)
-                assert visitor.post(f"{SITE}/oauth/logout", sent).url == BACK
+                assert visitor.post(f"{SITE}/oauth/logout", fields).url == BACK
             else:
                 visitor.visit(path(client_id=client_id))
                 assert visitor.press("oauth/logout/confirm").url == f"{BACK}&state=a%20state%20%26%20more"

@@ -13,14 +13,14 @@ from tests.support.users import PASSWORD
 
 NOBODY = "anne@example.com"
 BROWSER = {"Accept": "text/html"}
-# The pages of a code, and what sends another one.
+# The pages that ask for a code, and the actions that send another one.
 PAGES = ["sign-in", "sign-up", "forgot-password"]
 AGAIN = ["sign-in/code", "sign-up/code", "forgot-password"]
 
 
 class TestEnumeration:
     @pytest.mark.parametrize(
-        ("where", "action", "fields"),
+        ("start", "action", "fields"),
         [
             ("/sign-in", "sign-in", {"password": "Wrong-Horse-1"}),
             ("/sign-in", "sign-in/code", {"password": ""}),
@@ -30,25 +30,25 @@ class TestEnumeration:
             *(("/sign-in", action, {"page": "sign-in"}) for action in AGAIN),
         ],
     )
-    @pytest.mark.parametrize("known", ["alice@example.com", PHONE])
+    @pytest.mark.parametrize("user_address", ["alice@example.com", PHONE])
     def test_known_and_unknown_addresses_get_one_page_for_the_same_work(
-        self, app, parts, hashes, alice, database, known, where, action, fields
+        self, app, parts, hashes, alice, database, user_address, start, action, fields
     ):
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
         results = []
-        for address in (known, NOBODY if "@" in known else OTHER_PHONE):
+        for address in (user_address, NOBODY if "@" in user_address else OTHER_PHONE):
             visitor = Visitor(app)
-            visitor.visit(where)
-            named = (
+            visitor.visit(start)
+            address_fields = (
                 {"typed": visitor.typed(address)} if fields.keys() & {"code", "page"} else {"email": address}
             )
             statements, before = statements_run(), hashes.count
-            page = visitor.send(f"/{action}", **named, **fields)
+            page = visitor.send(f"/{action}", **address_fields, **fields)
             work = (statements_run() - statements, hashes.count - before)
-            shown = re.sub("<bdi.*?</bdi>", "", page.text).replace(address, "")
-            text = re.sub(r'form_token" value="\w+"|typed(=|" value=")[0-9a-f-]{36}', "", shown)
-            kept = sorted(cookie.name for cookie in visitor.cookies)
-            results.append((page.status, work, text, page.url.partition("?")[0], kept))
+            html = re.sub("<bdi.*?</bdi>", "", page.text).replace(address, "")
+            text = re.sub(r'form_token" value="\w+"|typed(=|" value=")[0-9a-f-]{36}', "", html)
+            cookie_names = sorted(cookie.name for cookie in visitor.cookies)
+            results.append((page.status, work, text, page.url.partition("?")[0], cookie_names))
         assert results[0] == results[1]
 
     @cases("page", PAGES)
@@ -58,8 +58,8 @@ class TestEnumeration:
         answers = [visitor.send(f"/{page}/verify", typed=typed, code="123456")]
         if typed != "\0":
             answers.append(visitor.visit(f"/{page}/code?typed={typed}"))
-        said = "?error_code=insufficient_permissions"
-        assert {unsigned(answer) for answer in answers} == {f"{SITE}/{page}{said}"}
+        query = "?error_code=insufficient_permissions"
+        assert {unsigned(answer) for answer in answers} == {f"{SITE}/{page}{query}"}
 
 
 class TestRedirects:

@@ -1,4 +1,4 @@
-"""Codes that our pages ask for: they work for ten minutes, in the browser that asked (ASVS 6.5.5 and 6.6.2)."""
+"""Codes that our pages ask for: they work for ten minutes, in the browser that requested them (ASVS 6.5.5 and 6.6.2)."""
 
 from typing import Any
 
@@ -20,17 +20,17 @@ PAGES = {
 
 
 @pytest.fixture
-def ask(outbox):
-    """Ask for a code on a page, and return its message."""
+def request_code(outbox):
+    """Request a code on a page, and return its message."""
 
-    def ask(visitor: Visitor, page: str, address: str, password: str = PASSWORD) -> Any:
+    def request_code(visitor: Visitor, page: str, address: str, password: str = PASSWORD) -> Any:
         visitor.visit(f"/{page}")
         fields = {"password": password} if page == "sign-up" else {}
         visitor.press(PAGES[page][0], email=address, **fields)
         assert "Check your" in visitor.page.text
         return outbox.last(address)
 
-    return ask
+    return request_code
 
 
 def address_of(page: str) -> str:
@@ -46,48 +46,54 @@ def assert_refused(visitor: Visitor, page: str, address: str, code: str) -> None
 @pytest.mark.usefixtures("alice")
 class TestBrowser:
     @pytest.mark.parametrize("page", list(PAGES))
-    def test_code_works_in_the_browser_that_asked_alone(self, app, visitor, client, bob, database, ask, page):
+    def test_code_works_only_in_the_browser_that_requested_it(
+        self, app, visitor, client, bob, database, request_code, page
+    ):
         address, (_, type, leads_to) = address_of(page), PAGES[page]
-        sent = ask(visitor, page, address)
-        waiting, mallory = visitor.page, Visitor(app)
-        assert_refused(mallory, page, address, sent.code)
-        ask(mallory, "sign-in", bob.email)
+        message = request_code(visitor, page, address)
+        waiting_page, mallory = visitor.page, Visitor(app)
+        assert_refused(mallory, page, address, message.code)
+        request_code(mallory, "sign-in", bob.email)
         for path in PAGES:
-            assert_refused(mallory, path, address, sent.code)
+            assert_refused(mallory, path, address, message.code)
         for each in (type, "email"):
-            assert_error(type_in(client, each, address, sent.code), 403, "otp_expired")
+            assert_error(type_in(client, each, address, message.code), 403, "otp_expired")
         # Others cannot use up its tries.
-        of_it = "subject IN (SELECT id::text FROM one_time_tokens WHERE target = %(to)s)"
-        assert database.value(f"SELECT count(*) FROM failure_counts WHERE {of_it}", to=address) == 0
-        visitor.page = waiting
-        assert visitor.press(f"{page}/verify", code=sent.code).url == f"{SITE}/{leads_to}"
+        is_for_address = "subject IN (SELECT id::text FROM one_time_tokens WHERE target = %(to)s)"
+        assert database.value(f"SELECT count(*) FROM failure_counts WHERE {is_for_address}", to=address) == 0
+        visitor.page = waiting_page
+        assert visitor.press(f"{page}/verify", code=message.code).url == f"{SITE}/{leads_to}"
 
-    def test_code_by_sms_works_in_the_browser_that_asked_alone(self, app, visitor, client, database, ask):
+    def test_code_by_sms_works_only_in_the_browser_that_requested_it(
+        self, app, visitor, client, database, request_code
+    ):
         database.run("UPDATE users SET phone = %(phone)s, phone_confirmed_at = now()", phone=PHONE)
-        sent = ask(visitor, "sign-in", PHONE)
-        waiting = visitor.page
-        assert_refused(Visitor(app), "sign-in", PHONE, sent.code)
-        assert_error(type_in(client, "sms", PHONE, sent.code), 403, "otp_expired")
-        visitor.page = waiting
-        assert visitor.press("sign-in/verify", code=sent.code).url == f"{SITE}/account"
+        message = request_code(visitor, "sign-in", PHONE)
+        waiting_page = visitor.page
+        assert_refused(Visitor(app), "sign-in", PHONE, message.code)
+        assert_error(type_in(client, "sms", PHONE, message.code), 403, "otp_expired")
+        visitor.page = waiting_page
+        assert visitor.press("sign-in/verify", code=message.code).url == f"{SITE}/account"
 
-    def test_api_refuses_it_as_a_wrong_one_for_the_same_work(self, visitor, client, parts, database, ask):
-        sent = ask(visitor, "sign-in", "alice@example.com")
+    def test_api_refuses_a_pages_code_as_a_wrong_one_for_the_same_work(
+        self, visitor, client, parts, database, request_code
+    ):
+        message = request_code(visitor, "sign-in", "alice@example.com")
         answers = []
-        for code in (sent.code, sent.wrong_code):
+        for code in (message.code, message.wrong_code):
             before = statements_run()
-            answer = type_in(client, "magiclink", sent.to, code)
+            answer = type_in(client, "magiclink", message.to, code)
             answers.append((answer.status_code, answer.text, statements_run() - before))
         assert answers[0] == answers[1]
-        assert counted(database, f"code {sent.to}") == 2
+        assert counted(database, f"code {message.to}") == 2
 
-    def test_strangers_request_on_a_page_does_not_void_it(self, app, visitor, ask):
-        sent = ask(visitor, "sign-in", "alice@example.com")
+    def test_strangers_request_on_a_page_does_not_void_a_code(self, app, visitor, request_code):
+        message = request_code(visitor, "sign-in", "alice@example.com")
         for page in ("sign-in", "forgot-password"):
-            ask(Visitor(app), page, "alice@example.com")
-        assert visitor.press("sign-in/verify", code=sent.code).url == f"{SITE}/account"
+            request_code(Visitor(app), page, "alice@example.com")
+        assert visitor.press("sign-in/verify", code=message.code).url == f"{SITE}/account"
 
-    def test_code_that_the_api_asked_for_works_on_a_page(self, visitor, client, outbox):
+    def test_code_requested_at_the_api_works_on_a_page(self, visitor, client, outbox):
         client.post("/magiclink", json={"email": "alice@example.com"})
         visitor.visit("/sign-in")
         code = outbox.last().code
@@ -96,34 +102,34 @@ class TestBrowser:
 
 
 @pytest.mark.usefixtures("alice")
-def test_twenty_tries_a_day_are_those_of_all_browsers(app, visitor, client, outbox, ask):
+def test_twenty_tries_a_day_are_those_of_all_browsers(app, visitor, client, outbox, request_code):
     """More browsers do not give more guesses."""
     for number in range(20):
         if number % 4 == 0:
             mallory = Visitor(app)
-            sent = ask(mallory, "sign-in", "alice@example.com")
-        mallory.press("sign-in/verify", code=sent.wrong_code)
-    sent = ask(visitor, "sign-in", "alice@example.com")
-    assert WRONG in words(visitor.press("sign-in/verify", code=sent.code))
-    client.post("/magiclink", json={"email": sent.to})
-    assert type_in(client, "magiclink", sent.to, outbox.last().code).status_code == 403
-    assert hand_in(client, "magiclink", sent.token).status_code == 200
+            message = request_code(mallory, "sign-in", "alice@example.com")
+        mallory.press("sign-in/verify", code=message.wrong_code)
+    message = request_code(visitor, "sign-in", "alice@example.com")
+    assert WRONG in words(visitor.press("sign-in/verify", code=message.code))
+    client.post("/magiclink", json={"email": message.to})
+    assert type_in(client, "magiclink", message.to, outbox.last().code).status_code == 403
+    assert hand_in(client, "magiclink", message.token).status_code == 200
 
 
 @pytest.mark.usefixtures("alice")
 class TestLifetime:
     @pytest.mark.parametrize("page", list(PAGES))
     def test_code_expires_after_ten_minutes_and_its_link_after_an_hour(
-        self, visitor, client, database, ask, page
+        self, visitor, client, database, request_code, page
     ):
-        sent = ask(visitor, page, address_of(page))
+        message = request_code(visitor, page, address_of(page))
         later(database, mins=10)
-        assert WRONG in words(visitor.press(f"{page}/verify", code=sent.code))
+        assert WRONG in words(visitor.press(f"{page}/verify", code=message.code))
         later(database, mins=49)
-        assert hand_in(client, PAGES[page][1], sent.token).status_code == 200
+        assert hand_in(client, PAGES[page][1], message.token).status_code == 200
 
-    def test_mail_and_page_tell_the_lifetimes(self, visitor, client, mailbox, ask):
-        ask(visitor, "sign-in", "alice@example.com")
+    def test_mail_and_page_tell_the_lifetimes(self, visitor, client, mailbox, request_code):
+        request_code(visitor, "sign-in", "alice@example.com")
         assert "It expires in ten minutes." in words(visitor.page)
         client.post("/magiclink", json={"email": "alice@example.com"})
         page, api = (letter.text for letter in mailbox.messages())
@@ -133,12 +139,14 @@ class TestLifetime:
 
 class TestAccount:
     @pytest.fixture
-    def signed_in(self, app, alice):
+    def browsers(self, app, alice):
         """Two browsers of Alice."""
         return [Visitor(app).signed_in_as(alice) for _ in range(2)]
 
-    def test_new_phone_is_confirmed_where_it_was_asked_for(self, signed_in, client, outbox, database):
-        visitor, other = signed_in
+    def test_new_phone_is_confirmed_in_the_browser_that_requested_its_code(
+        self, browsers, client, outbox, database
+    ):
+        visitor, other = browsers
         visitor.visit("/account/phone")
         visitor.submit(phone=PHONE)
         code = outbox.last(PHONE).code
@@ -149,18 +157,18 @@ class TestAccount:
         assert database.value(f"SELECT {lifetime} FROM one_time_tokens") == 600
         assert unsigned(visitor.press("verify", code=code)) == f"{SITE}/account?done=phone"
 
-    def test_proof_is_given_where_it_was_asked_for(self, signed_in, alice, outbox, database):
-        visitor, other = signed_in
+    def test_proof_by_code_is_given_in_the_browser_that_requested_it(self, browsers, alice, outbox, database):
+        visitor, other = browsers
         visitor.visit("/account/confirm?next=email")
         visitor.press("account/confirm/code")
-        sent = outbox.last(alice.email)
-        assert sent.lifetime == 600
+        message = outbox.last(alice.email)
+        assert message.lifetime == 600
         session = alice.sign_in()
-        refused = session.post("/reauthenticate", json={"nonce": sent.code})
+        refused = session.post("/reauthenticate", json={"nonce": message.code})
         assert_error(refused, 400, "reauthentication_not_valid", details=refused.json["details"])
         other.visit("/account/confirm")
-        assert WRONG in words(other.send("/account/confirm", nonce=sent.code))
-        assert visitor.submit(nonce=sent.code).url == f"{SITE}/account/email"
+        assert WRONG in words(other.send("/account/confirm", nonce=message.code))
+        assert visitor.submit(nonce=message.code).url == f"{SITE}/account/email"
         session.get("/reauthenticate")
         other.visit("/account/confirm")
         other.send("/account/confirm", nonce=outbox.last(alice.email).code, next="email")
@@ -175,14 +183,14 @@ class TestTwoSignUps:
         [(DAVE, "code", 1), (PHONE, "resent code", -1), (DAVE, "code of the API", -1)],
     )
     def test_owner_chooses_the_password(
-        self, app, visitor, client, outbox, database, ask, address, way, order
+        self, app, visitor, client, outbox, database, request_code, address, way, order
     ):
         mallory, kind = Visitor(app), "phone" if address == PHONE else "email"
         codes = {}
         for person, password in [(visitor, PASSWORD), (mallory, MALLORYS_PASSWORD)][::order]:
-            codes[id(person)] = ask(person, "sign-up", address, password).code
-        code, others = codes[id(visitor)], codes[id(mallory)]
-        assert WRONG in words(visitor.press("sign-up/verify", code=others))
+            codes[id(person)] = request_code(person, "sign-up", address, password).code
+        code, mallorys_code = codes[id(visitor)], codes[id(mallory)]
+        assert WRONG in words(visitor.press("sign-up/verify", code=mallorys_code))
         if way == "resent code":
             visitor.press("sign-up/code")
             code = outbox.last(address).code
@@ -199,7 +207,7 @@ class TestTwoSignUps:
         for password, status in passwords.items():
             body = {kind: address, "password": password}
             assert client.post("/token?grant_type=password", json=body).status_code == status
-        mallory.press("sign-up/verify", code=others)
+        mallory.press("sign-up/verify", code=mallorys_code)
         assert mallory.session_cookie is None
 
     @pytest.mark.parametrize(

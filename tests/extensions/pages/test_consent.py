@@ -18,7 +18,7 @@ from tests.support.pages import Visitor, words
 from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
-LATER = "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL, factor_proved_at = NULL"
+PASS_TWENTY_MINUTES = "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL, factor_proved_at = NULL"
 
 ONLY_CODES = {"grant_types": ["authorization_code"]}
 
@@ -29,15 +29,15 @@ def client_id(database) -> str:
 
 
 @pytest.fixture
-def signed_in(app, alice) -> Visitor:
+def browser(app, alice) -> Visitor:
     return Visitor(app).with_session_of(alice)
 
 
 @pytest.fixture
-def granted(signed_in, client_id) -> str:
+def granted(browser, client_id) -> str:
     """A client that Alice has allowed what `authorize_path` asks for."""
-    signed_in.visit(authorize_path(client_id))
-    allow(signed_in)
+    browser.visit(authorize_path(client_id))
+    allow(browser)
     return client_id
 
 
@@ -59,10 +59,10 @@ class TestStory:
         assert "Your session has ended" not in visitor.page.text
         visitor.submit(email=alice.email, password=PASSWORD)
         assert asks(visitor)
-        said = words(visitor.page)
+        page_text = words(visitor.page)
         for text in ("grafana.example.com", "See your name, picture and language", "See your groups"):
-            assert text in said
-        assert "email address" not in said
+            assert text in page_text
+        assert "email address" not in page_text
         assert alice.email in visitor.page.text
         result = answer(visitor.press("oauth/consent", action="approve").url)
         assert result == {"code": result["code"], "state": "a state & more", "iss": SITE}
@@ -75,9 +75,9 @@ class TestStory:
         visitor.signed_in_as(alice).visit(authorize_path(client_id, resource="https://mcp.example.com/x"))
         assert "It gets access to https://mcp.example.com/x" in words(visitor.page)
 
-    def test_page_links_the_policy_and_terms_of_an_application(self, signed_in, database):
+    def test_page_links_the_policy_and_terms_of_an_application(self, browser, database):
         uris = {"policy_uri": "https://agent.example/privacy?a=1&b", "tos_uri": "https://law.example/tos"}
-        page = signed_in.visit(authorize_path(insert_client(database, is_dynamic=True, **uris)))
+        page = browser.visit(authorize_path(insert_client(database, is_dynamic=True, **uris)))
         for uri, text in (
             ("https://agent.example/privacy?a=1&amp;b", "Its privacy policy, at agent.example"),
             ("https://law.example/tos", "Its terms of service, at law.example"),
@@ -111,17 +111,17 @@ class TestStory:
         visitor.press("sign-up/verify", code=outbox.last("dave@example.com").code)
         assert asks(visitor)
 
-    def test_cancel_goes_back_with_access_denied(self, signed_in, client_id, database):
-        signed_in.visit(authorize_path(client_id))
-        result = answer(signed_in.press("oauth/consent", action="deny").url)
+    def test_cancel_goes_back_with_access_denied(self, browser, client_id, database):
+        browser.visit(authorize_path(client_id))
+        result = answer(browser.press("oauth/consent", action="deny").url)
         assert (result["error"], result["iss"]) == ("access_denied", SITE)
         assert (database.count("oauth_requests"), database.count("oauth_grants")) == (0, 0)
 
 
 class TestAutomaticApproval:
-    def test_user_who_has_agreed_is_not_asked_again(self, signed_in, granted, database):
+    def test_user_who_has_agreed_is_not_asked_again(self, browser, granted, database):
         for scope in ("openid email", "openid"):
-            assert answer(signed_in.visit(authorize_path(granted, scope=scope)).url)["code"]
+            assert answer(browser.visit(authorize_path(granted, scope=scope)).url)["code"]
         assert database.value("SELECT scopes FROM oauth_grants") == ["openid", "email"]
 
     @cases(
@@ -133,11 +133,13 @@ class TestAutomaticApproval:
             {"prompt": "consent select_account"},
         ],
     )
-    def test_user_is_asked_again(self, signed_in, granted, database, parameters):
+    def test_user_who_has_agreed_is_asked_again_for_more_scopes_or_by_a_prompt(
+        self, browser, granted, database, parameters
+    ):
         for skips in ("false", "true"):
             database.run(f"UPDATE oauth_clients SET skip_consent = {skips}")
-            signed_in.visit(authorize_path(granted, **parameters))
-            assert asks(signed_in) or (skips == "true" and "scope" in parameters)
+            browser.visit(authorize_path(granted, **parameters))
+            assert asks(browser) or (skips == "true" and "scope" in parameters)
 
     @cases(
         ("uri", "columns"),
@@ -148,21 +150,21 @@ class TestAutomaticApproval:
         ],
     )
     def test_client_that_any_program_may_claim_to_be_asks_again(
-        self, signed_in, granted, database, uri, columns
+        self, browser, granted, database, uri, columns
     ):
         client_id = insert_public_client(database, uri, **columns)
         database.run("UPDATE oauth_grants SET client_id = %(id)s", id=client_id)
-        signed_in.visit(authorize_path(client_id, redirect_uri=uri))
-        assert asks(signed_in)
-        assert ("registered itself" in signed_in.page.text) == bool(columns)
-        assert ("an app on this device" in words(signed_in.page)) != bool(columns)
+        browser.visit(authorize_path(client_id, redirect_uri=uri))
+        assert asks(browser)
+        assert ("registered itself" in browser.page.text) == bool(columns)
+        assert ("an app on this device" in words(browser.page)) != bool(columns)
 
-    def test_hint_of_another_user_shows_the_account(self, signed_in, granted, bob, parts, database):
+    def test_hint_of_another_user_shows_the_account(self, browser, granted, bob, parts, database):
         claims = {"sub": bob.id, "aud": granted, "auth_time": 0}
         hint = parts.client_tokens.id_token(claims, issued_at=0, algorithm="RS256")
-        signed_in.visit(authorize_path(granted, id_token_hint=hint))
-        assert asks(signed_in)
-        assert allow(signed_in)
+        browser.visit(authorize_path(granted, id_token_hint=hint))
+        assert asks(browser)
+        assert allow(browser)
         assert database.count("oauth_requests", "user_id = %(id)s", id=bob.id) == 0
 
 
@@ -171,19 +173,19 @@ class TestNewSignIn:
 
     @cases("parameters", [{"prompt": "login"}, {"max_age": "600"}, {"max_age": "0"}])
     def test_page_names_the_application_and_asks_for_the_password_or_goes_back(
-        self, signed_in, granted, database, parameters
+        self, browser, granted, database, parameters
     ):
-        database.run(LATER)
-        page = signed_in.visit(authorize_path(granted, **parameters))
+        database.run(PASS_TWENTY_MINUTES)
+        page = browser.visit(authorize_path(granted, **parameters))
         assert page.url.startswith(f"{SITE}/account/confirm?next=oauth")
         assert "Grafana asks you to sign in again." in words(page)
         assert "sensitive change" not in page.text
-        assert answer(signed_in.press("oauth/consent").url)["error"] == "login_required"
+        assert answer(browser.press("oauth/consent").url)["error"] == "login_required"
         assert database.count("oauth_requests", "code_hash IS NULL") == 0
-        signed_in.visit(authorize_path(granted, **parameters))
-        page = signed_in.press("account/confirm", current_password="Wrong-Horse-1")
+        browser.visit(authorize_path(granted, **parameters))
+        page = browser.press("account/confirm", current_password="Wrong-Horse-1")
         assert "That isn’t your password." in page.text
-        assert answer(signed_in.press("account/confirm", current_password=PASSWORD).url)["code"]
+        assert answer(browser.press("account/confirm", current_password=PASSWORD).url)["code"]
 
     def test_user_with_a_factor_is_asked_for_it_even_a_moment_after_its_last_use(
         self, visitor, alice, client_id, database
@@ -199,39 +201,39 @@ class TestNewSignIn:
         visitor.press("second-step", code=app.code())
         assert allow(visitor)
 
-    def test_young_session_is_enough_for_max_age(self, signed_in, granted):
-        assert answer(signed_in.visit(authorize_path(granted, max_age="600")).url)["code"]
+    def test_young_session_is_enough_for_max_age(self, browser, granted):
+        assert answer(browser.visit(authorize_path(granted, max_age="600")).url)["code"]
 
-    def test_form_does_not_go_around_it(self, signed_in, client_id, database):
-        signed_in.visit(authorize_path(client_id, max_age="600"))
-        assert asks(signed_in)
+    def test_form_does_not_go_around_the_new_sign_in(self, browser, client_id, database):
+        browser.visit(authorize_path(client_id, max_age="600"))
+        assert asks(browser)
         database.run(
             "UPDATE oauth_requests SET prompts = '{login}', created_at = now() + interval '1 second'"
         )
-        page = signed_in.press("oauth/consent", action="approve")
+        page = browser.press("oauth/consent", action="approve")
         assert page.url.startswith(f"{SITE}/account/confirm?next=oauth")
         assert database.count("oauth_grants") == 0
 
-    def test_visitor_who_signs_in_for_it_is_not_asked_twice(self, visitor, alice, client_id):
+    def test_visitor_who_signs_in_for_the_request_is_not_asked_twice(self, visitor, alice, client_id):
         visitor.visit(authorize_path(client_id, prompt="login", max_age="0"))
         visitor.submit(email=alice.email, password=PASSWORD)
         assert asks(visitor)
 
 
-def test_user_without_an_allowed_role_gets_a_403_and_a_way_back(signed_in, granted, database):
+def test_user_without_an_allowed_role_gets_a_403_and_a_way_back(browser, granted, database):
     database.run("UPDATE oauth_clients SET allowed_roles = '{editor}'")
-    page = signed_in.visit(authorize_path(granted))
-    shown = "You can’t use" in page.text, "Allow</button>" in page.text
-    assert (page.status, *shown) == (403, True, False)
+    page = browser.visit(authorize_path(granted))
+    texts = "You can’t use" in page.text, "Allow</button>" in page.text
+    assert (page.status, *texts) == (403, True, False)
     # A form that was open before.
-    assert signed_in.press("oauth/consent", action="approve").status == 403
-    result = answer(signed_in.press("oauth/consent", action="deny").url)
+    assert browser.press("oauth/consent", action="approve").status == 403
+    result = answer(browser.press("oauth/consent", action="deny").url)
     refusal = ("access_denied", "User may not use this application")
     assert (result["error"], result["error_description"]) == refusal
 
 
 class TestAttacks:
-    def test_attackers_own_request_does_not_sign_the_victim_in(self, app, signed_in, client_id, database):
+    def test_attackers_own_request_does_not_sign_the_victim_in(self, app, browser, client_id, database):
         """Login CSRF by the attacker's authorization_id, and a code for the attacker by the victim's."""
         attacker = Visitor(app)
         attacker.visit(authorize_path(client_id))
@@ -239,12 +241,12 @@ class TestAttacks:
             "sign-in?next=oauth%2Fconsent%3Fauthorization_id%3D", "oauth/consent?authorization_id="
         )
         for _ in range(2):
-            assert "You’re signed in" in words(signed_in.visit(url))
-            assert "Allow" not in words(signed_in.page)
-            # With a cookie of the victim's own.
-            signed_in.visit(authorize_path(client_id))
+            assert "You’re signed in" in words(browser.visit(url))
+            assert "Allow" not in words(browser.page)
+            # The second time, the victim's browser has the cookie of a request of its own.
+            browser.visit(authorize_path(client_id))
         form = {"authorization_id": url.partition("=")[2], "action": "approve"}
-        page = signed_in.send("/oauth/consent", **form)
+        page = browser.send("/oauth/consent", **form)
         assert (page.status, "started in another browser" in page.text) == (404, True)
         assert (database.count("oauth_grants"), database.count("oauth_requests", "user_id IS NOT NULL")) == (
             0,
@@ -256,28 +258,28 @@ class TestAttacks:
         [("expires_at = now()", True), ("approval_hash = 'x'", True), ("id_hash = 'x'", False)],
     )
     def test_page_of_a_finished_request_leads_to_the_application(
-        self, signed_in, client_id, database, state, is_known
+        self, browser, client_id, database, state, is_known
     ):
         database.run("DELETE FROM oauth_requests")
-        signed_in.visit(authorize_path(client_id))
-        url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
+        browser.visit(authorize_path(client_id))
+        url, form = browser.page.url, {**browser.page.forms[0].fields, "action": "approve"}
         database.run(f"UPDATE oauth_requests SET {state}")
-        page = signed_in.visit(url)
+        page = browser.visit(url)
         assert (page.status, "Go to Grafana" in words(page)) == (200 if is_known else 404, is_known)
-        page = signed_in.post(f"{SITE}/oauth/consent", form)
+        page = browser.post(f"{SITE}/oauth/consent", form)
         assert (page.status, "Go back to the application" in page.text) == (404, True)
         assert ("Go to Grafana" in words(page)) is is_known
         assert database.count("oauth_grants") == 0
 
-    def test_form_of_another_site_or_account_is_refused(self, app, signed_in, bob, client_id, database):
-        signed_in.visit(authorize_path(client_id))
-        url, form = signed_in.page.url, {**signed_in.page.forms[0].fields, "action": "approve"}
-        signed_in.be_at("https://evil.example/")
-        assert signed_in.post(f"{SITE}/oauth/consent", form).status in (403, 404)
+    def test_form_of_another_site_or_account_is_refused(self, app, browser, bob, client_id, database):
+        browser.visit(authorize_path(client_id))
+        url, form = browser.page.url, {**browser.page.forms[0].fields, "action": "approve"}
+        browser.be_at("https://evil.example/")
+        assert browser.post(f"{SITE}/oauth/consent", form).status in (403, 404)
         # Another window has signed in as Bob since the page was shown.
-        signed_in.cookies = [each for each in signed_in.cookies if each.name == "latchkey_authorize"]
-        signed_in.with_session_of(bob).be_at(url)
-        page = signed_in.post(f"{SITE}/oauth/consent", form)
+        browser.cookies = [each for each in browser.cookies if each.name == "latchkey_authorize"]
+        browser.with_session_of(bob).be_at(url)
+        page = browser.post(f"{SITE}/oauth/consent", form)
         assert (page.status, bob.email in page.text, "in another window" in page.text) == (403, True, True)
         assert database.count("oauth_grants") == 0
 
@@ -285,12 +287,10 @@ class TestAttacks:
         ("uri", "target"),
         [(REDIRECT_URI, ""), ("com.example.app:/callback", " com.example.app:")],
     )
-    def test_page_may_not_be_framed_and_leads_to_the_application_alone(
-        self, signed_in, database, uri, target
-    ):
+    def test_page_may_not_be_framed_and_leads_to_the_application_alone(self, browser, database, uri, target):
         """Clickjacking (RFC 9700, section 4.16)."""
         logo = "https://cdn.example.com/grafana.svg"
-        page = signed_in.visit(authorize_path(insert_client(database, uri, logo_uri=logo), redirect_uri=uri))
+        page = browser.visit(authorize_path(insert_client(database, uri, logo_uri=logo), redirect_uri=uri))
         assert f'<img src="{logo}"' in page.text
         assert page.headers["X-Frame-Options"] == "DENY"
         assert page.headers["Content-Security-Policy"] == (
@@ -298,9 +298,9 @@ class TestAttacks:
             f"form-action 'self'{target}; frame-ancestors 'none'; base-uri 'none'"
         )
 
-    def test_name_is_text_and_a_strangers_logo_not_loaded(self, signed_in, database):
+    def test_name_is_text_and_a_strangers_logo_not_loaded(self, browser, database):
         logo, name = "https://mallory.example.com/google.svg", "<b>" + "Grafana " * 50
-        page = signed_in.visit(
+        page = browser.visit(
             authorize_path(insert_client(database, is_dynamic=True, name=name, logo_uri=logo))
         )
         assert re.search(r'<bdi translate="no">&lt;b&gt;(Grafana )*Graf…</bdi>', page.text)

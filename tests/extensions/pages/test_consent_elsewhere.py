@@ -24,18 +24,18 @@ def phone(app) -> Visitor:
 
 
 @pytest.fixture
-def ask(desktop, alice, outbox):
+def request_link(desktop, alice, outbox):
     """Let an application sign Alice in, who asks for a link, and return the link."""
 
-    def ask(client_id: str, page: str = "sign-in", **parameters: str) -> str:
+    def request_link(client_id: str, page: str = "sign-in", **parameters: str) -> str:
         desktop.visit(authorize_path(client_id, **parameters))
         if page == "forgot-password":
             desktop.press("sign-in/address", email=alice.email)
         desktop.press("forgot-password" if page == "forgot-password" else "sign-in/code", email=alice.email)
-        sent: Any = outbox.last(alice.email)
-        return path(sent.kind, sent.token, redirect_to=sent.variables["redirect_to"])
+        message: Any = outbox.last(alice.email)
+        return path(message.kind, message.token, redirect_to=message.variables["redirect_to"])
 
-    return ask
+    return request_link
 
 
 def confirm(visitor: Visitor, link: str) -> None:
@@ -44,8 +44,8 @@ def confirm(visitor: Visitor, link: str) -> None:
     visitor.press("verify")
 
 
-def test_request_waits_as_long_as_the_link_that_signs_its_user_in(desktop, ask, database):
-    link = ask(insert_client(database))
+def test_request_waits_as_long_as_the_link_that_signs_its_user_in(desktop, request_link, database):
+    link = request_link(insert_client(database))
     later(database, mins=59)
     database.run("UPDATE oauth_requests SET expires_at = expires_at - interval '59 minutes'")
     confirm(desktop, link)
@@ -57,9 +57,9 @@ def test_request_waits_as_long_as_the_link_that_signs_its_user_in(desktop, ask, 
     [({"uri": "https://grafana.example.com/home"}, "https://grafana.example.com/home"), ({}, GRAFANA)],
 )
 def test_browser_that_opens_the_link_of_another_is_led_to_the_application(
-    desktop, phone, ask, database, columns, url
+    desktop, phone, request_link, database, columns, url
 ):
-    confirm(phone, ask(insert_client(database, **columns)))
+    confirm(phone, request_link(insert_client(database, **columns)))
     assert phone.page.url.startswith(f"{SITE}/oauth/consent?")
     assert f'<a href="{url}" class="button">' in phone.page.text
     assert "Go to Grafana" in words(phone.page)
@@ -76,16 +76,16 @@ def test_browser_that_opens_the_link_of_another_is_led_to_the_application(
     ],
 )
 def test_page_leads_to_no_website_that_a_stranger_chose_and_to_none_of_a_program(
-    phone, ask, database, columns, parameters
+    phone, request_link, database, columns, parameters
 ):
-    confirm(phone, ask(insert_client(database, **columns), **parameters))
+    confirm(phone, request_link(insert_client(database, **columns), **parameters))
     assert "You’re signed in" in words(phone.page)
     assert phone.link("Your account") == f"{SITE}/account"
     assert "Go to" not in phone.page.text
 
 
-def test_new_password_of_another_browser_leads_to_the_application(phone, ask, database):
-    confirm(phone, ask(insert_client(database), "forgot-password"))
+def test_new_password_of_another_browser_leads_to_the_application(phone, request_link, database):
+    confirm(phone, request_link(insert_client(database), "forgot-password"))
     assert phone.page.url.startswith(f"{SITE}/new-password?next=oauth%2Fconsent")
     phone.submit(password="Fresh-Horse-2")
     assert "Go to Grafana" in words(phone.page)

@@ -1,4 +1,4 @@
-"""A page shows the result of an act only in its browser, for ten minutes: no link can fake it."""
+"""A page shows the result of an action only in its browser, for ten minutes: no link can fake it."""
 
 import hmac
 import re
@@ -20,7 +20,7 @@ TEN_MINUTES = 600
 
 
 @pytest.fixture
-def renamed(visitor, alice) -> str:
+def renamed_url(visitor, alice) -> str:
     """The URL where Alice's browser learns that her name is saved."""
     visitor.with_session_of(alice).visit("/account/name")
     page = visitor.submit(name="Alice")
@@ -29,7 +29,7 @@ def renamed(visitor, alice) -> str:
 
 
 @pytest.fixture
-def declined(visitor, client, outbox) -> str:
+def declined_url(visitor, client, outbox) -> str:
     client.post("/signup", json={"email": DAVE, "password": PASSWORD})
     visitor.visit(path("signup", outbox.last(DAVE).token))
     page = visitor.press("verify", action="decline")
@@ -37,31 +37,33 @@ def declined(visitor, client, outbox) -> str:
     return page.url
 
 
-def test_message_stays_when_the_page_is_loaded_again_and_is_no_other_browsers(app, visitor, alice, renamed):
-    assert SAVED in words(visitor.visit(renamed))
+def test_message_stays_when_the_page_is_loaded_again_and_is_shown_in_no_other_browser(
+    app, visitor, alice, renamed_url
+):
+    assert SAVED in words(visitor.visit(renamed_url))
     other = Visitor(app).with_session_of(alice)
     other.visit("/account")
-    assert 'class="success"' not in other.visit(renamed).text
-    # Neither of a browser that was signed in here before.
+    assert 'class="success"' not in other.visit(renamed_url).text
+    # A browser that was signed in here before shows no message either.
     visitor.cookies = [cookie for cookie in visitor.cookies if cookie.name != "latchkey_form"]
-    assert 'class="success"' not in visitor.visit(renamed).text
+    assert 'class="success"' not in visitor.visit(renamed_url).text
 
 
-def test_message_ends_after_ten_minutes(visitor, renamed, monkeypatch):
-    until = int(urlsplit(renamed).query.split(".")[1])
-    assert_left(until - time.time(), of=TEN_MINUTES)
-    for later, is_told in ((-2, True), (2, False)):
-        monkeypatch.setattr(time, "time", lambda later=later: until + later)
-        assert ('class="success"' in visitor.visit(renamed).text) is is_told
+def test_message_ends_after_ten_minutes(visitor, renamed_url, monkeypatch):
+    expiry = int(urlsplit(renamed_url).query.split(".")[1])
+    assert_left(expiry - time.time(), of=TEN_MINUTES)
+    for later, is_shown in ((-2, True), (2, False)):
+        monkeypatch.setattr(time, "time", lambda later=later: expiry + later)
+        assert ('class="success"' in visitor.visit(renamed_url).text) is is_shown
 
 
 @cases("change", ["another message", "a later end", "no signature", "no end", "the name alone"])
-def test_changed_url_says_nothing(visitor, renamed, change):
-    name, until, signature = urlsplit(renamed).query.removeprefix("done=").split(".")
+def test_changed_url_says_nothing(visitor, renamed_url, change):
+    name, expiry, signature = urlsplit(renamed_url).query.removeprefix("done=").split(".")
     done = {
-        "another message": f"password.{until}.{signature}",
-        "a later end": f"{name}.{int(until) + 1}.{signature}",
-        "no signature": f"{name}.{until}.",
+        "another message": f"password.{expiry}.{signature}",
+        "a later end": f"{name}.{int(expiry) + 1}.{signature}",
+        "no signature": f"{name}.{expiry}.",
         "no end": f"{name}.{signature}",
         "the name alone": name,
     }[change]
@@ -74,22 +76,22 @@ def test_secret_that_anybody_knows_signs_nothing(app, alice, cookie):
     visitor = Visitor(app).with_session_of(alice)
     if cookie:
         visitor.plant("latchkey_form", cookie)
-    until = int(time.time()) + 60
-    signature = hmac.digest(cookie.encode(), f"done password {until}".encode(), "sha256").hex()
-    page = visitor.visit(f"/account?done=password.{until}.{signature}")
+    expiry = int(time.time()) + 60
+    signature = hmac.digest(cookie.encode(), f"done password {expiry}".encode(), "sha256").hex()
+    page = visitor.visit(f"/account?done=password.{expiry}.{signature}")
     assert (page.status, 'class="success"' in page.text) == (200, False)
 
 
-def test_page_after_a_link_is_loaded_again_without_effect(visitor, database, declined):
+def test_page_after_a_link_is_loaded_again_without_effect(visitor, database, declined_url):
     before, text = database.everything(), words(visitor.page)
     assert not [url for method, url, _headers in visitor.requests[-1:] if method == "POST"]
     for _ in range(2):
-        assert words(visitor.visit(declined)) == text
+        assert words(visitor.visit(declined_url)) == text
     assert database.everything() == before
 
 
 @pytest.mark.parametrize("way", ["another browser", "a signed-in browser", "too late"])
-def test_page_after_a_link_is_no_other_browsers(app, visitor, bob, monkeypatch, declined, way):
+def test_page_after_a_link_is_shown_in_no_other_browser(app, visitor, bob, monkeypatch, declined_url, way):
     now = time.time()
     if way == "too late":
         monkeypatch.setattr(time, "time", lambda: now + TEN_MINUTES + 2)
@@ -97,7 +99,7 @@ def test_page_after_a_link_is_no_other_browsers(app, visitor, bob, monkeypatch, 
         visitor = Visitor(app)
     if way == "a signed-in browser":
         visitor.with_session_of(bob)
-    page = visitor.visit(declined)
+    page = visitor.visit(declined_url)
     neutral = "/account" if way == "a signed-in browser" else "/sign-in"
     assert (page.url, page.status) == (f"{SITE}{neutral}", 200)
     assert DELETED not in page.text
@@ -122,7 +124,7 @@ def test_deletion_is_told_to_the_browser_that_deleted(app, visitor, alice):
 
 
 class TestErrors:
-    """The error that a redirect names. `BLOCKED` is one that frightens."""
+    """The error that a redirect names. `BLOCKED` would frighten a user."""
 
     BLOCKED, CALL = "This account is blocked.", "Call 555-0100"
 
@@ -138,27 +140,27 @@ class TestErrors:
         return visitor
 
     @staticmethod
-    def said(page: Page) -> str:
+    def text_of(page: Page) -> str:
         """Return the text of a page without the id of its request."""
         return re.sub(r"[0-9a-f-]{36}", "", words(page))
 
     def test_link_plants_an_error_on_no_page(self, app, victim, attacker):
-        told = {"error_code": "user_banned", "reason": self.CALL}
-        assert self.BLOCKED in words(attacker.visit(f"/sign-in?{attacker.told(**told)}"))
-        signed = dict(parse_qsl(attacker.told(**told)))
-        planted = (
-            told,
+        error = {"error_code": "user_banned", "reason": self.CALL}
+        assert self.BLOCKED in words(attacker.visit(f"/sign-in?{attacker.told(**error)}"))
+        signed = dict(parse_qsl(attacker.told(**error)))
+        queries = (
+            error,
             signed,
-            {name: f"{value}.{int(time.time()) + 60}.{'0' * 64}" for name, value in told.items()},
+            {name: f"{value}.{int(time.time()) + 60}.{'0' * 64}" for name, value in error.items()},
             {"error_code": "session_expired"},
             {"opened": "yes"},
         )
         pages = sorted({path for method, path, _view in page_routes(app) if method == "get"})
         assert {"/sign-in", "/sign-up", "/account", "/account/email", "/forgot-password"} <= {*pages}
         for page in pages:
-            plain = self.said(victim.visit(page))
-            for query in planted:
-                assert self.said(victim.visit(f"{page}?{urlencode(query)}")) == plain, (page, query)
+            plain = self.text_of(victim.visit(page))
+            for query in queries:
+                assert self.text_of(victim.visit(f"{page}?{urlencode(query)}")) == plain, (page, query)
 
 
 def test_page_writes_no_more_challenges_than_its_limit_and_none_for_a_head_request(make_app, alice, database):
@@ -168,7 +170,7 @@ def test_page_writes_no_more_challenges_than_its_limit_and_none_for_a_head_reque
     assert app.test_client().head("/sign-in/passkey").status_code == 200
     assert [stranger.visit("/sign-in/passkey").status for _ in range(4)] == [200, 200, 429, 429]
     assert database.count("factor_challenges") == 2
-    # Another site may have opened it so often. Signing in by the script, or in the account, still works.
+    # Another site may have opened the page so often. Signing in by the script, or in the account, still works.
     response = app.test_client().post("/passkeys/authentication/options", json={})
     assert response.status_code == 200
     assert Visitor(app).with_session_of(alice).visit("/account/passkeys/new").status == 200

@@ -21,7 +21,7 @@ SETTINGS = {
     "AUTH_SITE_LOGIN_URL": LOGIN,
     "AUTH_REDIRECT_ALLOW_LIST": "https://other.example.com",
 }
-NEW = "Fresh-Horse-2"
+NEW_PASSWORD = "Fresh-Horse-2"
 AWAITED = "site_expected_until > now()"
 
 
@@ -72,23 +72,23 @@ def flow(app, client, outbox, service_role, database, alice) -> Flow:
 
 
 @pytest.fixture
-def invited(flow) -> Flow:
+def invited_flow(flow) -> Flow:
     """After an invitation, at the application's login."""
     flow.invite()
-    assert flow.visitor.submit(password=NEW).url == LOGIN
+    assert flow.visitor.submit(password=NEW_PASSWORD).url == LOGIN
     return flow
 
 
 def invitation(flow: Flow) -> None:
     flow.invite()
-    flow.visitor.submit(password=NEW)
+    flow.visitor.submit(password=NEW_PASSWORD)
 
 
 def recovery_by_code(flow: Flow) -> None:
     flow.visitor.visit("/forgot-password")
     flow.visitor.submit(email=ALICE)
     flow.visitor.submit(code=flow.outbox.last(ALICE).code)
-    flow.visitor.submit(password=NEW)
+    flow.visitor.submit(password=NEW_PASSWORD)
 
 
 def sign_up_by_link(flow: Flow) -> None:
@@ -125,45 +125,45 @@ class TestQuestion:
             request_of("https://other.example.com"),
         ],
     )
-    def test_request_without_a_challenge_or_of_another_origin_is_asked(self, invited, sign_in):
-        assert "Continue as" in words(invited.visitor.visit(sign_in))
-        assert invited.is_awaited()
+    def test_request_without_a_challenge_or_of_another_origin_is_asked(self, invited_flow, sign_in):
+        assert "Continue as" in words(invited_flow.visitor.visit(sign_in))
+        assert invited_flow.is_awaited()
 
-    def test_ten_minutes_later_it_is_asked(self, invited):
-        left = "SELECT extract(epoch FROM site_expected_until - now()) FROM browser_sessions"
-        assert 590 < invited.database.value(left) <= 600
-        invited.database.run("UPDATE browser_sessions SET site_expected_until = now()")
-        assert invited.asks()
+    def test_request_after_ten_minutes_is_asked(self, invited_flow):
+        seconds_left = "SELECT extract(epoch FROM site_expected_until - now()) FROM browser_sessions"
+        assert 590 < invited_flow.database.value(seconds_left) <= 600
+        invited_flow.database.run("UPDATE browser_sessions SET site_expected_until = now()")
+        assert invited_flow.asks()
 
-    def test_other_browser_of_the_user_is_asked(self, invited):
-        other = Visitor(invited.app)
+    def test_other_browser_of_the_user_is_asked(self, invited_flow):
+        other = Visitor(invited_flow.app)
         other.visit("/sign-in")
-        other.submit(email=DAVE, password=NEW)
+        other.submit(email=DAVE, password=NEW_PASSWORD)
         assert "Continue as" in words(other.visit(request_of()))
-        assert invited.is_answered()
+        assert invited_flow.is_answered()
 
-    def test_user_who_signs_in_to_the_same_browser_is_asked(self, invited):
-        invited.visitor.visit("/sign-out")
-        invited.visitor.submit()
-        invited.visitor.visit("/sign-in")
-        invited.visitor.submit(email=ALICE, password=PASSWORD)
-        assert f"Continue as {ALICE}" in words(invited.visitor.visit(request_of()))
+    def test_user_who_signs_in_to_the_same_browser_is_asked(self, invited_flow):
+        invited_flow.visitor.visit("/sign-out")
+        invited_flow.visitor.submit()
+        invited_flow.visitor.visit("/sign-in")
+        invited_flow.visitor.submit(email=ALICE, password=PASSWORD)
+        assert f"Continue as {ALICE}" in words(invited_flow.visitor.visit(request_of()))
 
-    def test_two_tabs_share_one_answer(self, invited):
-        headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in invited.visitor.cookies)}
+    def test_two_tabs_share_one_answer(self, invited_flow):
+        headers = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in invited_flow.visitor.cookies)}
         headers["Accept"] = "text/html"
-        client = invited.app.test_client(use_cookies=False)
+        client = invited_flow.app.test_client(use_cookies=False)
         pages = at_once(20, lambda _: client.get(request_of(), headers=headers))
         assert sum("/callback?code=" in page.text for page in pages) == 1
         assert sum("Continue as" in page.text for page in pages) == 19
-        assert invited.database.count("authorization_codes") == 1
+        assert invited_flow.database.count("authorization_codes") == 1
 
 
 class TestAttacks:
     """A page of another site sends the browser of a signed-in user to /sign-in."""
 
     @pytest.fixture
-    def signed_in(self, flow, alice) -> Flow:
+    def signed_in_flow(self, flow, alice) -> Flow:
         flow.visitor.with_session_of(alice).be_at("https://evil.example/")
         return flow
 
@@ -171,16 +171,16 @@ class TestAttacks:
         "start",
         ["/sign-in?then=site", "/sign-in?then=site&next=account", "/sign-up?then=site", "/join?then=site"],
     )
-    def test_no_get_request_lets_the_application_sign_in_unasked(self, signed_in, start):
-        signed_in.visitor.visit(start)
-        assert not signed_in.is_awaited()
-        assert signed_in.asks()
+    def test_no_get_request_lets_the_application_sign_in_unasked(self, signed_in_flow, start):
+        signed_in_flow.visitor.visit(start)
+        assert not signed_in_flow.is_awaited()
+        assert signed_in_flow.asks()
 
-    def test_challenge_of_another_page_gets_a_code_that_only_the_application_sees(self, invited):
-        invited.visitor.be_at("https://evil.example/")
-        page = invited.visitor.visit(request_of(code_challenge="A" * 43))
+    def test_challenge_of_another_page_gets_a_code_that_only_the_application_sees(self, invited_flow):
+        invited_flow.visitor.be_at("https://evil.example/")
+        page = invited_flow.visitor.visit(request_of(code_challenge="A" * 43))
         assert page.url.startswith(f"{APP}/callback?code=")
         code = parse_qs(urlsplit(page.url).query)["code"][0]
         body = {"auth_code": code, "code_verifier": VERIFIER}
-        assert invited.client.post("/token?grant_type=pkce", json=body).status_code == 400
-        assert invited.asks()
+        assert invited_flow.client.post("/token?grant_type=pkce", json=body).status_code == 400
+        assert invited_flow.asks()

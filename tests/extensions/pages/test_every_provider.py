@@ -57,9 +57,9 @@ def link(alice, identities, outbox) -> str:
 
 
 def titles(chosen: list[str]) -> list[str]:
-    shown = [names.provider(name, {}) for name in chosen]
-    assert all(shown)
-    return [title for title in shown if title]
+    found_titles = [names.provider(name, {}) for name in chosen]
+    assert all(found_titles)
+    return [title for title in found_titles if title]
 
 
 def marks(html: str) -> int:
@@ -67,27 +67,27 @@ def marks(html: str) -> int:
 
 
 @each_choice
-@cases("page", ["/sign-in", "/sign-up"])
-def test_visitor_may_sign_in_with_each_provider(app_with, chosen, page):
+@cases("url", ["/sign-in", "/sign-up"])
+def test_visitor_may_sign_in_with_each_provider(app_with, chosen, url):
     visitor = Visitor(app_with(chosen))
     for last_used in ("", chosen[0]):
         visitor.plant("latchkey_last_used", last_used)
-        shown = visitor.visit(page)
-        assert shown.status == 200
-        links = re.findall(r'<a class="button other provider-.+?</a>', shown.text)
+        page = visitor.visit(url)
+        assert page.status == 200
+        links = re.findall(r'<a class="button other provider-.+?</a>', page.text)
         assert len(links) == len(chosen)
         for link in links:
             assert re.search(rf">(?:{MARK})", link), link
         for title in titles(chosen):
-            assert f"Continue with {title}" in shown.text
+            assert f"Continue with {title}" in page.text
 
 
 @each_choice
 def test_account_connects_each_provider(app_with, bob, chosen):
-    shown = Visitor(app_with(chosen)).with_session_of(bob).visit("/account")
-    assert shown.status == 200
+    page = Visitor(app_with(chosen)).with_session_of(bob).visit("/account")
+    assert page.status == 200
     for title in titles(chosen):
-        assert re.search(rf'<button class="add">(?:{MARK})Connect {title}</button>', shown.text)
+        assert re.search(rf'<button class="add">(?:{MARK})Connect {title}</button>', page.text)
 
 
 @each_choice
@@ -117,16 +117,16 @@ def test_linking_asks_for_each_provider(app_with, alice, identities, database, c
             id=alice.id,
             session=session.id,
         )
-        shown = Visitor(app_with(chosen)).visit(f"/link-identity?flow={token}")
-        assert (shown.status, f"<h1>Connect {title}" in shown.text) == (200, True)
+        page = Visitor(app_with(chosen)).visit(f"/link-identity?flow={token}")
+        assert (page.status, f"<h1>Connect {title}" in page.text) == (200, True)
 
 
 @each_choice
 def test_link_of_a_notice_names_each_recent_identity(app_with, link, chosen):
-    shown = Visitor(app_with(chosen)).visit(link)
-    assert shown.status == 200
+    page = Visitor(app_with(chosen)).visit(link)
+    assert page.status == 200
     for title in titles([*ALL, *OTHERS]):
-        assert title in words(shown)
+        assert title in words(page)
 
 
 @each_choice

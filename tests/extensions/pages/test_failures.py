@@ -17,7 +17,7 @@ from tests.support.pages import Visitor, unsigned, words
 from tests.support.users import DAVE, PASSWORD
 
 AWAY = "available right now. Try again shortly."
-KNOWN = {"password": PASSWORD}
+FIELDS = {"password": PASSWORD}
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ class TestWithoutDatabase:
         return make_app(fresh=True, DATABASE_URL=forwarder.database_url)
 
     @pytest.mark.parametrize(
-        ("where", "action"),
+        ("url", "action"),
         [("/sign-in", "sign-in"), ("/sign-in", "sign-in/code"), ("/sign-up", "sign-up")],
     )
-    def test_form_comes_back_with_what_was_typed_and_works_later(self, visitor, forwarder, where, action):
-        visitor.visit(where)
+    def test_form_comes_back_with_what_was_typed_and_works_later(self, visitor, forwarder, url, action):
+        visitor.visit(url)
         forwarder.close()
         page = visitor.press(action, email=DAVE, password=PASSWORD)
         assert (page.status, page.headers["Retry-After"]) == (503, "2")
@@ -53,11 +53,11 @@ class TestWithoutDatabase:
         visitor.press("sign-in/code", email=alice.email)
         code = outbox.last(alice.email, "magiclink").code
         forwarder.close()
-        waits = visitor.page
+        waiting_page = visitor.page
         page = visitor.press("sign-in/verify", code=code)
         assert (page.status, AWAY in page.text, 'href="">Try again</a>' in page.text) == (503, True, False)
         forwarder.open()
-        visitor.visit(waits.url)
+        visitor.visit(waiting_page.url)
         assert visitor.press("sign-in/verify", code=code).url.endswith("/account")
         forwarder.close()
         for page in (visitor.visit("/account"), visitor.visit(path("recovery", token))):
@@ -103,24 +103,24 @@ class TestStories:
     """Each story that succeeds in another test also fails with a next step."""
 
     @cases(
-        ("where", "action", "fields"),
+        ("url", "action", "fields"),
         [
             ("/account/email", "account/email", {"email": "new@example.com"}),
             ("/account", "sessions/end-others", {}),
-            ("/new-password", "new-password", KNOWN),
+            ("/new-password", "new-password", FIELDS),
             ("/second-step", "second-step", {"code": "123456"}),
         ],
     )
     def test_form_of_a_user_leads_on_without_the_database_and_after_the_end_of_the_session(
-        self, make_app, forwarder, alice, database, where, action, fields
+        self, make_app, forwarder, alice, database, url, action, fields
     ):
         database.run("DELETE FROM factors")
-        if where == "/second-step":
+        if url == "/second-step":
             set_up(alice.open_session())
         app = make_app(DATABASE_URL=forwarder.database_url)
         visitor = Visitor(app).with_session_of(alice)
         alice.open_session()
-        form = visitor.visit(where)
+        form = visitor.visit(url)
         forwarder.close()
         page = visitor.press(action, **fields)
         assert (page.status, AWAY in page.text) == (503, True)
@@ -132,7 +132,7 @@ class TestStories:
         assert (unsigned(page), page.status) == (f"{SITE}/sign-in?error_code=session_expired", 200)
         assert "Your session has ended. Please sign in again." in page.text
 
-    def test_sign_in_page_says_which_act_ended_the_session(self, visitor, database, alice):
+    def test_sign_in_page_says_what_ended_the_session(self, visitor, database, alice):
         visitor.with_session_of(alice)
         texts = built_in("pages")["en"]
         others = {reason for reason, size in SIZES.items() if size == "others"}
@@ -140,11 +140,11 @@ class TestStories:
         assert others | {"recovered", "ended_by_user", "promoted"} == explained
         for reason in SIZES:
             database.run("UPDATE sessions SET ended_at = now(), end_reason = %(reason)s", reason=reason)
-            said = texts[f"ended.{reason}"] if reason in explained else texts["errors.session_expired"]
-            assert said in visitor.visit("/account").text
-            assert (said in visitor.visit("/sign-in").text) == (reason in explained)
+            text = texts[f"ended.{reason}"] if reason in explained else texts["errors.session_expired"]
+            assert text in visitor.visit("/account").text
+            assert (text in visitor.visit("/sign-in").text) == (reason in explained)
 
-    def test_session_of_another_browser_says_nothing(self, app, alice, database):
+    def test_end_of_another_browsers_session_is_not_explained(self, app, alice, database):
         alice.open_session()
         database.run("UPDATE sessions SET ended_at = now(), end_reason = 'factor_added'")
         other = Visitor(app)
@@ -152,10 +152,10 @@ class TestStories:
         page = other.visit(f"/sign-in?{other.told(error_code='session_expired')}")
         assert ("signed out" in page.text, "Your session has ended." in page.text) == (False, True)
 
-    def test_form_without_a_cookie_says_so(self, visitor):
+    def test_form_without_a_cookie_gets_a_page_that_says_so(self, visitor):
         visitor.visit("/sign-in")
         visitor.cookies = []
-        page = visitor.press("sign-in", email=DAVE, **KNOWN)
+        page = visitor.press("sign-in", email=DAVE, **FIELDS)
         assert (page.status, "Your browser didn’t send a cookie" in words(page)) == (403, True)
 
     def test_second_step_that_another_site_opens_often_does_not_use_up_the_limit(self, make_app, alice):
@@ -195,20 +195,20 @@ class TestStories:
 
 
 @pytest.mark.parametrize(
-    ("is_known", "path", "link", "target"),
+    ("is_signed_in", "path", "link", "target"),
     [
         (False, "/nothing", "Sign in", "/sign-in"),
         (True, "/nothing", "Your account", "/account"),
         (True, "/console/nothing", "Back to the console", "/console"),
     ],
 )
-def test_unknown_address_leads_to_where_its_visitor_can_go(app, carol, is_known, path, link, target):
-    visitor = Visitor(app).with_session_of(carol) if is_known else Visitor(app)
+def test_unknown_address_leads_to_where_its_visitor_can_go(app, carol, is_signed_in, path, link, target):
+    visitor = Visitor(app).with_session_of(carol) if is_signed_in else Visitor(app)
     page = visitor.visit(path)
     assert page.status == 404
-    found = re.search(rf'<a class="button" href="([^"]+)">{link}</a>', page.text)
-    assert found
-    assert urljoin(page.url, found[1]) == SITE + target
+    match = re.search(rf'<a class="button" href="([^"]+)">{link}</a>', page.text)
+    assert match
+    assert urljoin(page.url, match[1]) == SITE + target
     assert visitor.visit(target).status == 200
 
 
@@ -231,7 +231,7 @@ class TestNamedFault:
         return cookie.value
 
     @pytest.fixture
-    def browsers(self, whole_app, session):
+    def request_all(self, whole_app, session):
         """Send a request of two browsers to each route, and return the pages with their paths."""
         client = whole_app.test_client(use_cookies=False)
         rules = [
@@ -251,7 +251,7 @@ class TestNamedFault:
         return ask
 
     @cases(
-        ("status", "said", "options"),
+        ("status", "text", "options"),
         [
             (413, "What you entered is too long.", {"data": {"name": "x" * 70_000}}),
             (
@@ -262,33 +262,33 @@ class TestNamedFault:
             (415, "didn’t send this form as it should", {"data": "name=x", "content_type": "text/plain"}),
         ],
     )
-    def test_form_that_cannot_be_read_is_named(self, browsers, status, said, options):
-        answers = [*browsers("POST", **options)]
+    def test_form_that_cannot_be_read_is_named(self, request_all, status, text, options):
+        answers = [*request_all("POST", **options)]
         assert len(answers) > 100
         assert {answer.status_code for _, answer in answers} == {status}
-        wrong = [
-            path for path, answer in answers if said not in answer.text and not path.startswith("/console")
+        paths = [
+            path for path, answer in answers if text not in answer.text and not path.startswith("/console")
         ]
-        assert wrong == []
+        assert paths == []
         assert [path for path, answer in answers if self.UNKNOWN_FAULT in answer.text] == []
 
     @cases("query", WRONG_QUERIES)
-    def test_link_that_is_wrong_is_named(self, browsers, query):
-        answers = [*browsers("GET", query_string=query)]
+    def test_link_that_is_wrong_is_named(self, request_all, query):
+        answers = [*request_all("GET", query_string=query)]
         assert {200, 400} <= {answer.status_code for _, answer in answers}
         assert [path for path, answer in answers if self.UNKNOWN_FAULT in answer.text] == []
-        named = [answer for path, answer in answers if path == "/authorize"]
+        pages = [answer for path, answer in answers if path == "/authorize"]
         assert all(
             "Something in this link isn’t right." in answer.text or "provider" in answer.text
-            for answer in named
+            for answer in pages
         )
 
-    def test_malformed_values_of_forms_are_named(self, browsers, session):
+    def test_malformed_values_of_forms_are_named(self, request_all, session):
         names = (
             "email password code name kind id provider phone next user_code challenge_id credential action slug role"
             " scopes"
         )
         form = dict.fromkeys(names.split(), "z" * 300) | {"form_token": token_of(session)}
-        answers = [*browsers("POST", data=form)]
+        answers = [*request_all("POST", data=form)]
         assert {400} <= {answer.status_code for _, answer in answers}
         assert [path for path, answer in answers if self.UNKNOWN_FAULT in answer.text] == []

@@ -19,11 +19,11 @@ def sign_in(make_app, alice):
     """Sign Alice in for an application, as the form does in a new browser, and return the response."""
 
     def sign_in(redirect_to, headers=(), **settings):
-        allowed = f"{APP}/**,http://127.0.0.1:3000/**,myapp://callback"
-        client = make_app(AUTH_REDIRECT_ALLOW_LIST=allowed, **settings).test_client()
+        allow_list = f"{APP}/**,http://127.0.0.1:3000/**,myapp://callback"
+        client = make_app(AUTH_REDIRECT_ALLOW_LIST=allow_list, **settings).test_client()
         form = {"email": alice.email, "password": PASSWORD, "redirect_to": redirect_to, **own_form(client)}
-        sent = BROWSER | {"Sec-Fetch-Site": "same-origin"} | dict(headers)
-        return client.post("/sign-in", data=form, headers=sent)
+        all_headers = BROWSER | {"Sec-Fetch-Site": "same-origin"} | dict(headers)
+        return client.post("/sign-in", data=form, headers=all_headers)
 
     return sign_in
 
@@ -85,6 +85,6 @@ def test_sign_in_for_an_application_that_has_been_allowed_ends_with_the_page(app
     client_id = insert_client(database, skip_consent=True)
     visitor.visit(authorize_path(client_id))
     page = visitor.submit(email=alice.email, password=PASSWORD)
-    left = [url for _, url, _ in visitor.requests][-1]
-    assert left.startswith(f"{SITE}/oauth/consent?")
-    assert page.trail[-2] == left
+    last_url = [url for _, url, _ in visitor.requests][-1]
+    assert last_url.startswith(f"{SITE}/oauth/consent?")
+    assert page.trail[-2] == last_url

@@ -62,10 +62,10 @@ def test_sign_up_says_what_a_new_user_agrees_to(acme, make_app):
         f'<a href="{url}" rel="noopener">the {text}</a>'
         for url, text in ((SHOWN_TERMS, "terms"), (PRIVACY, "privacy policy"))
     )
-    said = '<p class="hint">By creating an account, you agree to'
-    assert f"{said} {terms} and {policy}.</p>" in acme.visit("/sign-up").text
+    sentence = '<p class="hint">By creating an account, you agree to'
+    assert f"{sentence} {terms} and {policy}.</p>" in acme.visit("/sign-up").text
     without_policy = Visitor(make_app(AUTH_TERMS_URL=TERMS))
-    assert f"{said} {terms}.</p>" in without_policy.visit("/sign-up").text
+    assert f"{sentence} {terms}.</p>" in without_policy.visit("/sign-up").text
 
 
 def test_banned_user_is_told_by_a_link_whom_to_contact(acme, alice, database):

@@ -55,8 +55,8 @@ def test_error_of_a_link_or_form_is_a_page_for_a_browser(client, visitor):
         assert ('role="alert"' in page.text) != ("This link is incomplete" in page.text)
     assert client.get("/verify").json["error_code"] == "validation_failed"
     for accept in ("application/json, text/html;q=0.5", "text/html;q=0, */*"):
-        for where in ("/nowhere", "/sign-in/verify", "/sign-in?next=a&next=b", "/account"):
-            assert client.get(where, headers={"Accept": accept}).is_json, (accept, where)
+        for path in ("/nowhere", "/sign-in/verify", "/sign-in?next=a&next=b", "/account"):
+            assert client.get(path, headers={"Accept": accept}).is_json, (accept, path)
     assert client.get("/user", headers={"Accept": "text/html"}).json["error_code"] == "no_authorization"
 
 
@@ -67,7 +67,7 @@ def test_address_for_password_managers_leads_to_the_form_by_the_sign_in(visitor,
     assert "Choose a new password" in words(visitor.visit("/.well-known/change-password"))
 
 
-def test_without_pages_there_are_none(make_app):
+def test_service_without_pages_has_no_path_of_one(make_app):
     client = make_app(AUTH_PAGES="false").test_client()
     for url in ("/.well-known/change-password", "/sign-in", "/account", "/new-password"):
         assert_error(client.get(url, headers=BROWSER), 404, "not_found")

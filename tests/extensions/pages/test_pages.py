@@ -89,13 +89,13 @@ def test_page_shows_only_browser_and_system_of_the_user_agent(visitor, client, o
 def test_page_of_an_address_change_shows_the_new_one_and_masks_the_old_one(
     visitor, client, service_role, outbox, database
 ):
-    change = path("email_change", send("email_change", client, service_role, outbox).token)
-    said = "new@example.com will become the email address of"
-    page = visitor.visit(change)
-    assert f"{said} the account e…@example.com at localhost:8000. This won’t sign you in." in words(page)
+    link = path("email_change", send("email_change", client, service_role, outbox).token)
+    sentence = "new@example.com will become the email address of"
+    page = visitor.visit(link)
+    assert f"{sentence} the account e…@example.com at localhost:8000. This won’t sign you in." in words(page)
     assert "erin@" not in page.text
     database.run("UPDATE users SET email = NULL, phone = NULL")
-    assert f"{said} an account that doesn’t have one yet at localhost:8000." in words(visitor.visit(change))
+    assert f"{sentence} an account that doesn’t have one yet at localhost:8000." in words(visitor.visit(link))
 
 
 class TestDeadLinkPage:
@@ -174,9 +174,9 @@ def test_policy_of_a_form_allows_only_the_scheme_of_the_checked_target(make_app,
     assert response.headers.getlist("Content-Security-Policy") == [CSP.format(target)]
 
 
-@cases("where", ["/", "/sign-in", DEAD])
-def test_pages_have_the_headers_of_secrets_and_no_inline_scripts_or_styles(visitor, where):
-    page = visitor.visit(where)
+@cases("url", ["/", "/sign-in", DEAD])
+def test_pages_have_the_headers_of_secrets_and_no_inline_scripts_or_styles(visitor, url):
+    page = visitor.visit(url)
     assert page.headers["Cache-Control"] == "no-store"
     assert page.headers["Referrer-Policy"] == "no-referrer"
     assert page.headers["X-Content-Type-Options"] == "nosniff"
@@ -204,12 +204,12 @@ def test_query_is_escaped(visitor, link, name):
 def test_urls_work_behind_a_proxy_that_removes_a_path(make_app, link, inside, outside):
     client = make_app(AUTH_BASE_URL="https://example.com/id", AUTH_SMTP_URL="console").test_client()
     text = client.get(inside + link.removeprefix("/verify"), headers=BROWSER).text
-    found = re.findall(r' (?:href|src|action)="([^"]*)"', text.partition("<footer>")[0])
-    assert found
-    for url in (urljoin(f"https://example.com{outside}", each) for each in found):
+    links = re.findall(r' (?:href|src|action)="([^"]*)"', text.partition("<footer>")[0])
+    assert links
+    for url in (urljoin(f"https://example.com{outside}", each) for each in links):
         assert url.startswith("https://example.com/id/")
-        own = url.removeprefix("https://example.com/id")
-        assert client.get(own, headers=BROWSER).status_code in (200, 303, 400)
+        inner_path = url.removeprefix("https://example.com/id")
+        assert client.get(inner_path, headers=BROWSER).status_code in (200, 303, 400)
 
 
 def test_file_has_its_type_and_the_headers_of_every_response_and_is_not_limited(make_app):
@@ -223,7 +223,7 @@ def test_file_has_its_type_and_the_headers_of_every_response_and_is_not_limited(
         assert response.headers["Referrer-Policy"] == "no-referrer"
         assert response.headers["X-Request-Id"]
         headers = {"If-None-Match": response.headers["ETag"]}
-        again = client.get(f"{prefix}/static/{name}", headers=headers)
-        assert (again.status_code, again.data) == (304, b"")
-        assert again.headers["X-Content-Type-Options"] == "nosniff"
-        assert "X-RateLimit-Limit" not in again.headers
+        not_modified = client.get(f"{prefix}/static/{name}", headers=headers)
+        assert (not_modified.status_code, not_modified.data) == (304, b"")
+        assert not_modified.headers["X-Content-Type-Options"] == "nosniff"
+        assert "X-RateLimit-Limit" not in not_modified.headers

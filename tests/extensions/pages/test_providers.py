@@ -79,15 +79,15 @@ def test_account_is_connected_after_the_proof_that_interrupted_it(visitor, acme,
 def test_address_that_begins_to_connect_needs_a_session_a_proof_and_a_provider(
     visitor, service, acme, alice, database
 ):
-    begins = "/account/connect?provider=acme"
-    assert visitor.visit(begins).url == f"{SITE}/sign-in"
+    path = "/account/connect?provider=acme"
+    assert visitor.visit(path).url == f"{SITE}/sign-in"
     visitor.signed_in_as(alice)
     assert visitor.visit("/account/connect?provider=nobody").status == 400
     cookies = "; ".join(f"{each.name}={each.value}" for each in visitor.cookies)
     client = service.app.test_client(use_cookies=False)
-    assert client.head(begins, headers={"Cookie": cookies}).status_code == 200
+    assert client.head(path, headers={"Cookie": cookies}).status_code == 200
     database.run("UPDATE sessions SET created_at = created_at - interval '20 minutes'")
-    assert visitor.visit(begins).url.startswith(f"{SITE}/account/confirm?")
+    assert visitor.visit(path).url.startswith(f"{SITE}/account/confirm?")
     assert database.count("oauth_flows") == 0
 
 
@@ -115,7 +115,7 @@ def test_providers_are_on_both_pages_and_from_three_on_in_a_row(make_app, page):
 def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice):
     visitor = Visitor(service.app)
 
-    def marked() -> str:
+    def marked_way() -> str:
         """Return the text before the mark on the next visit."""
         visitor.send("/sign-out")
         before, mark, _ = visitor.visit("/sign-in").text.partition(' <span class="badge">Last used</span>')
@@ -124,9 +124,9 @@ def test_way_that_a_browser_used_last_is_marked_there_alone(service, acme, alice
 
     visitor.visit("/sign-in")
     visitor.click(link_of(visitor, "acme"))
-    assert marked() == "Continue with acme"
+    assert marked_way() == "Continue with acme"
     visitor.press("sign-in", email=alice.email, password=PASSWORD)
-    assert marked() == "Password"
+    assert marked_way() == "Password"
     stranger = Visitor(service.app)
     stranger.plant("latchkey_last_used", '"><script>')
     assert "Last used" not in stranger.visit("/sign-in").text
@@ -143,9 +143,9 @@ def test_logo_of_a_provider_is_shown_and_served_without_scripts(make_app, tmp_pa
     assert '<img class="mark" src="brand/logo/okta" alt="">Continue with okta' in page.text
     assert '<img class="mark" src="https://cdn.example.com/github.png" alt="">Continue' in page.text
     assert "img-src 'self' https://cdn.example.com;" in page.headers["Content-Security-Policy"]
-    served = app.test_client().get("/brand/logo/okta")
-    assert (served.mimetype, served.data) == ("image/svg+xml", b"<svg/>")
-    assert "sandbox" in served.headers["Content-Security-Policy"]
+    response = app.test_client().get("/brand/logo/okta")
+    assert (response.mimetype, response.data) == ("image/svg+xml", b"<svg/>")
+    assert "sandbox" in response.headers["Content-Security-Policy"]
     for name in ("github", "nobody"):
         assert app.test_client().get(f"/brand/logo/{name}").status_code == 404
     (tmp_path / "okta.svg").unlink()

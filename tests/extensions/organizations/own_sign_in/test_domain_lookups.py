@@ -58,7 +58,7 @@ def test_record_that_is_missing_for_fourteen_days_gives_the_domain_up(
     assert database.count("outbox", "kind = 'organization_domain_missing'") == 1
     assert "error" in service.sign_in(f"custom:{provider}").url
     assert_error(service.client.post("/sso", json={"domain": DOMAIN}), 404, "sso_provider_not_found")
-    # With the record, its owners prove it again.
+    # Although the record is back, its owners have to prove it again.
     names.texts[NAME] = record
     pass_days(1)
     assert database.count("identity_provider_domains") == 0
@@ -77,8 +77,13 @@ def test_all_owners_are_told_that_a_domain_without_its_record_is_lost(
     for owner in (alice, bob):
         notice = outbox.last(to=owner.email)
         assert notice.kind == "organization_sign_in"
-        said = {name: notice.variables[name] for name in ("change", "domain", "organization", "slug")}
-        assert said == {"change": "domain_lost", "domain": DOMAIN, "organization": "Acme", "slug": "acme"}
+        variables = {name: notice.variables[name] for name in ("change", "domain", "organization", "slug")}
+        assert variables == {
+            "change": "domain_lost",
+            "domain": DOMAIN,
+            "organization": "Acme",
+            "slug": "acme",
+        }
     pass_days(8)
     assert database.count("outbox", "kind = 'organization_sign_in' AND is_notice") == 2
 

@@ -14,8 +14,8 @@ from tests.support.users import PASSWORD
 def rival(bob, client, names) -> SignIn:
     """Bob's session. He owns Globex."""
     session = bob.open_session(client)
-    made = session.post("/organizations", json={"name": "Globex"}).json
-    return SignIn(session, f"/organizations/{made['id']}", names)
+    organization = session.post("/organizations", json={"name": "Globex"}).json
+    return SignIn(session, f"/organizations/{organization['id']}", names)
 
 
 def test_record_proves_a_domain_which_the_audit_log_says(sign_in, owner, acme, database):
@@ -24,10 +24,10 @@ def test_record_proves_a_domain_which_the_audit_log_says(sign_in, owner, acme, d
     assert re.fullmatch("latchkey=[0-9a-f]{32}", record["value"])
     assert sign_in.name(DOMAIN) == record
     assert_error(owner.post(f"{acme}/domains/{DOMAIN}"), 422, "domain_not_proved")
-    proved = record | {"proved_at": A_TIMESTAMP, "checked_at": A_TIMESTAMP}
+    expected = record | {"proved_at": A_TIMESTAMP, "checked_at": A_TIMESTAMP}
     response = sign_in.prove(DOMAIN)
-    assert (response.status_code, response.json) == (200, proved)
-    assert owner.get(f"{acme}/domains").json == {"domains": [proved]}
+    assert (response.status_code, response.json) == (200, expected)
+    assert owner.get(f"{acme}/domains").json == {"domains": [expected]}
     assert (
         database.value("SELECT details ->> 'domain' FROM audit_log WHERE action = 'domain_proved'") == DOMAIN
     )
@@ -42,13 +42,13 @@ def test_another_text_proves_nothing(sign_in, owner, acme, names, text):
 
 
 def test_record_of_another_organization_proves_nothing(sign_in, rival, names):
-    record, own = sign_in.name(DOMAIN), rival.name(DOMAIN)
-    assert record["value"] != own["value"]
+    record, other = sign_in.name(DOMAIN), rival.name(DOMAIN)
+    assert record["value"] != other["value"]
     names.texts[record["name"]] = record["value"]
     assert_error(rival.owner.post(f"{rival.path}/domains/{DOMAIN}"), 422, "domain_not_proved")
 
 
-def test_second_customer_gets_a_conflict_also_with_the_record(sign_in, rival, client, service_role):
+def test_second_customer_gets_a_conflict_even_with_the_record(sign_in, rival, client, service_role):
     assert sign_in.prove(DOMAIN).status_code == 200
     assert_error(rival.prove(DOMAIN), 400, "conflict", "Another provider has this domain")
     assert "proved_at" not in rival.owner.get(f"{rival.path}/domains").json["domains"][0]
@@ -66,7 +66,7 @@ def test_domain_of_the_operators_provider_is_a_conflict(sign_in, client, service
 
 
 @pytest.mark.parametrize("domain", ["gmail.com", "no domain", "*.example.com", "localhost"])
-def test_domain_of_everybody_or_of_nobody_is_not_named(sign_in, owner, acme, database, domain):
+def test_domain_of_everybody_or_of_nobody_is_refused(sign_in, owner, acme, database, domain):
     response = owner.post(f"{acme}/domains", json={"domain": domain})
     assert_error(response, 400, "validation_failed", details=ANYTHING)
     assert database.count("organization_domains") == 0
@@ -111,11 +111,13 @@ def test_twenty_domains_are_named(sign_in, owner, acme, database):
     assert_error(response, 422, "too_many_domains")
 
 
-def test_no_provider_means_no_routes(owner, acme, make_app):
-    off = owner.on(make_app(AUTH_ORGANIZATIONS="users").test_client())
-    assert off.get(acme).status_code == 200
+def test_service_without_customers_providers_has_no_routes(owner, acme, make_app):
+    session = owner.on(make_app(AUTH_ORGANIZATIONS="users").test_client())
+    assert session.get(acme).status_code == 200
     for path in ("domains", "providers", "providers/x"):
-        assert_error(off.get(f"{acme}/{path}"), 404, "feature_disabled", "Customers' providers are disabled")
+        assert_error(
+            session.get(f"{acme}/{path}"), 404, "feature_disabled", "Customers' providers are disabled"
+        )
 
 
 def test_giving_up_a_domain_needs_a_fresh_proof(
@@ -148,8 +150,8 @@ def test_other_owners_are_told_that_a_proved_domain_is_given_up(
     assert database.count("organization_domains") == 0
     assert database.count("outbox", "kind = 'organization_sign_in'") == is_proved
     if is_proved:
-        said = outbox.last(to=bob.email).variables
-        assert (said["change"], said["domain"]) == ("domain_lost", DOMAIN)
+        variables = outbox.last(to=bob.email).variables
+        assert (variables["change"], variables["domain"]) == ("domain_lost", DOMAIN)
 
 
 @pytest.mark.parametrize("path", ["Your%20account%20is%20locked", "other.example", "a%00b"])

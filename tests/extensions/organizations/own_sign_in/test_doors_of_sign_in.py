@@ -16,7 +16,7 @@ TABLES = (
 )
 PROOF = {"current_password": PASSWORD}
 NEW = {"name": "Theirs", "issuer": "https://login.other.example", "client_id": "x", "client_secret": "x"}
-# By the end of a path, what its routes take.
+# The bodies of routes, by the end of their path.
 BODIES = {
     "/domains": {"domain": "other.example"},
     "/providers": NEW | PROOF,
@@ -29,23 +29,23 @@ ACTS = ("try", "on", "off", "delete")
 @pytest.fixture
 def ids(sign_in, customers, acme):
     assert sign_in.prove(DOMAIN).status_code == 200
-    connected = sign_in.connect(customers.acme)
-    assert connected.status_code == 201, connected.text
+    response = sign_in.connect(customers.acme)
+    assert response.status_code == 201, response.text
     return {
         "name": acme.rpartition("/")[2],
         "slug": "acme",
         "domain": DOMAIN,
-        "provider": connected.json["id"],
+        "provider": response.json["id"],
     }
 
 
-def doors(listed, module):
-    own = f"auth.extensions.organizations.{module}"
-    return sorted((method, path) for method, path, view in listed if view.__module__ == own)
+def doors(all_routes, module):
+    module_name = f"auth.extensions.organizations.{module}"
+    return sorted((method, path) for method, path, view in all_routes if view.__module__ == module_name)
 
 
 @pytest.mark.parametrize("role", ["admin", "member", None])
-def test_opens_to_owners_alone(service, ids, join, acme, bob, client, database, role):
+def test_every_door_opens_to_owners_alone(service, ids, join, acme, bob, client, database, role):
     session = join(bob, acme, role) if role else bob.open_session(client)
     visitor = Visitor(service.app).with_session_of(bob)
     before = database.everything(*TABLES)
@@ -56,12 +56,12 @@ def test_opens_to_owners_alone(service, ids, join, acme, bob, client, database, 
     assert (len(api), len(pages)) == (9, 13)
     for method, path in api:
         body = next((body for end, body in BODIES.items() if path.endswith(end)), None)
-        sent = {} if method == "get" or body is None else {"json": body}
-        response = session.open(path.format(**ids), method=method.upper(), **sent)
+        options = {} if method == "get" or body is None else {"json": body}
+        response = session.open(path.format(**ids), method=method.upper(), **options)
         assert response.status_code == (403 if role else 404), (method, path, response.text)
     for method, path in pages:
         for act in ACTS if "{act}" in path else ("",):
-            place = path.format(act=act, **ids)
+            full_path = path.format(act=act, **ids)
             visitor.visit("/account/organizations/new")
             fields = NEW | {
                 "domain": "other.example",
@@ -69,6 +69,6 @@ def test_opens_to_owners_alone(service, ids, join, acme, bob, client, database, 
                 "action": "remove",
                 "own_provider": "true",
             }
-            page = visitor.visit(place) if method == "get" else visitor.send(place, **fields)
-            assert page.status in (403, 404), (method, place)
+            page = visitor.visit(full_path) if method == "get" else visitor.send(full_path, **fields)
+            assert page.status in (403, 404), (method, full_path)
     assert database.everything(*TABLES) == before

@@ -21,8 +21,8 @@ def key(service):
 def give(client, key, acme, bob):
     """Have the key give Bob a role, or invite him."""
 
-    def give(how, role):
-        if how == "member":
+    def give(way, role):
+        if way == "member":
             return client.put(f"{acme}/members/{bob.id}", json={"role": role}, headers=key.headers)
         body = {"email": bob.email, "role": role}
         return client.post(f"{acme}/invitations", json=body, headers=key.headers)
@@ -30,32 +30,32 @@ def give(client, key, acme, bob):
     return give
 
 
-@pytest.mark.parametrize("how", ["member", "invitation"])
-def test_key_makes_no_owner_where_a_domain_is_proved(give, provider, database, how):
+@pytest.mark.parametrize("way", ["member", "invitation"])
+def test_key_makes_no_owner_where_a_domain_is_proved(give, provider, database, way):
     before = database.everything("memberships", "organization_invitations")
-    assert_error(give(how, "owner"), 403, "insufficient_permissions", details=NO_OWNER)
+    assert_error(give(way, "owner"), 403, "insufficient_permissions", details=NO_OWNER)
     assert database.everything("memberships", "organization_invitations") == before
-    assert give(how, "admin").status_code in (200, 201)
+    assert give(way, "admin").status_code in (200, 201)
 
 
-@pytest.mark.parametrize("how", ["member", "invitation"])
-def test_key_makes_owners_of_other_organizations(give, how):
-    assert give(how, "owner").status_code in (200, 201)
+@pytest.mark.parametrize("way", ["member", "invitation"])
+def test_key_makes_owners_of_other_organizations(give, way):
+    assert give(way, "owner").status_code in (200, 201)
 
 
 def test_operator_makes_an_owner_where_a_domain_is_proved(client, service_role, acme, provider, bob):
-    made = client.put(f"{acme}/members/{bob.id}", json={"role": "owner"}, headers=service_role)
-    assert made.status_code == 200
+    response = client.put(f"{acme}/members/{bob.id}", json={"role": "owner"}, headers=service_role)
+    assert response.status_code == 200
 
 
 @pytest.fixture
-def keys(sign_in, database):
+def owner_by_key(sign_in, database):
     """The owner's session, as if the link of a key had opened it."""
     database.run("UPDATE sessions SET by_key = true WHERE id = %(id)s", id=sign_in.owner.id)
 
 
-def test_whom_a_provider_that_a_keys_session_has_changed_makes_is_the_keys(
-    on, keys, sign_in, provider, customers, service, service_role
+def test_user_made_by_a_provider_that_a_keys_session_has_changed_becomes_no_administrator(
+    on, owner_by_key, sign_in, provider, customers, service, service_role
 ):
     assert sign_in.change(provider, name="Acme Inc.").status_code == 200
     customers.acme.be("9", BOSS)
@@ -68,13 +68,15 @@ def test_whom_a_provider_that_a_keys_session_has_changed_makes_is_the_keys(
     assert promoted.json["msg"].startswith("An administrative key has set this email: ")
 
 
-def test_provider_that_a_keys_session_has_connected_is_the_keys(keys, sign_in, customers, database):
+def test_provider_that_a_keys_session_has_connected_is_marked_as_the_keys(
+    owner_by_key, sign_in, customers, database
+):
     assert sign_in.prove(customers.acme.domain).status_code == 200
     assert sign_in.connect(customers.acme, member_role="member").status_code == 201
     assert database.value("SELECT by_key FROM identity_providers")
 
 
-def test_whom_the_provider_makes_otherwise_may_become_an_administrator(
+def test_user_made_by_another_provider_may_become_an_administrator(
     on, provider, customers, service, service_role
 ):
     customers.acme.be("9", BOSS)

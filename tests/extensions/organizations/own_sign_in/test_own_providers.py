@@ -18,12 +18,12 @@ _FLOOD = 12
 KEPT_OFF = "enabled: a provider that is off stays off"
 
 
-def test_provider_is_connected_off_changed_and_deleted(
+def test_provider_is_off_when_connected_and_is_changed_and_deleted(
     sign_in, provider, owner, acme, customers, database, outbox
 ):
     path = f"{acme}/providers/{provider}"
-    shown = owner.get(path).json
-    assert shown | {"redirect_uri": ""} == {
+    answer = owner.get(path).json
+    assert answer | {"redirect_uri": ""} == {
         **{"id": provider, "identifier": f"custom:{provider}", "provider_type": "oidc", "name": "Acme-Idp"},
         **{"issuer": customers.acme.provider.url, "client_id": customers.acme.provider.client_id},
         **{"organization_id": acme.rpartition("/")[2], "member_role": "member", "domains": [DOMAIN]},
@@ -32,13 +32,13 @@ def test_provider_is_connected_off_changed_and_deleted(
         **{"pkce_enabled": True, "skip_nonce_check": False, "email_optional": False, "enabled": False},
         **{"created_at": A_TIMESTAMP, "updated_at": A_TIMESTAMP, "redirect_uri": ""},
     }
-    assert owner.get(f"{acme}/providers").json == {"providers": [shown]}
+    assert owner.get(f"{acme}/providers").json == {"providers": [answer]}
     assert sign_in.change(provider, name="Acme Inc.", member_role=None).json["name"] == "Acme Inc."
     assert "member_role" not in owner.get(path).json
     assert owner.delete(path, json={}).status_code == 204
     assert_error(owner.get(path), 404, "custom_provider_not_found")
-    acts = database.all("SELECT action FROM audit_log WHERE action LIKE 'provider%%' ORDER BY at")
-    assert [act for (act,) in acts] == ["provider_added", "provider_changed", "provider_deleted"]
+    rows = database.all("SELECT action FROM audit_log WHERE action LIKE 'provider%%' ORDER BY at")
+    assert [action for (action,) in rows] == ["provider_added", "provider_changed", "provider_deleted"]
 
 
 def test_owner_reads_in_the_log_who_changed_the_own_sign_in(
@@ -49,15 +49,15 @@ def test_owner_reads_in_the_log_who_changed_the_own_sign_in(
     path = f"/admin/custom-providers/{provider}"
     assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
     assert client.delete(path, headers=service_role).status_code == 204
-    listed = owner.get(f"{acme}/audit").json["data"]
-    acts = [(entry["action"], entry["actor"]) for entry in listed if "provider" in entry["details"]]
-    assert acts == [
+    entries = owner.get(f"{acme}/audit").json["data"]
+    actions = [(entry["action"], entry["actor"]) for entry in entries if "provider" in entry["details"]]
+    assert actions == [
         ("provider_deleted", "service_role"),
         ("provider_disabled", "service_role"),
         ("provider_changed", "user"),
         ("provider_added", "user"),
     ]
-    assert all(entry["details"]["organization"]["slug"] == "acme" for entry in listed)
+    assert all(entry["details"]["organization"]["slug"] == "acme" for entry in entries)
 
 
 class TestNotices:
@@ -66,7 +66,7 @@ class TestNotices:
     OFF, CHANGED = "was turned off. Nobody can sign in with it.", "has a new or changed provider"
 
     @pytest.fixture
-    def mailed(self, provider, acme, join, alice, bob, database, mailbox):
+    def new_mails(self, provider, acme, join, alice, bob, database, mailbox):
         """Return the mails that Alice and Bob get from now on. Both own Acme, whose provider is on."""
         join(bob, acme, "owner")
         database.run("UPDATE identity_providers SET is_on = true")
@@ -76,32 +76,32 @@ class TestNotices:
             for user, number in before.items()
         ]
 
-    def test_other_owners_are_told_that_a_provider_is_off(self, mailed, sign_in, provider):
+    def test_other_owners_are_told_that_a_provider_is_off(self, new_mails, sign_in, provider):
         assert sign_in.change(provider, enabled=False).status_code == 200
-        of_alice, (of_bob,) = mailed()
-        assert (of_alice, self.OFF in of_bob) == ([], True)
+        mails_of_alice, (mail_of_bob,) = new_mails()
+        assert (mails_of_alice, self.OFF in mail_of_bob) == ([], True)
 
     @pytest.mark.parametrize("is_of_acme", [True, False])
     def test_owners_are_told_what_the_operator_turns_off(
-        self, mailed, provider, acme, client, service_role, is_of_acme
+        self, new_mails, provider, acme, client, service_role, is_of_acme
     ):
         path = f"{acme}/providers/{provider}" if is_of_acme else f"/admin/custom-providers/{provider}"
         assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
-        assert [self.OFF in letter for (letter,) in mailed()] == [True, True]
+        assert [self.OFF in letter for (letter,) in new_mails()] == [True, True]
 
     def test_owners_are_told_what_the_operator_turns_on(
-        self, mailed, provider, client, service_role, database
+        self, new_mails, provider, client, service_role, database
     ):
         database.run("UPDATE identity_providers SET is_on = false, is_blocked = true")
         path = f"/admin/custom-providers/{provider}"
         assert client.put(path, json={"enabled": True}, headers=service_role).status_code == 200
-        assert [self.CHANGED in letter for (letter,) in mailed()] == [True, True]
+        assert [self.CHANGED in letter for (letter,) in new_mails()] == [True, True]
 
     def test_owners_are_told_that_the_operator_deletes_what_is_on(
-        self, mailed, provider, client, service_role
+        self, new_mails, provider, client, service_role
     ):
         assert client.delete(f"/admin/custom-providers/{provider}", headers=service_role).status_code == 204
-        assert [self.OFF in letter for (letter,) in mailed()] == [True, True]
+        assert [self.OFF in letter for (letter,) in new_mails()] == [True, True]
 
     @pytest.mark.parametrize(
         "changes",
@@ -113,30 +113,30 @@ class TestNotices:
             {"domains": []},
         ],
     )
-    def test_other_owners_are_told_what_decides_who_signs_in(self, mailed, sign_in, provider, changes):
+    def test_other_owners_are_told_what_decides_who_signs_in(self, new_mails, sign_in, provider, changes):
         assert sign_in.prove("other.example").status_code == 200
         assert sign_in.change(provider, **changes).status_code == 200
-        of_alice, (of_bob,) = mailed()
-        assert (of_alice, self.CHANGED in of_bob) == ([], True)
+        mails_of_alice, (mail_of_bob,) = new_mails()
+        assert (mails_of_alice, self.CHANGED in mail_of_bob) == ([], True)
 
     def test_other_owners_are_told_that_its_keys_come_from_another_document(
-        self, mailed, sign_in, provider, customers
+        self, new_mails, sign_in, provider, customers
     ):
         changes = {"discovery_url": customers.acme.other_document(), "client_secret": "another"}
         assert sign_in.change(provider, **changes).status_code == 200
-        of_alice, (of_bob,) = mailed()
-        assert (of_alice, self.CHANGED in of_bob) == ([], True)
+        mails_of_alice, (mail_of_bob,) = new_mails()
+        assert (mails_of_alice, self.CHANGED in mail_of_bob) == ([], True)
 
-    def test_one_mail_tells_what_one_request_changes(self, mailed, sign_in, provider):
+    def test_one_mail_tells_what_one_request_changes(self, new_mails, sign_in, provider):
         assert sign_in.change(provider, client_secret="another", enabled=False).status_code == 200
-        of_alice, (of_bob,) = mailed()
-        assert (of_alice, self.OFF in of_bob, "times" in of_bob) == ([], True, False)
+        mails_of_alice, (mail_of_bob,) = new_mails()
+        assert (mails_of_alice, self.OFF in mail_of_bob, "times" in mail_of_bob) == ([], True, False)
 
-    def test_nobody_is_told_of_a_name_or_a_provider_that_is_off(self, mailed, sign_in, provider, database):
+    def test_nobody_is_told_of_a_name_or_a_provider_that_is_off(self, new_mails, sign_in, provider, database):
         assert sign_in.change(provider, name="Renamed", domains=[DOMAIN]).status_code == 200
         database.run("UPDATE identity_providers SET is_on = false")
         assert sign_in.change(provider, client_secret="another").status_code == 200
-        assert mailed() == [[], []]
+        assert new_mails() == [[], []]
 
 
 def test_refused_acts_are_in_the_log_with_their_reasons(
@@ -145,12 +145,10 @@ def test_refused_acts_are_in_the_log_with_their_reasons(
     stranger = mallory.open_session(client)
     assert_error(stranger.put(acme, json={"name": "Evil"}), 404, "organization_not_found")
     assert_error(sign_in.change(provider, enabled=True), 403, "provider_not_tried")
-    demanded = owner.put(acme, json={"requires": {"own_provider": True}})
-    assert_error(demanded, 403, "organization_sign_in_needed", providers=[])
-    refused = database.all(
-        "SELECT reason, user_id FROM audit_log WHERE action = 'change_refused' ORDER BY at"
-    )
-    assert [(row.reason, row.user_id) for row in refused] == [
+    response = owner.put(acme, json={"requires": {"own_provider": True}})
+    assert_error(response, 403, "organization_sign_in_needed", providers=[])
+    rows = database.all("SELECT reason, user_id FROM audit_log WHERE action = 'change_refused' ORDER BY at")
+    assert [(row.reason, row.user_id) for row in rows] == [
         ("organization_not_found", mallory.id),
         ("provider_not_tried", owner.user["id"]),
         ("organization_sign_in_needed", owner.user["id"]),
@@ -159,7 +157,7 @@ def test_refused_acts_are_in_the_log_with_their_reasons(
 
 def test_log_has_no_change_of_a_provider_that_is_only_turned_off(on, sign_in, provider, database):
     database.run("TRUNCATE audit_log")
-    # With the proof beside it.
+    # The body has a proof besides.
     assert sign_in.change(provider, enabled=False).status_code == 200
     entries = database.all("SELECT action FROM audit_log WHERE action LIKE 'provider%%'")
     assert [entry.action for entry in entries] == ["provider_disabled"]
@@ -195,12 +193,12 @@ def test_domain_that_is_not_proved_or_is_lost_is_refused(sign_in, customers, own
 def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
     sign_in, provider, customers, owner, acme, join, bob, client, database
 ):
-    """Else anybody who founds an organization could have it connect anywhere."""
-    issuer, asked = customers.globex.provider.url, customers.globex.provider.asked
+    """Otherwise, anybody who founds an organization could have the service connect anywhere."""
+    issuer, requests = customers.globex.provider.url, customers.globex.provider.asked
     elsewhere = {"domains": ["globex.example"]}
     document = f"{customers.acme.provider.url}/other/openid-configuration"
     join(bob, acme, "owner")
-    bobs, theirs = bob.open_session(client), len(customers.acme.provider.asked)
+    session_of_bob, requests_before = bob.open_session(client), len(customers.acme.provider.asked)
     assert_error(sign_in.connect(customers.globex, **elsewhere), 422, "domain_not_proved")
     assert_error(
         sign_in.change(provider, issuer=issuer, client_secret="x", **elsewhere), 422, "domain_not_proved"
@@ -213,12 +211,12 @@ def test_service_asks_no_issuer_for_those_who_may_not_connect_it(
     # Without a proof of the last 15 minutes.
     database.run("UPDATE sessions SET created_at = created_at - interval '1 hour', reauthenticated_at = NULL")
     body = {"issuer": issuer, "client_secret": "x"}
-    refused = bobs.put(f"{acme}/providers/{provider}", json=body)
+    refused = session_of_bob.put(f"{acme}/providers/{provider}", json=body)
     assert_error(refused, 400, "reauthentication_needed", details=ANYTHING)
-    assert (asked, len(customers.acme.provider.asked)) == ([], theirs)
+    assert (requests, len(customers.acme.provider.asked)) == ([], requests_before)
 
 
-def test_owner_keeps_the_provider_in_hand_to_which_the_operator_has_given_a_domain(
+def test_owner_still_manages_a_provider_to_which_the_operator_has_given_a_domain(
     on, sign_in, provider, alice, acme, client, service_role
 ):
     body = {"domains": ["acme.test", DOMAIN]}
@@ -229,8 +227,8 @@ def test_owner_keeps_the_provider_in_hand_to_which_the_operator_has_given_a_doma
 
     give()
     assert sign_in.change(provider, name="Acme Inc.").json["domains"] == body["domains"]
-    more = sign_in.change(provider, domains=[*body["domains"], "globex.example"])
-    assert_error(more, 422, "domain_not_proved")
+    response = sign_in.change(provider, domains=[*body["domains"], "globex.example"])
+    assert_error(response, 422, "domain_not_proved")
     assert sign_in.change(provider, domains=[DOMAIN]).json["domains"] == [DOMAIN]
     assert_error(sign_in.change(provider, **body), 422, "domain_not_proved")
     give()
@@ -273,10 +271,10 @@ def test_owner_deletes_a_provider_on_its_page(on, press, alice, provider, databa
 
 
 class TestDisabledByTheOperator:
-    """It stays off until the operator enables it, whatever its owners do."""
+    """The provider stays off until the operator enables it, whatever its owners do."""
 
     @pytest.fixture(params=["while on", "while off", "of its organization"])
-    def disabled(self, on, provider, acme, client, service_role, database, request) -> str:
+    def admin_path(self, on, provider, acme, client, service_role, database, request) -> str:
         """The path at which the operator administers it."""
         if request.param == "while off":
             database.run("UPDATE identity_providers SET is_on = false")
@@ -288,7 +286,7 @@ class TestDisabledByTheOperator:
         return path
 
     @pytest.fixture
-    def session(self, disabled, alice, client, provider, database):
+    def session(self, admin_path, alice, client, provider, database):
         """A new session of Alice, as if the provider had opened it."""
         session = alice.open_session(client)
         database.run(
@@ -309,13 +307,13 @@ class TestDisabledByTheOperator:
         assert session.get(f"{acme}/providers/{provider}").json["is_blocked"] is True
         assert database.everything("identity_providers", "identity_provider_domains") == before
 
-    def test_owner_takes_no_domain_from_it_for_another_provider(
+    def test_owner_takes_no_domain_from_a_disabled_provider_for_another(
         self, sign_in, acme, database, session, customers, browse, alice
     ):
         tables = ("organization_domains", "identity_provider_domains", "identity_providers")
         before = database.everything(*tables)
-        taken = session.delete(f"{acme}/domains/{DOMAIN}", json={"current_password": PASSWORD})
-        assert_error(taken, 403, "sso_provider_disabled")
+        response = session.delete(f"{acme}/domains/{DOMAIN}", json={"current_password": PASSWORD})
+        assert_error(response, 403, "sso_provider_disabled")
         visitor, path = browse(alice), f"{PATH}/sign-in/domains/{DOMAIN}/remove"
         visitor.visit(path)
         visitor.press(path[1:])
@@ -329,24 +327,26 @@ class TestDisabledByTheOperator:
         other.domain = "subsidiary.example"
         assert sign_in.connect(other).status_code == 201
 
-    def test_page_says_so_and_nobody_tries_it(self, disabled, press, browse, alice, provider, database):
+    def test_page_names_the_operator_and_nobody_tries_the_provider(
+        self, admin_path, press, browse, alice, provider, database
+    ):
         visitor = browse(alice)
         page = visitor.visit(f"{PATH}/sign-in")
         assert "Turned off by the operator of this service" in words(page)
         assert f"providers/{provider}" not in page.text
-        for act in ("try", "on", "delete"):
-            refused = press(alice, act, visitor).page
-            assert (refused.status, "turned this provider off" in words(refused)) == (403, True), act
+        for action in ("try", "on", "delete"):
+            refused = press(alice, action, visitor).page
+            assert (refused.status, "turned this provider off" in words(refused)) == (403, True), action
         assert database.count("oauth_flows") == 0
         assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
 
-    def test_it_ends_what_its_users_have(self, disabled, database):
-        opened = (
+    def test_disabled_provider_ends_what_its_users_have(self, admin_path, database):
+        is_by_provider = (
             "EXISTS (SELECT FROM jsonb_array_elements(amr) AS each WHERE each ->> 'provider' LIKE 'sso:%%')"
         )
-        assert database.count("sessions", f"ended_at IS NULL AND {opened}") == 0
+        assert database.count("sessions", f"ended_at IS NULL AND {is_by_provider}") == 0
 
-    def test_key_of_a_program_enables_it_no_more_than_an_owner(self, disabled, service, provider, database):
+    def test_key_of_a_program_enables_it_no_more_than_an_owner(self, admin_path, service, provider, database):
         key = make_admin_key(service.parts, "providers").headers
         before = database.everything("identity_providers", "identity_provider_domains")
         path = f"/admin/custom-providers/{provider}"
@@ -356,11 +356,13 @@ class TestDisabledByTheOperator:
         assert database.everything("identity_providers", "identity_provider_domains") == before
         assert service.client.put(path, json={"name": "Acme"}, headers=key).json["is_blocked"] is True
 
-    def test_operator_enables_it(self, disabled, sign_in, client, service_role, provider, session):
+    def test_operator_enables_a_disabled_provider(
+        self, admin_path, sign_in, client, service_role, provider, session
+    ):
         for name in ("Acme Inc.", "Acme"):
-            answer = client.put(disabled, json={"name": name}, headers=service_role).json
+            answer = client.put(admin_path, json={"name": name}, headers=service_role).json
             assert (answer["enabled"], answer["is_blocked"]) == (False, True)
-        answer = client.put(disabled, json={"enabled": True}, headers=service_role).json
+        answer = client.put(admin_path, json={"enabled": True}, headers=service_role).json
         assert (answer["enabled"], "is_blocked" in answer) == (True, False)
         answer = sign_in.change(provider, session, enabled=False).json
         assert (answer["enabled"], "is_blocked" in answer) == (False, False)
@@ -402,8 +404,8 @@ def test_provider_that_is_off_signs_in_nobody(sign_in, provider, service, custom
     assert "is turned off" in words(service.sign_in(f"custom:{provider}"))
     body = {"provider": f"custom:{provider}", "id_token": customers.acme.provider.id_token()}
     assert_error(service.client.post("/token?grant_type=id_token", json=body), 404, "sso_provider_disabled")
-    for sent in ({"domain": DOMAIN}, {"provider_id": provider}):
-        assert_error(service.client.post("/sso", json=sent), 404, "sso_provider_disabled")
+    for body in ({"domain": DOMAIN}, {"provider_id": provider}):
+        assert_error(service.client.post("/sso", json=body), 404, "sso_provider_disabled")
     assert database.count("users") == 1
 
 
@@ -413,15 +415,15 @@ class TestOthers:
     @pytest.fixture
     def rival(self, bob, client, names) -> SignIn:
         session = bob.open_session(client)
-        made = session.post("/organizations", json={"name": "Globex"}).json
-        return SignIn(session, f"/organizations/{made['id']}", names)
+        organization = session.post("/organizations", json={"name": "Globex"}).json
+        return SignIn(session, f"/organizations/{organization['id']}", names)
 
     @pytest.fixture
     def foreign(self, customers, client, service_role) -> str:
         body = customers.globex.body(domains=["globex.example"])
         return client.post("/admin/custom-providers", json=body, headers=service_role).json["id"]
 
-    def test_owner_cannot_touch_them(self, rival, provider, foreign, database):
+    def test_owner_cannot_touch_providers_of_others(self, rival, provider, foreign, database):
         before = database.everything("identity_providers", "identity_provider_domains")
         for id in (provider, foreign, "custom:globex-idp"):
             path = f"{rival.path}/providers/{id}"
@@ -434,7 +436,7 @@ class TestOthers:
         assert rival.owner.get(f"{rival.path}/providers").json == {"providers": []}
         assert database.everything("identity_providers", "identity_provider_domains") == before
 
-    def test_members_and_strangers_see_none(self, acme, provider, join, bob, mallory, client):
+    def test_members_and_strangers_see_no_provider(self, acme, provider, join, bob, mallory, client):
         admin, stranger = join(bob, acme, "admin"), mallory.open_session(client)
         for session, status, code in (
             (admin, 403, "insufficient_permissions"),
@@ -444,7 +446,9 @@ class TestOthers:
                 response = getattr(session, method)(f"{acme}/providers/{provider}", json={})
                 assert_error(response, status, code)
 
-    def test_administrative_api_shows_and_disables_them(self, provider, client, service_role, database):
+    def test_administrative_api_shows_and_disables_providers_of_organizations(
+        self, provider, client, service_role, database
+    ):
         path = f"/admin/custom-providers/{provider}"
         assert client.get(path, headers=service_role).json["enabled"] is False
         database.run("UPDATE identity_providers SET is_on = true")
@@ -455,9 +459,9 @@ class TestOthers:
 class TestIssuers:
     @pytest.fixture
     def near(self):
-        """Issuers are where they are."""
+        """Let owners name no issuer on loopback, unlike in the other tests."""
 
-    def test_owner_names_none_in_a_private_network_whatever_the_setting(
+    def test_owner_names_no_issuer_in_a_private_network_whatever_the_setting(
         self, sign_in, service, customers, database
     ):
         assert service.parts.settings.webhook_private_networks
@@ -491,42 +495,42 @@ def test_owner_gets_one_message_for_every_failed_discovery(sign_in, customers):
 def test_silent_names_of_owners_keep_neither_other_organizations_nor_the_operators_customers_waiting(
     on, provider, service, customers, mallory, database, names, client, service_role
 ):
-    """However many organizations name issuers that no name server answers for."""
-    of_acme, host = customers.acme.provider, "login.acme.example"
+    """Organizations name many issuers that no name server answers for."""
+    provider_of_acme, host = customers.acme.provider, "login.acme.example"
     names.addresses[host], names.silent = "127.0.0.1", {"silent.example"}
-    issuer = of_acme.url.replace("127.0.0.1", host)
-    assert issuer != of_acme.url
+    issuer = provider_of_acme.url.replace("127.0.0.1", host)
+    assert issuer != provider_of_acme.url
     database.run("UPDATE identity_providers SET issuer = %(issuer)s", issuer=issuer)
-    of_acme.metadata, of_acme.claims = {"issuer": issuer}, {"iss": issuer}
+    provider_of_acme.metadata, provider_of_acme.claims = {"issuer": issuer}, {"iss": issuer}
     session = mallory.open_session(client)
-    made = [
+    organization_ids = [
         session.post("/organizations", json={"name": f"Rival {number}"}).json["id"] for number in range(5)
     ]
     body = customers.globex.body(issuer="https://silent.example", domains=[]) | {"current_password": PASSWORD}
     body = {name: value for name, value in body.items() if name not in ("provider_type", "identifier")}
-    ended = []
+    finished = []
 
-    def act(number):
+    def send(number):
         if number < _FLOOD:
-            path = f"/organizations/{made[number % len(made)]}/providers"
+            path = f"/organizations/{organization_ids[number % len(organization_ids)]}/providers"
             status = session.on(service.app.test_client()).post(path, json=body).status_code
-            ended.append(number)
+            finished.append(number)
             return status
         for _ in range(_FLOOD):
             assert names.ignored.acquire(timeout=60)
         customers.acme.be("7", "eve@example.com")
         assert "access_token" in service.sign_in(f"custom:{provider}").url
-        theirs = customers.globex.body(domains=["globex.example"])
-        added = client.post("/admin/custom-providers", json=theirs, headers=service_role)
+        domain_body = customers.globex.body(domains=["globex.example"])
+        added = client.post("/admin/custom-providers", json=domain_body, headers=service_role)
         assert added.status_code == 201
-        still_waiting = _FLOOD - len(ended)
+        still_waiting = _FLOOD - len(finished)
         names.silent = set()  # the resolver asks again, and learns that the name does not exist
         return still_waiting
 
-    assert at_once(_FLOOD + 1, act) == [400] * _FLOOD + [_FLOOD]
+    assert at_once(_FLOOD + 1, send) == [400] * _FLOOD + [_FLOOD]
 
 
-def test_off_it_signs_in_nobody_and_a_change_keeps_it_on_and_tells_nobody(
+def test_provider_signs_in_nobody_while_organizations_are_off_and_a_change_keeps_it_on(
     provider, make_app, customers, service_role, database
 ):
     database.run("UPDATE identity_providers SET is_on = true")
@@ -584,7 +588,7 @@ def test_explain_knows_no_sign_in_of_an_organization_while_organizations_are_off
 ):
     join(bob, acme)
     app = make_app(AUTH_SSO="true")
-    said = run_command(app, "explain", ALICE).output
-    assert f"the customer's provider custom:{provider} is off (AUTH_ORGANIZATIONS)" in said
+    output = run_command(app, "explain", ALICE).output
+    assert f"the customer's provider custom:{provider} is off (AUTH_ORGANIZATIONS)" in output
     # Bob has not moved to it: his account says nothing about it.
     assert provider not in run_command(app, "explain", bob.email).output

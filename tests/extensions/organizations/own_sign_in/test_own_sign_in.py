@@ -17,7 +17,7 @@ BOB = "bob@example.com"
 
 
 class TestTryIt:
-    def test_it_signs_in_the_owner_who_presses_and_nobody_else(
+    def test_trial_signs_in_the_owner_who_presses_and_nobody_else(
         self, tried, provider, service, customers, database, alice
     ):
         assert unsigned(tried.page) == f"{SITE}{PATH}/sign-in"
@@ -69,8 +69,8 @@ class TestTryIt:
         self, acme, join, bob, browse, provider, customers, database
     ):
         join(bob, acme, "admin")
-        for act in ("try", "move"):
-            visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/{act}"
+        for action in ("try", "move"):
+            visitor, path = browse(bob), f"{PATH[1:]}/sign-in/providers/{provider}/{action}"
             if visitor.visit(f"/{path}").status == 200:
                 visitor.press(path)
             assert "/authorize" not in visitor.page.url
@@ -106,7 +106,7 @@ class TestTryIt:
         assert database.value("SELECT is_on FROM identity_providers") is False
 
     @pytest.mark.parametrize("changes", [{"client_id": "x", "client_secret": "y"}, {"client_secret": "y"}])
-    def test_it_is_not_turned_on_by_the_change_that_must_be_tried(
+    def test_provider_is_not_turned_on_by_a_change_that_must_be_tried(
         self, tried, owner, sign_in, provider, database, changes
     ):
         database.run(
@@ -129,7 +129,7 @@ class TestTryIt:
             "UPDATE users SET banned_until = now() + interval '1 day'",
         ],
     )
-    def test_who_may_not_try_it_any_more_is_not_signed_in(
+    def test_user_who_may_no_longer_try_the_provider_is_not_signed_in(
         self, alice, browse, provider, service, customers, database, change
     ):
         visitor, path = browse(alice), f"{PATH[1:]}/sign-in/providers/{provider}/try"
@@ -149,9 +149,9 @@ class TestTryIt:
         visitor.visit(f"/{path}")
         page = visitor.submit(stop=service.is_callback)
         other = customers.globex
-        moved = {"issuer": other.provider.url, "client_id": other.provider.client_id}
-        changed = sign_in.change(provider, **moved, client_secret=other.body()["client_secret"])
-        assert changed.status_code == 200
+        fields = {"issuer": other.provider.url, "client_id": other.provider.client_id}
+        response = sign_in.change(provider, **fields, client_secret=other.body()["client_secret"])
+        assert response.status_code == 200
         database.run("UPDATE identity_providers SET is_on = true")
         other.be("9", ALICE)
         assert "error_code=bad_oauth_state" in visitor.visit(page.url).url
@@ -173,8 +173,8 @@ class TestOn:
         customers.acme.be("2", "dave@example.com")
         session = service.signed_in(f"custom:{provider}")
         assert session.claims["organizations"] == {acme.rpartition("/")[2]: "member"}
-        (listed,) = session.get("/user").json["organizations"]
-        assert (listed["slug"], listed["role"]) == ("acme", "member")
+        (organization,) = session.get("/user").json["organizations"]
+        assert (organization["slug"], organization["role"]) == ("acme", "member")
 
     def test_removed_employee_is_added_again(self, on, provider, service, customers, acme, owner, database):
         customers.acme.be("2", "dave@example.com")
@@ -188,7 +188,9 @@ class TestOn:
         customers.acme.be("2", "dave@example.com")
         assert "organizations" not in service.signed_in(f"custom:{provider}").claims
 
-    def test_at_fifty_sign_in_works_without_joining(self, on, provider, service, customers, database):
+    def test_employee_with_fifty_memberships_signs_in_without_joining(
+        self, on, provider, service, customers, database
+    ):
         customers.acme.be("2", "dave@example.com")
         service.signed_in(f"custom:{provider}")
         database.run(
@@ -200,7 +202,7 @@ class TestOn:
         database.run("DELETE FROM memberships AS m WHERE m.provider_id IS NOT NULL")
         assert len(service.signed_in(f"custom:{provider}").claims["organizations"]) == 50
 
-    def test_user_of_others_is_signed_in_only_after_the_own_press(
+    def test_member_with_a_password_is_signed_in_only_after_pressing_move(
         self, on, provider, service, customers, bob, database, acme, join, press
     ):
         join(bob, acme)
@@ -239,8 +241,11 @@ class TestRequirement:
         assert database.value("SELECT needs_own_provider FROM organizations") is True
         name = f"sso:{provider}"
         assert_error(owner.get(acme), 403, "organization_sign_in_needed", providers=[name])
-        (listed,) = owner.get("/user").json["organizations"]
-        assert (listed["requires"], "role" in listed) == ({"aal": "aal1", "providers": [name]}, False)
+        (organization,) = owner.get("/user").json["organizations"]
+        assert (organization["requires"], "role" in organization) == (
+            {"aal": "aal1", "providers": [name]},
+            False,
+        )
         renewed = owner.refreshed()
         assert "organizations" not in renewed.claims
         customers.acme.be("1", ALICE)
@@ -252,7 +257,7 @@ class TestRequirement:
     def test_provider_of_another_organization_does_not_count(
         self, on, acme, owner, bob, service, customers, database
     ):
-        # Whoever may sign in with another provider, which his organization set up, has no membership by it.
+        # A session of another organization's provider does not meet the requirement.
         database.run("UPDATE organizations SET needs_own_provider = true")
         database.run(
             "UPDATE sessions SET amr = jsonb_build_array(jsonb_build_object('method', 'oauth', 'timestamp', 1,"
@@ -272,7 +277,7 @@ class TestRequirement:
         visitor.press(f"{PATH[1:]}/sign-in/providers/{provider}/move")
         assert unsigned(visitor.page) == f"{SITE}{PATH}"
 
-    def test_operator_lifts_it_and_disables_the_provider(
+    def test_operator_lifts_the_requirement_and_disables_the_provider(
         self, on, acme, owner, client, service_role, provider, database
     ):
         database.run("UPDATE organizations SET needs_own_provider = true")
@@ -284,7 +289,7 @@ class TestRequirement:
         assert database.count("memberships") == 1
 
     @pytest.mark.parametrize("door", ["key", "service role", "command"])
-    def test_operator_cannot_require_it_while_no_provider_is_on(
+    def test_operator_cannot_require_own_sign_in_while_no_provider_is_on(
         self, provider, acme, owner, service, service_role, database, door
     ):
         body, details = (
@@ -305,7 +310,7 @@ class TestRequirement:
         assert service.client.put(acme, json=body, headers=service_role).status_code == 200
 
     @pytest.mark.parametrize("door", ["owner", "page", "service role", "command"])
-    def test_nobody_requires_it_once_the_last_domain_is_given_up(
+    def test_nobody_requires_own_sign_in_once_the_last_domain_is_given_up(
         self, on, provider, acme, owner, service, service_role, customers, database, door
     ):
         customers.acme.be("1", ALICE)
@@ -335,12 +340,12 @@ class TestRequirement:
     def test_owner_keeps_the_last_way_in_that_is_required(
         self, on, provider, sign_in, acme, owner, service, service_role, customers, database
     ):
-        """Off, deleted or without a domain, it would leave no session in which an owner could undo that."""
+        """A provider that is off, deleted or without a domain leaves no session in which an owner could undo that."""
         customers.acme.be("1", ALICE)
         session = service.signed_in(f"custom:{provider}")
         path, proof = f"{acme}/providers/{provider}", {"current_password": PASSWORD}
-        required = session.put(acme, json={"requires": {"own_provider": True}} | proof)
-        assert required.status_code == 200, required.text
+        response = session.put(acme, json={"requires": {"own_provider": True}} | proof)
+        assert response.status_code == 200, response.text
         for refused in (
             sign_in.change(provider, session, enabled=False),
             sign_in.change(provider, session, domains=[]),
@@ -354,14 +359,14 @@ class TestRequirement:
         assert "Stop requiring it first" in words(on.page)
         assert "access_token" in service.sign_in(f"custom:{provider}").url
         assert database.value("SELECT proved_at IS NOT NULL FROM organization_domains")
-        # What keeps a way in is free, and so is the operator.
+        # A change that keeps a way in is allowed, and so is any of the operator.
         assert sign_in.change(provider, session, name="Acme Inc.").status_code == 200
-        off = service.client.put(path, json={"enabled": False}, headers=service_role)
-        assert (off.status_code, off.json["enabled"]) == (200, False)
+        answer = service.client.put(path, json={"enabled": False}, headers=service_role)
+        assert (answer.status_code, answer.json["enabled"]) == (200, False)
 
-    @pytest.mark.parametrize("act", ["off", "domain"])
-    def test_owner_who_lifts_it_first_takes_the_last_way_in(
-        self, on, provider, sign_in, acme, service, customers, database, act
+    @pytest.mark.parametrize("end", ["off", "domain"])
+    def test_owner_who_lifts_the_requirement_first_may_remove_the_last_way_in(
+        self, on, provider, sign_in, acme, service, customers, database, end
     ):
         customers.acme.be("1", ALICE)
         session = service.signed_in(f"custom:{provider}")
@@ -369,7 +374,7 @@ class TestRequirement:
         for requires in (True, False):
             body = {"requires": {"own_provider": requires}} | proof
             assert session.put(acme, json=body).status_code == 200
-        if act == "off":
+        if end == "off":
             assert sign_in.change(provider, enabled=False).status_code == 200
         else:
             assert sign_in.owner.delete(f"{acme}/domains/{DOMAIN}", json=proof).status_code == 204

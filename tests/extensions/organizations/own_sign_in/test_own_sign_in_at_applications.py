@@ -1,4 +1,4 @@
-"""Applications of users whose organization requires its own sign-in: what the session that opened theirs gives."""
+"""Applications of users whose organization requires its own sign-in: the browser's session decides what they get."""
 
 import pytest
 
@@ -16,54 +16,58 @@ def require(database):
 
 
 @pytest.fixture
-def places(client, application):
-    """Return what every place says of a session's organizations: its tokens, userinfo, introspection."""
+def claims_everywhere(client, application):
+    """Yield the claims of a session in its access token, ID token, userinfo and introspection."""
 
-    def places(answer):
+    def claims_everywhere(answer):
         token = answer["access_token"]
         yield claims_of(token)
         yield claims_of(answer["id_token"])
         yield application.userinfo(token).json
         yield application.client.post(client, "/introspect", token=token).json
 
-    return places
+    return claims_everywhere
 
 
 def assert_ended(application, database, answer) -> None:
     """Assert that a session for an organization gives nothing, for good."""
     assert application.userinfo(answer["access_token"]).status_code == 401
-    asked = application.client.post(application.http, "/introspect", token=answer["access_token"]).json
-    assert asked == {"active": False}
+    introspection = application.client.post(
+        application.http, "/introspect", token=answer["access_token"]
+    ).json
+    assert introspection == {"active": False}
     for _ in range(2):
         assert_refused(application.refresh(answer["refresh_token"]), "invalid_grant")
         database.run("UPDATE organizations SET needs_own_provider = false")
-    ended = database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL")
-    assert ended == [("access_lost",)]
+    reasons = database.all("SELECT end_reason FROM sessions WHERE organization_id IS NOT NULL")
+    assert reasons == [("access_lost",)]
 
 
 def test_session_that_the_provider_opened_gives_the_membership_everywhere(
-    on, require, application, places, acme
+    on, require, application, claims_everywhere, acme
 ):
     require()
     answer = application.tokens(on, scope=SCOPE)
     id = acme.rpartition("/")[2]
     for _ in range(2):
-        for said in places(answer):
-            assert said["organization"] == {"id": id, "slug": "acme", "role": "owner"}
-            assert said["organizations"] == {id: "owner"}
+        for claims in claims_everywhere(answer):
+            assert claims["organization"] == {"id": id, "slug": "acme", "role": "owner"}
+            assert claims["organizations"] == {id: "owner"}
         answer = application.refresh(answer["refresh_token"]).json
 
 
-def test_session_of_a_password_gives_it_nowhere(on, require, application, browse, alice, places, provider):
+def test_session_of_a_password_gives_the_membership_nowhere(
+    on, require, application, browse, alice, claims_everywhere, provider
+):
     require()
     visitor = browse(alice)
     page = application.begin(visitor, scope=SCOPE)
     assert (page.status, "You can’t use Wiki" in words(page)) == (403, True)
     answer = application.tokens(visitor, scope="openid organizations")
     for _ in range(2):
-        assert ["organizations" in said for said in places(answer)] == [False] * 4
+        assert ["organizations" in claims for claims in claims_everywhere(answer)] == [False] * 4
         answer = application.refresh(answer["refresh_token"]).json
-    # Also where the user has allowed it, in a session that the provider opened.
+    # The same once the user has allowed the scope in a session that the provider opened.
     application.tokens(on, scope=SCOPE)
     answer = application.returned(application.begin(visitor, scope=SCOPE, prompt="none"))
     assert answer["error"] == "access_denied"
@@ -121,15 +125,15 @@ def test_device_gets_what_the_session_of_its_browser_has(
 ):
     require()
     television = make_client(database, grant_types=[DEVICE_CODE])
-    asked = television.post(client, "/oauth/device_authorization", scope="openid organization").json
+    codes = television.post(client, "/oauth/device_authorization", scope="openid organization").json
     visitor = on if way == "provider" else browse(alice)
     database.run("UPDATE sessions SET reauthenticated_at = now()")
-    visitor.visit(f"/device?user_code={asked['user_code']}")
-    page = visitor.submit(user_code=asked["user_code"])
+    visitor.visit(f"/device?user_code={codes['user_code']}")
+    page = visitor.submit(user_code=codes["user_code"])
     assert page.status == (200 if way == "provider" else 403)
     assert ("Acme asks you to sign in with your company’s account." in words(page)) is (way == "password")
     visitor.submit(action="approve")
-    form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
+    form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"]}
     answer = television.post(client, "/oauth/token", **form)
     if way == "password":
         return assert_refused(answer, "access_denied")
@@ -140,14 +144,14 @@ def test_device_code_that_waits_gives_nothing_once_the_own_sign_in_is_required(
     on, require, browse, alice, client, database
 ):
     television = make_client(database, grant_types=[DEVICE_CODE])
-    asked = television.post(client, "/oauth/device_authorization", scope="openid organization").json
+    codes = television.post(client, "/oauth/device_authorization", scope="openid organization").json
     visitor = browse(alice)
     database.run("UPDATE sessions SET reauthenticated_at = now()")
-    visitor.visit(f"/device?user_code={asked['user_code']}")
-    visitor.submit(user_code=asked["user_code"])
+    visitor.visit(f"/device?user_code={codes['user_code']}")
+    visitor.submit(user_code=codes["user_code"])
     visitor.submit(action="approve")
     require()
-    form = {"grant_type": DEVICE_CODE, "device_code": asked["device_code"]}
+    form = {"grant_type": DEVICE_CODE, "device_code": codes["device_code"]}
     assert_refused(television.post(client, "/oauth/token", **form), "access_denied")
     assert database.count("sessions", "grant_id IS NOT NULL") == 0
 
@@ -170,7 +174,7 @@ def test_deleted_provider_ends_the_sessions_for_the_memberships_that_it_added(
 def test_session_that_ends_late_ends_those_that_it_has_opened_since_its_provider_was_disabled(
     on, application, database, service
 ):
-    # Of many users, or after an interruption.
+    # The sessions of many users end late, or those after an interruption.
     database.run("UPDATE identity_providers SET is_on = false, disabled_at = clock_timestamp()")
     answer = application.tokens(on)
     janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)

@@ -9,7 +9,7 @@ from tests.support.own_providers import DOMAIN, PATH
 from tests.support.pages import unsigned, words
 from tests.support.users import PASSWORD
 
-HERE = f"{PATH}/sign-in"
+SIGN_IN = f"{PATH}/sign-in"
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def visitor(sign_in, browse, alice):
 
 @pytest.mark.parametrize("domain", ["gmail.com", "no domain", "localhost"])
 def test_domain_that_cannot_be_added_is_refused_at_its_field(visitor, database, domain):
-    visitor.visit(HERE)
+    visitor.visit(SIGN_IN)
     page = visitor.press("sign-in/domains", domain=domain)
     assert page.status == 400
     assert page.text.count("Use a domain of your own, like acme.example.") == 1
@@ -29,21 +29,23 @@ def test_domain_that_cannot_be_added_is_refused_at_its_field(visitor, database, 
     assert database.count("organization_domains") == 1
 
 
-def test_domain_of_another_organization_says_so(visitor, names, browse, bob, client, database):
-    made = bob.open_session(client).post("/organizations", json={"name": "Globex"}).json
-    theirs, path = browse(bob), f"/account/organizations/{made['slug']}/sign-in"
-    theirs.visit(path)
-    assert "Not verified yet" in words(theirs.press("sign-in/domains", domain=DOMAIN))
+def test_domain_of_another_organization_is_refused_with_the_reason(
+    visitor, names, browse, bob, client, database
+):
+    organization = bob.open_session(client).post("/organizations", json={"name": "Globex"}).json
+    browser_of_bob, path = browse(bob), f"/account/organizations/{organization['slug']}/sign-in"
+    browser_of_bob.visit(path)
+    assert "Not verified yet" in words(browser_of_bob.press("sign-in/domains", domain=DOMAIN))
     token = database.value("SELECT token FROM organization_domains WHERE proved_at IS NULL")
     names.texts[f"_latchkey.{DOMAIN}"] = f"latchkey={token}"
-    page = theirs.press(f"sign-in/domains/{DOMAIN}")
+    page = browser_of_bob.press(f"sign-in/domains/{DOMAIN}")
     assert page.status == 400
     assert "Another organization uses this domain." in words(page)
     assert database.count("organization_domains", "proved_at IS NOT NULL") == 1
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("name", "n" * 41, "Use 1 to 40 visible characters."),
         ("client_id", "acme idp", "Copy the client ID from your provider"),
@@ -61,24 +63,24 @@ def test_domain_of_another_organization_says_so(visitor, names, browse, bob, cli
     ],
 )
 def test_provider_that_cannot_be_connected_keeps_what_was_typed(
-    visitor, customers, database, field, value, said
+    visitor, customers, database, field, value, message
 ):
     body = customers.acme.body()
-    typed = {name: body[name] for name in ("issuer", "client_id", "client_secret")}
-    typed |= {"name": "Acme-Idp", "domains": DOMAIN, "member_role": "member", field: value}
-    visitor.visit(f"{HERE}/new")
-    page = visitor.press("sign-in/new", **typed)
+    fields = {name: body[name] for name in ("issuer", "client_id", "client_secret")}
+    fields |= {"name": "Acme-Idp", "domains": DOMAIN, "member_role": "member", field: value}
+    visitor.visit(f"{SIGN_IN}/new")
+    page = visitor.press("sign-in/new", **fields)
     assert page.status >= 400
-    assert said in words(page)
-    for kept in typed.values():
-        assert f'value="{kept}"' in page.text
+    assert message in words(page)
+    for text in fields.values():
+        assert f'value="{text}"' in page.text
     assert database.count("identity_providers") == 0
 
 
 def test_page_changes_a_provider_and_keeps_the_secret_that_it_does_not_show(
     browse, alice, provider, customers, database
 ):
-    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor, path = browse(alice), f"{SIGN_IN}/providers/{provider}/change"
     secret = database.value("SELECT client_secret FROM identity_providers")
     page = visitor.visit(path)
     assert customers.acme.provider.client_secret not in page.text
@@ -94,7 +96,7 @@ def test_page_changes_a_provider_and_keeps_the_secret_that_it_does_not_show(
 
 
 def test_page_takes_no_domain_that_is_not_proved(browse, alice, provider, database):
-    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor, path = browse(alice), f"{SIGN_IN}/providers/{provider}/change"
     visitor.visit(path)
     page = visitor.press(path[1:], domains=f"{DOMAIN} other.example")
     assert page.status == 422
@@ -107,7 +109,7 @@ def test_page_takes_no_domain_that_is_not_proved(browse, alice, provider, databa
 def test_page_leaves_a_provider_its_domains_where_the_field_is_empty(
     browse, alice, provider, database, domains
 ):
-    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor, path = browse(alice), f"{SIGN_IN}/providers/{provider}/change"
     visitor.visit(path)
     page = visitor.press(path[1:], name="Renamed", domains=domains)
     assert page.status == 400
@@ -118,7 +120,7 @@ def test_page_leaves_a_provider_its_domains_where_the_field_is_empty(
 
 def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provider, database):
     database.run("UPDATE identity_providers SET is_blocked = true")
-    visitor, path = browse(alice), f"{HERE}/providers/{provider}/change"
+    visitor, path = browse(alice), f"{SIGN_IN}/providers/{provider}/change"
     visitor.visit(path)
     page = visitor.press(path[1:], name="Renamed")
     assert "Only they can turn it on again." in words(page)
@@ -127,9 +129,9 @@ def test_page_changes_nothing_that_the_operator_has_blocked(browse, alice, provi
 
 # A browser reads a backslash as a slash: the form would end the organization.
 @pytest.mark.parametrize("name", [r"\..\..\..\end?", "\0", "00000000-0000-0000-0000-000000000000"])
-@pytest.mark.parametrize("act", ["try", "on", "off", "delete", "move", "change"])
-def test_link_to_an_act_on_no_provider_shows_no_form_for_it(visitor, name, act):
-    page = visitor.visit(f"{HERE}/providers/{quote(name)}/{act}")
+@pytest.mark.parametrize("action", ["try", "on", "off", "delete", "move", "change"])
+def test_link_to_an_action_on_no_provider_shows_no_form_for_it(visitor, name, action):
+    page = visitor.visit(f"{SIGN_IN}/providers/{quote(name)}/{action}")
     assert page.status == 404
     assert {form.action.rpartition("/")[2] for form in page.forms} <= {"preferences"}
 
@@ -138,7 +140,7 @@ def test_proof_before_a_domain_is_removed_leads_back_to_its_page(visitor, databa
     database.run(
         "UPDATE sessions SET created_at = created_at - interval '20 minutes', reauthenticated_at = NULL"
     )
-    path = f"{HERE}/domains/{DOMAIN}/remove"
+    path = f"{SIGN_IN}/domains/{DOMAIN}/remove"
     assert "Confirm it’s you" in words(visitor.visit(path))
     visitor.press("account/confirm", current_password=PASSWORD)
     assert unsigned(visitor.page) == f"{SITE}{path}"
@@ -155,5 +157,5 @@ def test_proof_leads_to_no_page_beside_those_of_the_organization(visitor, path):
 
 
 def test_browser_fills_no_password_of_the_owner_in_as_the_client_secret(visitor, database):
-    page = visitor.visit(f"{HERE}/new")
+    page = visitor.visit(f"{SIGN_IN}/new")
     assert 'name="client_secret" type="password" autocomplete="new-password"' in page.text

@@ -11,22 +11,22 @@ from tests.support.own_providers import ALICE, PATH
 from tests.support.pages import words
 from tests.support.users import PASSWORD
 
-OF_PROVIDERS = "provider LIKE 'sso:%%'"
+IS_AT_A_PROVIDER = "provider LIKE 'sso:%%'"
 NEW_PASSWORD = {"password": "Another-Horse-2", "current_password": PASSWORD}
 
-API_KEY = "INSERT INTO api_keys (id, user_id, name, key_mac, scopes) VALUES (gen_random_uuid(), %(id)s, 'CI', '', '{}')"
+INSERT_API_KEY = "INSERT INTO api_keys (id, user_id, name, key_mac, scopes) VALUES (gen_random_uuid(), %(id)s, 'CI', '', '{}')"
 
 
 @pytest.fixture
-def give_up(browse, service, provider):
+def leave_at_provider(browse, service, provider):
     """Return a browser in which a person has pressed, and waits at the provider; and the URL of its return."""
 
-    def give_up(person, act="move"):
+    def leave_at_provider(person, action="move"):
         visitor = browse(person)
-        visitor.visit(f"{PATH}/sign-in/providers/{provider}/{act}")
+        visitor.visit(f"{PATH}/sign-in/providers/{provider}/{action}")
         return visitor, visitor.submit(stop=service.is_callback).url
 
-    return give_up
+    return leave_at_provider
 
 
 @pytest.fixture
@@ -38,38 +38,40 @@ def member(on, join, bob, acme, customers):
 
 
 def test_cancelled_press_gives_the_issuer_nothing_later(
-    member, give_up, bob, provider, service, database, acme
+    member, leave_at_provider, bob, provider, service, database, acme
 ):
-    give_up(bob)
+    leave_at_provider(bob)
     assert database.count("identity_provider_adoptions") == 0
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
     database.run("UPDATE oauth_flows SET expires_at = expires_at - interval '1 day'")
     janitor.keep_house(service.parts.settings, service.parts.db, service.parts.sealer)
     assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
-    assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 0
+    assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
 
 
 @pytest.mark.parametrize("end", ["leaves", "password", "session"])
-def test_press_ends_with_what_it_was_for(member, give_up, bob, acme, database, end):
-    visitor, url = give_up(bob)
-    acts = {
+def test_press_is_void_once_the_member_leaves_or_changes_the_password_or_signs_out(
+    member, leave_at_provider, bob, acme, database, end
+):
+    visitor, url = leave_at_provider(bob)
+    ends = {
         "leaves": lambda: member.delete(f"{acme}/members/{bob.id}").status_code,
         "password": lambda: member.put("/user", json=NEW_PASSWORD).status_code,
         "session": lambda: member.post("/logout?scope=global").status_code,
     }
-    assert acts[end]() in (200, 204)
+    assert ends[end]() in (200, 204)
     before = database.count("sessions")
     assert "error" in visitor.visit(url).url
     assert database.count("sessions") == before
-    assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 0
+    assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
 
 
-@pytest.mark.parametrize("act", ["move", "try"])
+@pytest.mark.parametrize("action", ["move", "try"])
 def test_cancelled_press_leaves_the_identity_that_was_there(
-    on, give_up, alice, service, provider, database, act
+    on, leave_at_provider, alice, service, provider, database, action
 ):
-    give_up(alice, act)
-    assert database.one(f"SELECT user_id::text, subject FROM identities WHERE {OF_PROVIDERS}") == (
+    leave_at_provider(alice, action)
+    assert database.one(f"SELECT user_id::text, subject FROM identities WHERE {IS_AT_A_PROVIDER}") == (
         alice.id,
         "1",
     )
@@ -80,25 +82,25 @@ def test_completed_press_replaces_an_identity_and_both_are_in_the_log(
 ):
     customers.acme.be("1b", ALICE)
     press(alice)
-    identities = database.all(f"SELECT user_id::text, subject FROM identities WHERE {OF_PROVIDERS}")
+    identities = database.all(f"SELECT user_id::text, subject FROM identities WHERE {IS_AT_A_PROVIDER}")
     assert identities == [(alice.id, "1b")]
-    acts = database.all("SELECT action FROM audit_log WHERE action LIKE 'identity%%' ORDER BY 1")
-    assert [act for (act,) in acts] == ["identity_linked", "identity_linked", "identity_unlinked"]
+    rows = database.all("SELECT action FROM audit_log WHERE action LIKE 'identity%%' ORDER BY 1")
+    assert [action for (action,) in rows] == ["identity_linked", "identity_linked", "identity_unlinked"]
     assert "identity_linked" in [each.kind for each in outbox.sent(ALICE)]
 
 
-@pytest.mark.parametrize("how", ["completed", "cancelled", "moved by the operator"])
-@pytest.mark.parametrize("done", ["off", "deleted"])
+@pytest.mark.parametrize("way", ["completed", "cancelled", "moved by the operator"])
+@pytest.mark.parametrize("change", ["off", "deleted"])
 def test_turning_an_issuer_off_ends_what_it_opened(
-    member, press, give_up, bob, provider, service, customers, sign_in, service_role, how, done
+    member, press, leave_at_provider, bob, provider, service, customers, sign_in, service_role, way, change
 ):
     press(bob, "move")
     session = service.signed_in(f"custom:{provider}")
-    if how == "cancelled":
-        give_up(bob)
-    elif how == "moved by the operator":
+    if way == "cancelled":
+        leave_at_provider(bob)
+    elif way == "moved by the operator":
         assert run_command(service.app, "providers", "adopt", provider, bob.email).exit_code == 0
-    if done == "off":
+    if change == "off":
         assert sign_in.change(provider, enabled=False).status_code == 200
     else:
         path = f"/admin/custom-providers/custom:{provider}"
@@ -108,9 +110,9 @@ def test_turning_an_issuer_off_ends_what_it_opened(
 
 
 def test_turning_an_issuer_off_takes_back_what_nobody_has_used(
-    member, give_up, bob, provider, service, sign_in, database
+    member, leave_at_provider, bob, provider, service, sign_in, database
 ):
-    visitor, url = give_up(bob)
+    visitor, url = leave_at_provider(bob)
     assert run_command(service.app, "providers", "adopt", provider, bob.email).exit_code == 0
     assert sign_in.change(provider, enabled=False).status_code == 200
     assert database.count("identity_provider_adoptions") == 0
@@ -137,18 +139,18 @@ def test_disabling_an_issuer_that_is_off_takes_back_what_nobody_has_used(
 def test_provider_that_is_on_is_not_moved_to_an_issuer_that_nobody_tried(
     on, provider, sign_in, customers, database
 ):
-    # Of users who have left, or were deleted.
-    database.run(f"DELETE FROM identities WHERE {OF_PROVIDERS}")
-    moved = {"issuer": customers.globex.provider.url, "client_secret": "another"}
-    for changes in (moved, moved | {"enabled": True}):
+    # Its users have left, or were deleted.
+    database.run(f"DELETE FROM identities WHERE {IS_AT_A_PROVIDER}")
+    fields = {"issuer": customers.globex.provider.url, "client_secret": "another"}
+    for changes in (fields, fields | {"enabled": True}):
         assert_error(sign_in.change(provider, **changes), 403, "provider_not_tried")
     assert database.value("SELECT issuer FROM identity_providers") == customers.acme.provider.url
-    assert sign_in.change(provider, **moved, enabled=False).status_code == 200
+    assert sign_in.change(provider, **fields, enabled=False).status_code == 200
     assert database.value("SELECT tried_at FROM identity_providers") is None
 
 
 class TestWhoHasLeft:
-    """Whoever has moved, and then leaves, removes the identity."""
+    """A user who has moved to the provider and then leaves may remove the identity."""
 
     @pytest.fixture
     def moved(self, member, press, bob):
@@ -163,61 +165,65 @@ class TestWhoHasLeft:
     @pytest.fixture
     def id(self, moved, bob, database):
         return database.value(
-            f"SELECT id FROM identities WHERE {OF_PROVIDERS} AND user_id = %(id)s", id=bob.id
+            f"SELECT id FROM identities WHERE {IS_AT_A_PROVIDER} AND user_id = %(id)s", id=bob.id
         )
 
-    def test_is_rid_of_the_issuer(self, left, id, acme, bob, provider, service, database):
-        of_issuer = service.signed_in(f"custom:{provider}")
-        database.run(API_KEY, id=bob.id)
+    def test_user_who_has_left_removes_the_identity_and_is_rid_of_the_issuer(
+        self, left, id, acme, bob, provider, service, database
+    ):
+        session_of_issuer = service.signed_in(f"custom:{provider}")
+        database.run(INSERT_API_KEY, id=bob.id)
         # The sign-in has added him again.
         assert left.delete(f"{acme}/members/{bob.id}").status_code == 204
-        removed = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
-        assert removed.status_code == 200, removed.text
+        response = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
+        assert response.status_code == 200, response.text
         assert_failed(service.sign_in(f"custom:{provider}"), "user_sso_conflict")
-        assert of_issuer.refresh().status_code == 400
+        assert session_of_issuer.refresh().status_code == 400
         assert database.count("api_keys") == 0
         assert left.get("/user").status_code == 200
         assert database.count("audit_log", "action = 'identity_unlinked'") == 1
 
-    def test_removes_it_on_the_account_page(self, left, id, browse, bob, database):
+    def test_user_who_has_left_removes_the_identity_on_the_account_page(
+        self, left, id, browse, bob, database
+    ):
         visitor = browse(bob)
         visitor.visit("/account")
         page = visitor.visit(visitor.link_to(f"account/remove?kind=identity&id={id}"))
         assert "Your API keys will stop working." in words(page)
         visitor.press("account/remove")
-        assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 0
+        assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 0
 
-    def test_keeps_it_in_a_session_that_the_issuer_opened(
+    def test_session_that_the_issuer_opened_does_not_remove_the_identity(
         self, left, id, acme, provider, service, bob, database
     ):
-        of_issuer = service.signed_in(f"custom:{provider}")
+        session_of_issuer = service.signed_in(f"custom:{provider}")
         # The sign-in has added him again.
         assert left.delete(f"{acme}/members/{bob.id}").status_code == 204
         for response in (
-            of_issuer.open(f"/user/identities/{id}", "DELETE", json={}),
-            of_issuer.put("/user", json={"remove": [id]}),
+            session_of_issuer.open(f"/user/identities/{id}", "DELETE", json={}),
+            session_of_issuer.put("/user", json={"remove": [id]}),
         ):
             assert_error(response, 404, "manual_linking_disabled")
-        assert database.count("identities", f"{OF_PROVIDERS} AND subject = '9'") == 1
+        assert database.count("identities", f"{IS_AT_A_PROVIDER} AND subject = '9'") == 1
 
-    def test_keeps_the_last_way_to_sign_in(self, left, id, bob, database):
+    def test_identity_that_is_the_last_way_to_sign_in_is_not_removed(self, left, id, bob, database):
         database.run(
             "UPDATE users SET email_proved = false, email_confirmed_at = NULL WHERE id = %(id)s", id=bob.id
         )
         refused = left.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
         assert_error(refused, 422, "single_identity_not_deletable")
 
-    def test_member_keeps_it(self, moved, id, browse, bob):
+    def test_member_does_not_remove_the_identity(self, moved, id, browse, bob):
         refused = moved.open(f"/user/identities/{id}", "DELETE", json={"current_password": PASSWORD})
         assert_error(refused, 404, "manual_linking_disabled")
         assert str(id) not in browse(bob).visit("/account").text
 
 
-def test_press_in_an_administrative_keys_session_links_what_is_the_keys(
+def test_press_in_a_session_of_an_administrative_key_links_no_way_to_sign_in(
     member, browse, press, bob, provider, service, service_role, database
 ):
     visitor = browse(bob)
-    # As if the key's link had opened them.
+    # As if a link of the key had opened Bob's sessions.
     database.run("UPDATE sessions SET by_key = true WHERE user_id = %(id)s", id=bob.id)
     press(bob, "move", visitor)
     passkeys.register(service.signed_in(f"custom:{provider}"))

@@ -8,7 +8,7 @@ from tests.support.server import at_once
 from tests.support.users import PASSWORD
 
 EMPLOYEES = 11
-OF_EMPLOYEES = "user_id IN (SELECT id FROM users WHERE email LIKE 'dave%%')"
+BY_EMPLOYEES = "user_id IN (SELECT id FROM users WHERE email LIKE 'dave%%')"
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def while_employees_return(provider, service, customers):
         browser = service.browser()
         returns.append((browser, service.return_url(browser, f"custom:{provider}")))
 
-    def race(act):
+    def race(action):
         def run(number):
-            # The act comes in the middle, after some of the employees.
+            # The action comes in the middle, after some of the employees.
             if number == EMPLOYEES // 2:
-                return act()
+                return action()
             browser, url = returns[number if number < EMPLOYEES // 2 else number - 1]
             return browser.visit(url).url
 
@@ -40,42 +40,42 @@ def while_employees_return(provider, service, customers):
     return race
 
 
-@pytest.mark.parametrize("act", ["end", "disable", "delete"])
+@pytest.mark.parametrize("action", ["end", "disable", "delete"])
 def test_sign_in_leaves_no_session_when_its_provider_goes_meanwhile(
-    while_employees_return, provider, acme, owner, sign_in, database, act
+    while_employees_return, provider, acme, owner, sign_in, database, action
 ):
-    acts = {
+    actions = {
         "end": lambda: owner.delete(acme, json={}).status_code,
         "disable": lambda: sign_in.change(provider, enabled=False).status_code,
         "delete": lambda: owner.delete(f"{acme}/providers/{provider}", json={}).status_code,
     }
-    assert while_employees_return(acts[act]) == (200 if act == "disable" else 204)
-    assert database.count("sessions", f"ended_at IS NULL AND {OF_EMPLOYEES}") == 0
+    assert while_employees_return(actions[action]) == (200 if action == "disable" else 204)
+    assert database.count("sessions", f"ended_at IS NULL AND {BY_EMPLOYEES}") == 0
     assert database.count("identity_providers", "is_on") == 0
-    if act == "delete":
+    if action == "delete":
         assert database.count("identities", "provider LIKE 'sso:%%'") == 0
-        assert database.count("memberships", OF_EMPLOYEES) == 0
+        assert database.count("memberships", BY_EMPLOYEES) == 0
 
 
 def test_nobody_is_signed_in_after_the_domain_was_given_up(while_employees_return, acme, owner, database):
     assert while_employees_return(lambda: owner.delete(f"{acme}/domains/{DOMAIN}").status_code) == 204
-    lost = "(SELECT at FROM audit_log WHERE action = 'domain_lost')"
-    assert database.count("sessions", f"{OF_EMPLOYEES} AND created_at > {lost}") == 0
+    lost_at = "(SELECT at FROM audit_log WHERE action = 'domain_lost')"
+    assert database.count("sessions", f"{BY_EMPLOYEES} AND created_at > {lost_at}") == 0
     assert database.count("identity_provider_domains") == 0
 
 
 def test_of_two_customers_who_prove_one_domain_one_gets_it(sign_in, bob, client, names, database):
     session = bob.open_session(client)
     globex = session.post("/organizations", json={"name": "Globex"}).json
-    both = [sign_in, SignIn(session, f"/organizations/{globex['id']}", names)]
-    for each in both:
-        each.name(DOMAIN)
+    rivals = [sign_in, SignIn(session, f"/organizations/{globex['id']}", names)]
+    for rival in rivals:
+        rival.name(DOMAIN)
     database.run("UPDATE organization_domains SET token = 'of-both'")
     names.texts[f"_latchkey.{DOMAIN}"] = "latchkey=of-both"
 
     def prove(number):
-        each = both[number % 2]
-        return each.owner.post(f"{each.path}/domains/{DOMAIN}").status_code
+        rival = rivals[number % 2]
+        return rival.owner.post(f"{rival.path}/domains/{DOMAIN}").status_code
 
     answers = at_once(8, prove)
     assert {answers[0], answers[1]} == {200, 400}
@@ -88,11 +88,11 @@ def test_domain_that_is_given_up_while_a_provider_gets_it_is_nobodys(
     sign_in, provider, acme, owner, database
 ):
     assert sign_in.prove("acme.example").status_code == 200
-    acts = [
+    requests = [
         lambda: sign_in.change(provider, domains=[DOMAIN, "acme.example"]).status_code,
         lambda: owner.delete(f"{acme}/domains/acme.example").status_code,
     ]
-    changed, removed = at_once(2, lambda number: acts[number]())
+    changed, removed = at_once(2, lambda number: requests[number]())
     assert (changed in (200, 422), removed) == (True, 204)
     assert database.count("identity_provider_domains", "domain = 'acme.example'") == 0
 
@@ -102,9 +102,9 @@ def test_domain_that_is_lost_while_the_operator_changes_its_provider_stays_lost(
 ):
     path = f"/admin/custom-providers/custom:{provider}"
     with database.locked("identity_providers", provider) as lock:
-        changed = lock.start(lambda: client.put(path, json={"name": "Acme"}, headers=service_role))
+        request = lock.start(lambda: client.put(path, json={"name": "Acme"}, headers=service_role))
         database.run("DELETE FROM identity_provider_domains")
-    assert_error(changed.result(), 409, "validation_failed")
+    assert_error(request.result(), 409, "validation_failed")
     assert database.count("identity_provider_domains") == 0
 
 
@@ -119,11 +119,11 @@ def test_member_who_leaves_and_joins_by_invitation_outlives_the_provider_that_go
     invitation = owner.post(f"{acme}/invitations", json={"email": bob.email, "role": "admin"}).json
     path = f"{acme}/providers/{provider}"
     with database.locked("users", bob.id) as lock:
-        left = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
-        joined = lock.start(lambda: session.post(f"/user/invitations/{invitation['id']}").status_code)
+        leaving = lock.start(lambda: session.delete(f"{acme}/members/{bob.id}").status_code)
+        joining = lock.start(lambda: session.post(f"/user/invitations/{invitation['id']}").status_code)
         # The deletion has listed Bob, whom the provider added.
-        deleted = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
-    assert (left.result(), joined.result(), deleted.result()) == (204, 200, 204)
+        deletion = lock.start(lambda: client.delete(path, json={}, headers=service_role).status_code)
+    assert (leaving.result(), joining.result(), deletion.result()) == (204, 200, 204)
     memberships = database.all("SELECT role, added_by, provider_id FROM memberships WHERE role <> 'owner'")
     assert memberships == [("admin", "invitation", None)]
     assert database.count("identity_providers") == 0
@@ -137,8 +137,8 @@ def test_own_sign_in_is_not_required_of_a_provider_that_goes_meanwhile(
     body = {"requires": {"own_provider": True}}
     disable = "UPDATE identity_providers SET is_on = %s, disabled_at = now()"
     with database.locked("identity_providers", not is_lost, disable) as lock:
-        required = lock.start(lambda: client.put(acme, json=body, headers=service_role).status_code)
-    assert required.result() == (400 if is_lost else 200)
+        request = lock.start(lambda: client.put(acme, json=body, headers=service_role).status_code)
+    assert request.result() == (400 if is_lost else 200)
     assert database.value("SELECT needs_own_provider FROM organizations") is not is_lost
 
 
@@ -153,18 +153,18 @@ def test_owner_does_not_turn_on_what_the_operator_disables_meanwhile(
     session = session.refreshed()
     path = f"/admin/custom-providers/{provider}"
 
-    def act(number):
+    def change(number):
         if number == 1:
             return client.put(path, json={"enabled": False}, headers=service_role).status_code
         return sign_in.change(provider, session, enabled=True).status_code
 
-    answers = at_once(4, act)
+    answers = at_once(4, change)
     # The operator is told if an owner's change came in between, and disables it again.
     assert answers[1] in (200, 409)
     if answers[1] == 409:
-        assert act(1) == 200
+        assert change(1) == 200
     assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")
-    assert act(0) in (401, 403)
+    assert change(0) in (401, 403)
 
 
 def test_owner_does_not_delete_what_the_operator_disables_meanwhile(
@@ -175,8 +175,8 @@ def test_owner_does_not_delete_what_the_operator_disables_meanwhile(
     eve = database.value("SELECT id::text FROM users WHERE email = 'eve@example.com'")
     with database.locked("users", eve) as lock:
         path = f"{acme}/providers/{provider}"
-        deleted = lock.start(lambda: owner.delete(path, json={"current_password": PASSWORD}))
+        deletion = lock.start(lambda: owner.delete(path, json={"current_password": PASSWORD}))
         assert not database.value("SELECT is_on FROM identity_providers")
         database.run("UPDATE identity_providers SET is_blocked = true")
-    assert_error(deleted.result(), 409, "validation_failed")
+    assert_error(deletion.result(), 409, "validation_failed")
     assert database.value("SELECT is_blocked AND NOT is_on FROM identity_providers")

@@ -1,5 +1,5 @@
-"""An owner's change to another issuer, document or client needs the client secret in the same act: who opens an owner's
-session reads no secret of the company.
+"""An owner's change to another issuer, document or client needs the client secret in the same request: a thief of
+an owner's session reads no secret of the company.
 """
 
 import pytest
@@ -9,12 +9,12 @@ from tests.support.own_providers import DOMAIN, PATH
 from tests.support.pages import words
 
 NEEDED = "client_secret: is required with another {}"
-CLIENT = "SELECT issuer, discovery_url, client_id FROM identity_providers"
+SELECT_CLIENT = "SELECT issuer, discovery_url, client_id FROM identity_providers"
 FIELDS = ("issuer", "discovery_url", "client_id")
 
 
 @pytest.fixture
-def wanted(customers):
+def hostile_values(customers):
     """The values of an attacker who runs Globex's issuer."""
     token_endpoint = f"{customers.globex.provider.url}/token"
     return {
@@ -35,25 +35,27 @@ def change(request, sign_in, provider, client, service_role):
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_hostile_issuer_never_gets_the_stored_secret(
-    change, press, alice, customers, wanted, database, monkeypatch, field
+    change, press, alice, customers, hostile_values, database, monkeypatch, field
 ):
     # It answers every client.
     monkeypatch.setattr(customers.globex.provider, "client_id", customers.acme.provider.client_id)
-    before = database.all(CLIENT)
-    refused = change(**{field: wanted[field]})
+    before = database.all(SELECT_CLIENT)
+    refused = change(**{field: hostile_values[field]})
     press(alice)
     assert "/token" not in customers.globex.provider.paths()
     assert_error(refused, 400, "validation_failed", details=NEEDED.format(field))
-    assert database.all(CLIENT) == before
+    assert database.all(SELECT_CLIENT) == before
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_client_secret_in_the_same_act_allows_the_change_and_takes_another_trial(
-    change, customers, wanted, database, field
+def test_client_secret_in_the_same_request_allows_the_change_and_takes_another_trial(
+    change, customers, hostile_values, database, field
 ):
     database.run("UPDATE identity_providers SET tried_at = now()")
-    changed = change(**{field: wanted[field], "client_secret": customers.acme.provider.client_secret})
-    assert (changed.status_code, changed.json.get(field)) == (200, wanted[field])
+    response = change(
+        **{field: hostile_values[field], "client_secret": customers.acme.provider.client_secret}
+    )
+    assert (response.status_code, response.json.get(field)) == (200, hostile_values[field])
     assert database.value("SELECT tried_at FROM identity_providers") is None
 
 

@@ -9,7 +9,7 @@ from tests.support.commands import run_command
 from tests.support.own_providers import DOMAIN
 
 TABLES = ("organizations", "organization_domains", "identity_providers", "identity_provider_domains")
-LOSS = """
+DELETE_ALL = """
 DELETE FROM memberships; DELETE FROM identity_provider_domains; DELETE FROM identities WHERE provider LIKE 'sso:%%';
 DELETE FROM identity_providers; DELETE FROM organizations
 """
@@ -27,7 +27,7 @@ def run(client):
 
 @pytest.fixture
 def file(run, on, sign_in, database, tmp_path):
-    """A file with Acme, which requires its provider. That is on, for a domain that is proved."""
+    """A file with Acme, which requires its provider; the provider is on, for a proved domain."""
     sign_in.name("acme.example")
     run("require", "acme", "own-sign-in")
     path = tmp_path / "organizations.jsonl"
@@ -72,7 +72,7 @@ def test_import_restores_domains_and_leaves_a_provider_without_its_secret_off(
     run, file, exported, read, acme, provider, database
 ):
     messages = database.count("outbox", "channel <> 'webhook'")
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     outcomes, totals = by_kind(run("import", file))
     assert totals | {"exists": 0, "refused": 0} == totals
     assert (totals["named"], totals["connected"], totals["added"]) == (2, 1, 1)
@@ -107,7 +107,7 @@ def test_secret_that_the_operator_adds_is_used_once_an_owner_has_tried_it(
 ):
     exported["providers"][0]["client_secret"] = customers.acme.provider.client_secret
     file.write_text(json.dumps(exported))
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     outcomes, _ = by_kind(run("import", file))
     assert "client secret" not in outcomes[provider]["reason"]
     assert database.value("SELECT is_on FROM identity_providers") is False
@@ -137,7 +137,7 @@ def test_import_sends_no_stored_secret_to_another_issuer(
 def test_domain_whose_record_is_gone_is_not_proved_and_its_provider_has_none(
     run, file, provider, names, database
 ):
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     names.texts.clear()
     outcomes, totals = by_kind(run("import", file))
     assert (totals["named"], totals["connected"], totals["refused"]) == (2, 1, 0)
@@ -150,14 +150,14 @@ def test_domain_whose_record_is_gone_is_not_proved_and_its_provider_has_none(
 def test_domain_whose_look_up_failed_is_named_with_what_to_do_and_proved_by_the_next_import(
     run, file, provider, names, database
 ):
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     texts = dict(names.texts)
     names.texts.clear()
     first, _ = by_kind(run("import", file))
     assert "latchkey providers change" in first[provider]["reason"]
-    again, totals = by_kind(run("import", file))
+    second, totals = by_kind(run("import", file))
     assert (totals["named"], totals["connected"]) == (1, 0)
-    for outcomes in (first, again):
+    for outcomes in (first, second):
         assert "import again" in outcomes[DOMAIN]["reason"]
         # The file does not say that it was proved.
         assert outcomes["acme.example"]["reason"] is None
@@ -169,7 +169,7 @@ def test_domain_whose_look_up_failed_is_named_with_what_to_do_and_proved_by_the_
 
 
 def test_domain_of_another_customer_is_not_taken(run, file, provider, database, client, service_role):
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     other = client.post("/organizations", json={"name": "Other"}, headers=service_role).json["id"]
     database.run(
         "INSERT INTO organization_domains (organization_id, domain, token, proved_at)"
@@ -178,17 +178,15 @@ def test_domain_of_another_customer_is_not_taken(run, file, provider, database, 
     )
     outcomes, _ = by_kind(run("import", file))
     assert "not proved" in outcomes[DOMAIN]["reason"]
-    proved = database.all(
-        "SELECT organization_id::text FROM organization_domains WHERE proved_at IS NOT NULL"
-    )
-    assert proved == [(other,)]
+    rows = database.all("SELECT organization_id::text FROM organization_domains WHERE proved_at IS NOT NULL")
+    assert rows == [(other,)]
     assert database.count("identity_provider_domains") == 0
 
 
 def test_provider_that_cannot_be_reached_is_refused_and_connected_by_the_next_import(
     run, file, exported, provider, database
 ):
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     issuer = exported["providers"][0]["issuer"]
     exported["providers"][0]["issuer"] = "https://127.0.0.1:9"
     file.write_text(json.dumps(exported))
@@ -212,20 +210,20 @@ def test_malformed_domain_or_provider_is_named_by_its_line(
     client, run, file, exported, database, part, value
 ):
     file.write_text(json.dumps(exported | {part: value}))
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     result = run_command(client.application, "organizations", "import", str(file))
     assert result.exit_code == 2, result.output
     assert f"{file}, line 1: " in result.output
     assert database.count("organizations") == 0
 
 
-def test_provider_that_an_operator_turned_off_is_imported_so(
+def test_provider_that_an_operator_turned_off_is_imported_as_turned_off(
     run, on, acme, provider, sign_in, client, service_role, database, tmp_path, read, alice
 ):
     path, file = f"/admin/custom-providers/{provider}", tmp_path / "organizations.jsonl"
     assert client.put(path, json={"enabled": False}, headers=service_role).status_code == 200
     run("export", file)
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     outcomes, totals = by_kind(run("import", file))
     assert (outcomes[provider]["status"], totals["refused"]) == ("connected", 0)
     assert "an operator turned it off" in outcomes[provider]["reason"]
@@ -233,12 +231,12 @@ def test_provider_that_an_operator_turned_off_is_imported_so(
     assert (current["enabled"], current["is_blocked"]) == (False, True)
     refused = sign_in.change(provider, alice.sign_in(), enabled=True)
     assert_error(refused, 403, "sso_provider_disabled")
-    back = client.put(path, json={"enabled": True}, headers=service_role)
-    assert (back.status_code, back.json["enabled"]) == (200, True)
+    response = client.put(path, json={"enabled": True}, headers=service_role)
+    assert (response.status_code, response.json["enabled"]) == (200, True)
 
 
 @pytest.mark.parametrize("is_blocked", ["yes", 1])
-def test_block_that_is_no_truth_is_named_by_its_line(client, run, file, exported, is_blocked):
+def test_block_that_is_no_boolean_is_named_by_its_line(client, run, file, exported, is_blocked):
     exported["providers"][0]["is_blocked"] = is_blocked
     file.write_text(json.dumps(exported))
     result = run_command(client.application, "organizations", "import", str(file))
@@ -252,7 +250,7 @@ def test_domain_that_no_organization_may_name_is_refused_alone(
     exported["domains"][0]["domain"] = domain
     exported["providers"][0]["domains"].append(domain)
     file.write_text(json.dumps(exported))
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     outcomes, totals = by_kind(run("import", file, status=3))
     assert outcomes[domain]["status"] == "refused"
     assert (totals["named"], totals["refused"], outcomes[provider]["status"]) == (1, 1, "connected")
@@ -269,12 +267,12 @@ def test_domain_in_another_spelling_is_known_as_it_is_stored(
     exported["providers"][0]["domains"] = [typed]
     names.texts[f"_latchkey.{stored}"] = exported["domains"][1]["value"]
     file.write_text(json.dumps(exported))
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     outcomes, totals = by_kind(run("import", file))
     assert (outcomes[stored]["status"], outcomes[stored]["reason"], totals["named"]) == ("named", None, 2)
     assert database.all("SELECT domain FROM identity_provider_domains") == [(stored,)]
-    again, totals = by_kind(run("import", file))
-    assert (again[stored]["status"], totals["named"], totals["exists"]) == ("exists", 0, 5)
+    outcomes, totals = by_kind(run("import", file))
+    assert (outcomes[stored]["status"], totals["named"], totals["exists"]) == ("exists", 0, 5)
 
 
 def test_ids_in_capitals_are_those_of_the_rows(
@@ -284,7 +282,7 @@ def test_ids_in_capitals_are_those_of_the_rows(
     line |= {"id": provider.upper(), "client_secret": customers.acme.provider.client_secret}
     exported["members"][0]["user_id"] = exported["members"][0]["user_id"].upper()
     file.write_text(json.dumps(exported | {"id": exported["id"].upper()}))
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     outcomes = run("import", file)
     assert {each["provider"] for each in outcomes[:-1]} == {None, provider}
     assert {each["user_id"] for each in outcomes[:-1]} == {None, alice.id}
@@ -294,7 +292,7 @@ def test_ids_in_capitals_are_those_of_the_rows(
 
 
 def test_second_import_adds_what_is_missing_and_leaves_the_rest(run, file, exported, provider, database):
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     partial = exported | {"domains": exported["domains"][:1], "providers": []}
     complete = file.read_text()
     file.write_text(json.dumps(partial))
@@ -316,7 +314,7 @@ def test_text_that_cannot_be_stored_is_named_by_its_line(client, run, file, expo
     else:
         exported["app_metadata"] = {"plan": text}
     file.write_text(json.dumps(exported))
-    database.run(LOSS)
+    database.run(DELETE_ALL)
     result = run_command(client.application, "organizations", "import", str(file))
     assert (result.exit_code, f"{file}, line 1: must not contain NUL" in result.output) == (2, True)
     assert database.count("organizations") == 0
@@ -331,7 +329,7 @@ def test_users_get_their_identity_at_a_provider_that_was_imported_before_them(
         "SELECT email FROM users AS u JOIN identities AS i ON i.user_id = u.id WHERE provider = %(provider)s"
     )
     emails = database.all(select_emails, provider=f"sso:{provider}")
-    database.run(f"{LOSS}; DELETE FROM users")
+    database.run(f"{DELETE_ALL}; DELETE FROM users")
     assert run("import", file, status=3)[-1]["connected"] == 1
     result = run_command(client.application, "users", "import", str(users), "--trust-addresses")
     assert result.exit_code == 0, result.output
